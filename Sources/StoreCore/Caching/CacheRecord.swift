@@ -1,0 +1,169 @@
+public import Foundation
+
+/// Content together with what is known of it; saved and loaded as one, never torn.
+///
+/// The rarely used parts (freshness, validator, page keys) stand out of line, so that a record that has none of them costs only its
+/// content, a date and one word.
+public struct CacheRecord<Content: Sendable>: Sendable {
+    /// The data itself.
+    public var content: Content
+
+    /// When the content came from the origin or was set by an update, on the wall clock.
+    public var fetchedAt: Date
+
+    /// The rarely used parts; `nil` where all of them have their defaults.
+    @usableFromInline
+    package var details: RecordDetails?
+
+    /// Makes a record.
+    ///
+    /// - Parameters:
+    ///   - content: The data itself.
+    ///   - fetchedAt: When the content came from the origin, on the wall clock.
+    ///   - freshness: What the origin said of its lifetime.
+    ///   - validator: What asks the origin later whether it has changed.
+    ///   - nextKey: What asks for the page after the last one of a list.
+    ///   - prevKey: What asks for the page before the first one of a list.
+    public init(
+        content: Content, fetchedAt: Date, freshness: Freshness = .unspecified, validator: Validator? = nil,
+        nextKey: String? = nil, prevKey: String? = nil
+    ) {
+        self.content = content
+        self.fetchedAt = fetchedAt
+        let fields = RecordDetails.Fields(freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey)
+        self.details = RecordDetails(fields)
+    }
+
+    package init(content: Content, fetchedAt: Date, details: RecordDetails?) {
+        self.content = content
+        self.fetchedAt = fetchedAt
+        self.details = details
+    }
+
+    /// All rarely used parts at once.
+    package var fields: RecordDetails.Fields {
+        get { details?.fields ?? RecordDetails.Fields() }
+        set { details = RecordDetails(newValue) }
+    }
+
+    /// What the origin said of the content's lifetime.
+    public var freshness: Freshness {
+        get { fields.freshness }
+        set { fields.freshness = newValue }
+    }
+
+    /// What asks the origin later whether the content has changed.
+    public var validator: Validator? {
+        get { fields.validator }
+        set { fields.validator = newValue }
+    }
+
+    /// What asks for the page after the last one of a list; never empty.
+    public var nextKey: String? {
+        get { fields.nextKey }
+        set { fields.nextKey = newValue }
+    }
+
+    /// What asks for the page before the first one of a list; never empty.
+    public var prevKey: String? {
+        get { fields.prevKey }
+        set { fields.prevKey = newValue }
+    }
+
+    /// How many pages after and before the first one the content holds.
+    public var loadedPages: PageCounts {
+        get { fields.loadedPages }
+        set { fields.loadedPages = newValue }
+    }
+
+    /// Whether somebody said that the content is out of date, whatever its dates say.
+    public var isInvalidated: Bool {
+        get { fields.isInvalidated }
+        set { fields.isInvalidated = newValue }
+    }
+}
+
+/// How many pages a list holds beside its first one.
+public struct PageCounts: Hashable, Sendable, Codable {
+    /// Pages after the first one.
+    public var next: Int
+    /// Pages before the first one.
+    public var prev: Int
+
+    /// Makes counts.
+    ///
+    /// - Parameters:
+    ///   - next: Pages after the first one.
+    ///   - prev: Pages before the first one.
+    public init(next: Int = 0, prev: Int = 0) {
+        self.next = next
+        self.prev = prev
+    }
+}
+
+/// The rarely used parts of a record, out of line.
+@usableFromInline
+package final class RecordDetails: Sendable {
+    package struct Fields: Hashable, Sendable, Codable {
+        package var freshness = Freshness.unspecified
+        package var validator: Validator?
+        package var nextKey: String?
+        package var prevKey: String?
+        package var loadedPages = PageCounts()
+        package var isInvalidated = false
+
+        package init(
+            freshness: Freshness = .unspecified, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
+            loadedPages: PageCounts = PageCounts(), isInvalidated: Bool = false
+        ) {
+            self.freshness = freshness
+            self.validator = validator
+            self.nextKey = nextKey
+            self.prevKey = prevKey
+            self.loadedPages = loadedPages
+            self.isInvalidated = isInvalidated
+        }
+    }
+
+    package let fields: Fields
+
+    /// `nil` where every field has its default, so that such a record costs nothing out of line. Empty page keys are no keys.
+    package convenience init?(_ fields: Fields) {
+        var fields = fields
+        if fields.nextKey?.isEmpty == true { fields.nextKey = nil }
+        if fields.prevKey?.isEmpty == true { fields.prevKey = nil }
+        guard fields != Fields() else { return nil }
+        self.init(verbatim: fields)
+    }
+
+    private init(verbatim fields: Fields) {
+        self.fields = fields
+    }
+}
+
+extension CacheRecord: Equatable where Content: Equatable {
+    /// Whether content, date and all details are equal.
+    public static func == (lhs: CacheRecord, rhs: CacheRecord) -> Bool {
+        lhs.content == rhs.content && lhs.fetchedAt == rhs.fetchedAt && lhs.fields == rhs.fields
+    }
+}
+
+extension CacheRecord: Codable where Content: Codable {
+    private enum CodingKeys: String, CodingKey { case content, fetchedAt, details }
+
+    /// Reads a record as ``encode(to:)`` wrote it.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        content = try container.decode(Content.self, forKey: .content)
+        fetchedAt = try container.decode(Date.self, forKey: .fetchedAt)
+        details = try container.decodeIfPresent(RecordDetails.Fields.self, forKey: .details).flatMap(RecordDetails.init)
+    }
+
+    /// Writes the record; details are left out where all of them have their defaults.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(content, forKey: .content)
+        try container.encode(fetchedAt, forKey: .fetchedAt)
+        try container.encodeIfPresent(details?.fields, forKey: .details)
+    }
+}

@@ -1,0 +1,66 @@
+/// An error of a store itself; what a fetcher throws reaches the caller as it was thrown.
+public struct StoreError: Error, Sendable, CustomStringConvertible {
+    /// What kind of error this is.
+    public var code: Code
+
+    /// The operation that failed and what to do about it.
+    public var message: String
+
+    /// What the error comes from, where something below failed.
+    public var underlyingError: (any Error)?
+
+    /// The content that was there but not valid, for ``Code/noValidCache``.
+    public var staleContent: (any Sendable)?
+
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: What kind of error this is.
+    ///   - message: The operation that failed and what to do about it.
+    ///   - underlyingError: What it comes from.
+    ///   - staleContent: The content that was there but not valid.
+    public init(_ code: Code, _ message: String, underlyingError: (any Error)? = nil, staleContent: (any Sendable)? = nil) {
+        self.code = code
+        self.message = message
+        self.underlyingError = underlyingError
+        self.staleContent = staleContent
+    }
+
+    /// The operation that failed, what to do about it, and what it comes from.
+    public var description: String {
+        var text = "StoreError.\(code.rawValue): \(message)"
+        if let underlyingError { text += " (underlying: \(underlyingError))" }
+        return text
+    }
+
+    /// The kinds of errors; the set is open.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The code's name.
+        public let rawValue: String
+
+        /// Makes a code; `nil` for an empty name.
+        public init?(rawValue: String) {
+            guard !rawValue.isEmpty else { return nil }
+            self.init(verbatim: rawValue)
+        }
+
+        package init(verbatim name: String) { rawValue = name }
+
+        /// Only the cache was asked and it has no valid content; ``StoreError/staleContent`` carries what is there.
+        public static let noValidCache = Code(verbatim: "noValidCache")
+        /// All keys were asked for and the cacher cannot list them.
+        public static let cannotEnumerate = Code(verbatim: "cannotEnumerate")
+        /// A page was asked for in a direction that the fetcher does not have.
+        public static let noSuchPage = Code(verbatim: "noSuchPage")
+        /// The origin confirmed content that the store does not have.
+        public static let nothingToConfirm = Code(verbatim: "nothingToConfirm")
+        /// The cacher failed in an operation whose success its caller must be able to rely on.
+        public static let cacherFailed = Code(verbatim: "cacherFailed")
+        /// A record on disk could not be read: damaged, foreign, or of another schema.
+        public static let unreadableRecord = Code(verbatim: "unreadableRecord")
+        /// A value could not be written in a form that can be read again.
+        public static let unwritableRecord = Code(verbatim: "unwritableRecord")
+        /// A file or directory operation failed.
+        public static let fileSystem = Code(verbatim: "fileSystem")
+    }
+}
