@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// What an author may rely on, from each store over the cacher: never two calls for one key at a time; saves are never cancelled and
 /// never reordered; ``removeAll()`` runs alone. A cacher may be slow and may throw: a load that throws counts as a miss, a save that
-/// throws leaves the record in the store, and both are reported as ``StoreEvent/Kind/cacherFault(_:_:)``.
+/// throws leaves the record in the store, and both are reported as ``StoreEventKind/cacherFault(_:_:)``.
 ///
 /// A hit on any cacher but ``MemoryCacher`` and ``TieredCacher`` costs a call of ``load(param:)``: put a `TieredCacher` in front.
 public protocol Cacher<Param, Content>: Sendable {

@@ -16,9 +16,9 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
     public typealias Failure = Never
 
     /// Makes what an iterator draws from; called once for each iterator.
-    private let makeSource: @Sendable () -> LoadingStateSource<Content>
+    private let makeSource: @Sendable () -> any LoadingStateSource<Content>
 
-    package init(makeSource: @escaping @Sendable () -> LoadingStateSource<Content>) {
+    package init(makeSource: @escaping @Sendable () -> any LoadingStateSource<Content>) {
         self.makeSource = makeSource
     }
 
@@ -29,9 +29,9 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
 
     /// One observer.
     public struct Iterator: AsyncIteratorProtocol {
-        private let source: LoadingStateSource<Content>
+        private let source: any LoadingStateSource<Content>
 
-        fileprivate init(source: LoadingStateSource<Content>) {
+        fileprivate init(source: any LoadingStateSource<Content>) {
             self.source = source
         }
 
@@ -57,11 +57,12 @@ extension LoadingStateSequence.Iterator: Sendable {}
 
 /// What one iterator draws its states from.
 ///
-/// A class, because an observer must leave when its iterator is released; open within the package, because an engine, a mapping and a
-/// combination each have one. Like the iterator, it is used by one task at a time.
-package class LoadingStateSource<Content: Sendable> {
-    package init() {}
+/// An object, because an observer must leave when its iterator is released; an engine, a mapping and a combination each have one. Like
+/// the iterator, it is used by one task at a time.
+package protocol LoadingStateSource<Content>: AnyObject {
+    /// The data itself.
+    associatedtype Content: Sendable
 
     /// Waits for a state not seen yet; `nil` once the task is cancelled, and from then on.
-    package func next() async -> LoadingState<Content>? { nil }
+    func next() async -> LoadingState<Content>?
 }

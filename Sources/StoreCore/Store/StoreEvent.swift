@@ -7,36 +7,38 @@ public struct StoreEvent<Param: Hashable & Sendable>: Sendable {
     public let param: Param?
 
     /// What happened.
-    public let kind: Kind
+    public let kind: StoreEventKind
+}
 
-    /// What can happen inside a store.
-    public enum Kind: Sendable {
-        /// Valid content was there.
-        case hit
-        /// No valid content was there.
-        case miss
-        /// Somebody joined a fetch that was already running.
-        case coalesced
-        /// A fetch began.
-        case fetchBegan(Target)
-        /// A fetch ended after `duration`.
-        case fetchEnded(Target, duration: Duration, FetchOutcome)
-        /// An attempt failed and another one follows after `delay`.
-        case retried(Target, attempt: Int, delay: Duration, any Error)
-        /// A record reached the cacher.
-        case saved
-        /// A record was removed from the cacher.
-        case removed
-        /// A call of the cacher failed.
-        case cacherFault(CacherOperation, any Error)
-        /// The cacher dropped records to stay within its bounds.
-        case evicted(count: Int)
-        /// A result came too late and went nowhere.
-        case droppedAsOutdated(Target)
-        /// A record whose save had failed was given up because too many of them were waiting.
-        case droppedUnsaved
-    }
+/// What can happen inside a store.
+public enum StoreEventKind: Sendable {
+    /// Valid content was there.
+    case hit
+    /// No valid content was there.
+    case miss
+    /// Somebody joined a fetch that was already running.
+    case coalesced
+    /// A fetch began.
+    case fetchBegan(Target)
+    /// A fetch ended after `duration`.
+    case fetchEnded(Target, duration: Duration, FetchOutcome)
+    /// An attempt failed and another one follows after `delay`.
+    case retried(Target, attempt: Int, delay: Duration, any Error)
+    /// A record reached the cacher.
+    case saved
+    /// A record was removed from the cacher.
+    case removed
+    /// A call of the cacher failed.
+    case cacherFault(CacherOperation, any Error)
+    /// The cacher dropped records to stay within its bounds.
+    case evicted(count: Int)
+    /// A result came too late and went nowhere.
+    case droppedAsOutdated(Target)
+    /// A record whose save had failed was given up because too many of them were waiting.
+    case droppedUnsaved
+}
 
+extension StoreEventKind {
     /// What a fetch is for.
     public enum Target: Hashable, Sendable {
         /// The content of a key, or the first page of a list.

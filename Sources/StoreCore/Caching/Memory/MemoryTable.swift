@@ -1,0 +1,108 @@
+public import Synchronization
+
+/// Records in memory, bounded by least recent use; the one concrete class behind every hit.
+///
+/// A store holds it directly and not through `any Cacher`, and its hit path can be inlined into the caller's module: a generic call
+/// across modules costs four times a hit.
+@usableFromInline
+package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    /// Guards the entries, their index and their order.
+    @usableFromInline let entries: Mutex<MemoryEntries<Param, Content>>
+    let countLimit: Int
+    let costLimit: Int
+    let cost: (@Sendable (Content) -> Int)?
+
+    init(countLimit: Int, costLimit: Int, cost: (@Sendable (Content) -> Int)?) {
+        self.countLimit = max(0, countLimit)
+        self.costLimit = max(0, costLimit)
+        self.cost = cost
+        entries = Mutex(MemoryEntries())
+    }
+
+    /// The content of a key if it is valid: one lock, one look-up, no allocation, and no look at the clock where it never expires.
+    @inlinable
+    func validContent(of key: Param, by clock: HitClock) -> Content? {
+        entries.withLock { entries in
+            let position = entries.position(of: key)
+            guard position >= 0 else { return nil }
+            let deadline = entries.entries[position].deadline
+            guard deadline == .max || (deadline != .min && clock.nanoseconds() < deadline) else { return nil }
+            entries.touch(position)
+            return entries.entries[position].record.content
+        }
+    }
+
+    /// The record of a key and the monotonic deadline it was put with, valid or not.
+    func entry(of key: Param) -> (record: CacheRecord<Content>, deadline: Int64)? {
+        entries.withLock { entries in
+            let position = entries.position(of: key)
+            guard position >= 0 else { return nil }
+            entries.touch(position)
+            return (entries.entries[position].record, entries.entries[position].deadline)
+        }
+    }
+
+    /// Puts a record in and drops what is over the bounds.
+    ///
+    /// - Returns: What was dropped; released by the caller, so that no `deinit` of user code runs under the lock.
+    func put(_ key: Param, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
+        let cost = max(0, self.cost?(record.content) ?? 0)
+        return entries.withLock { entries in
+            let replaced = entries.put(key, record, deadline: deadline, cost: cost)
+            // The common case allocates nothing.
+            guard entries.count > countLimit || entries.totalCost > costLimit else { return Dropped(replaced: replaced, evicted: []) }
+            return Dropped(replaced: replaced, evicted: entries.trim(count: countLimit, cost: costLimit))
+        }
+    }
+
+    func remove(_ key: Param) -> Dropped {
+        entries.withLock { entries in
+            let position = entries.position(of: key)
+            guard position >= 0 else { return Dropped() }
+            return Dropped(replaced: entries.remove(at: position).record, evicted: [])
+        }
+    }
+
+    func removeAll() {
+        // The old entries are returned, and so released, outside the lock.
+        _ = entries.withLock { entries in
+            defer { entries = MemoryEntries() }
+            return entries
+        }
+    }
+
+    func trim(count: Int, cost: Int) -> Dropped {
+        Dropped(replaced: nil, evicted: entries.withLock { $0.trim(count: count, cost: cost) })
+    }
+
+    func keys() -> [Param] { entries.withLock { $0.entries.map(\.key) } }
+
+    var count: Int { entries.withLock { $0.count } }
+
+    var totalCost: Int { entries.withLock { $0.totalCost } }
+
+    /// What left the table in one operation.
+    struct Dropped {
+        var replaced: CacheRecord<Content>?
+        var evicted: [MemoryEntry<Param, Content>] = []
+    }
+}
+
+/// The clock of the hit path: the system's is read without going through an existential.
+@usableFromInline
+package enum HitClock: Sendable {
+    case system
+    case custom(any TimeSource)
+
+    init(_ time: any TimeSource) {
+        self = time is SystemTime ? .system : .custom(time)
+    }
+
+    @inlinable
+    func nanoseconds() -> Int64 {
+        switch self {
+        case .system: continuousNanoseconds()
+        case .custom(let time): time.now.nanoseconds
+        }
+    }
+}

@@ -1,0 +1,73 @@
+/// The record that a key holds as its truth, with its age on the monotonic clock.
+struct HeldRecord<Content: Sendable> {
+    var record: CacheRecord<Content>
+    /// From when on the content is no longer valid; `.distantFuture` is never, `.distantPast` is beyond every stale window.
+    var deadline: MonotonicInstant
+
+    /// A record from the origin or an update, dated now.
+    init(_ record: CacheRecord<Content>, expiry: Expiry, now: MonotonicInstant) {
+        self.record = record
+        let lifetime = record.freshness.lifetime ?? expiry.lifetime
+        deadline = lifetime.map { now.advanced(by: max(.zero, $0)) } ?? .distantFuture
+    }
+
+    /// A record from a cacher, whose wall-clock age has become `remaining` (C11).
+    init(_ record: CacheRecord<Content>, remaining: Duration, needsRefresh: Bool, now: MonotonicInstant) {
+        self.record = record
+        if record.isInvalidated {
+            deadline = .distantPast
+        } else if needsRefresh {
+            // Its cacher may find it out of date before its time is over.
+            deadline = now.advanced(by: min(.zero, remaining))
+        } else {
+            deadline = remaining > .zero && remaining < .forever ? now.advanced(by: remaining) : .distantFuture
+        }
+    }
+
+    init(_ record: CacheRecord<Content>, deadline: MonotonicInstant) {
+        self.record = record
+        self.deadline = deadline
+    }
+
+    func isValid(at now: MonotonicInstant) -> Bool { now < deadline }
+
+    /// Whether the expired content may still be served within `window` after its deadline.
+    func isUsable(within window: Duration, at now: MonotonicInstant) -> Bool {
+        guard !record.freshness.mustRevalidate, deadline != .distantPast else { return false }
+        return now <= deadline.advanced(by: max(.zero, window)) && window > .zero
+    }
+
+    mutating func invalidate() {
+        record.isInvalidated = true
+        deadline = .distantPast
+    }
+}
+
+/// What a machine has to know of its store's settings; one object for all keys.
+final class KeyRules<Content: Sendable>: Sendable {
+    let expiry: Expiry
+    let policy: StorePolicy
+    /// Whether there is a memory in front that mirrors each accepted record.
+    let hasFront: Bool
+    /// Whether there is a cacher that has to be called.
+    let hasBacking: Bool
+    /// Whether somebody listens to events.
+    let reports: Bool
+    /// Adds a page to a list at one side; `nil` for content that is not a list.
+    let merge: PageMerge<Content>?
+
+    init(
+        expiry: Expiry = .never, policy: StorePolicy = .default, hasFront: Bool = false, hasBacking: Bool = true,
+        reports: Bool = true, merge: PageMerge<Content>? = nil
+    ) {
+        self.expiry = expiry
+        self.policy = policy
+        self.hasFront = hasFront
+        self.hasBacking = hasBacking
+        self.reports = reports
+        self.merge = merge
+    }
+}
+
+/// Adds a page at one side of a list; the last argument is the merger's own index, which is thrown away when the list changes otherwise.
+typealias PageMerge<Content> = @Sendable (inout Content, Content, PageDirection, inout AnyObject?) -> Void

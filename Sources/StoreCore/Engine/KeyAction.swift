@@ -1,0 +1,105 @@
+/// The number of something begun: a fetch, a cacher call, an epoch. Drawn from one counter of the whole store, so that what comes later
+/// has the higher number, for all keys and beyond a key's short life in the engine.
+struct Ticket: Hashable, Comparable, Sendable {
+    let number: UInt64
+
+    static func < (lhs: Ticket, rhs: Ticket) -> Bool { lhs.number < rhs.number }
+}
+
+/// Gives out tickets.
+struct TicketCounter: Hashable, Sendable {
+    private(set) var last: UInt64 = 0
+
+    mutating func next() -> Ticket {
+        last += 1
+        return Ticket(number: last)
+    }
+}
+
+/// Somebody who waits for an answer.
+typealias CallerID = UInt64
+
+/// What a caller waits for.
+enum CallerNeed: Hashable, Sendable {
+    /// Valid content, from wherever.
+    case content
+    /// Content that was fetched after the call, or by a fetch of the present epoch.
+    case origin
+    /// Valid content of the cache, without a fetch.
+    case cached
+    /// That the content is valid or that fetching it has been tried.
+    case freshness
+    /// That a fetch of the present epoch has ended and what it brought is saved.
+    case refresh
+    /// That the truth is known; the caller stays registered so that the key keeps it until he leaves.
+    case truth
+    /// That the truth of this number or a later one is saved, or its save has failed.
+    case saved(Ticket)
+    /// A page at one side.
+    case page(PageDirection, continueWhenError: Bool)
+    /// A page of a list that is being fetched: the caller is told so when the fetch has ended.
+    case pageAfterFetch
+    /// A page that another caller has asked for already.
+    case joinedPage(PageDirection)
+
+    /// Whether the caller keeps fetches going: one who only waits for the cacher does not.
+    var wantsFetch: Bool {
+        switch self {
+        case .content, .origin, .freshness, .refresh, .page, .pageAfterFetch, .joinedPage: true
+        case .cached, .truth, .saved: false
+        }
+    }
+}
+
+/// What a caller is told.
+enum CallerAnswer<Content: Sendable>: Sendable {
+    case content(Content)
+    case failure(any Error)
+    case done
+    case page(PageRequest)
+    /// The caller's task was cancelled; never given by a machine.
+    case cancelled
+}
+
+/// What a fetch is to get.
+enum FetchOrder: Hashable, Sendable {
+    /// The content of the key, and as many pages beside it as `pages` says.
+    case content(revalidating: Validator?, pages: PageCounts)
+    /// One page.
+    case page(PageDirection, key: String)
+
+    var target: StoreEventKind.Target {
+        switch self {
+        case .content: .content
+        case .page(let direction, key: _): .page(direction)
+        }
+    }
+}
+
+/// What a fetch has got.
+struct Fetched<Content: Sendable>: Sendable {
+    var response: OriginResponse<Content>
+    var pages = PageCounts()
+}
+
+/// What a machine wants done; carried out by the engine in the order given.
+enum KeyAction<Content: Sendable> {
+    /// Load the record from the cacher, and report it with this ticket.
+    case read(Ticket)
+    /// Save a record, and report the end with this ticket.
+    case save(Ticket, CacheRecord<Content>)
+    /// Remove the record, and report the end with this ticket.
+    case remove(Ticket)
+    /// Begin a fetch, and report its end with this ticket.
+    case fetch(Ticket, FetchOrder)
+    /// Cancel a fetch; whatever it still reports will be dropped.
+    case cancel(Ticket)
+    /// Answer a caller, who is no longer registered unless he waits for the truth.
+    case answer(CallerID, CallerAnswer<Content>)
+    /// Let observers see the present state.
+    case publish
+    /// Put the record into the memory in front, or take it out.
+    case mirror(CacheRecord<Content>?, deadline: MonotonicInstant)
+    /// Tell the store's event hook.
+    case report(StoreEventKind)
+}

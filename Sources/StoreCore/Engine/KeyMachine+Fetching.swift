@@ -1,0 +1,145 @@
+// Fetches of the content itself: at most one of the present epoch at a time (C1).
+
+extension KeyMachine {
+    /// Begins a fetch, or joins the one that runs.
+    mutating func startFlight(explicit: Bool, _ turn: inout Turn) {
+        if let running = flight {
+            flight?.isExplicit = running.isExplicit || explicit
+            report(.coalesced, &turn)
+            return
+        }
+        supersedePages(&turn)
+        let ticket = turn.tickets.next()
+        flight = Flight(ticket: ticket, isExplicit: explicit)
+        triggerPending = false
+        let pages = rules.policy.refreshScope == .loadedPages ? held?.record.loadedPages ?? PageCounts() : PageCounts()
+        // Several pages are one answer only if all of them are fetched anew, so the first one's validator is of no use then.
+        let validator = pages == PageCounts() ? held?.record.validator : nil
+        turn.actions.append(.fetch(ticket, .content(revalidating: validator, pages: pages)))
+        turn.publishes = true
+    }
+
+    /// Begins an automatic fetch unless a failure holds it off.
+    mutating func startFlightUnlessHeldOff(_ turn: inout Turn) {
+        if flight == nil, holdsOff(at: turn.now) { return }
+        startFlight(explicit: false, &turn)
+    }
+
+    /// Gives the running fetch up; its result will go nowhere (C5).
+    ///
+    /// - Returns: Whether one was running that somebody had asked for in so many words.
+    @discardableResult
+    mutating func dropFlight(_ turn: inout Turn) -> Bool {
+        guard let dropped = flight else { return false }
+        flight = nil
+        turn.actions.append(.cancel(dropped.ticket))
+        turn.publishes = true
+        return dropped.isExplicit
+    }
+
+    /// Nobody came back within the grace period: the state before the fetch is put back, silently (C9).
+    mutating func cancelUnwanted(_ turn: inout Turn) {
+        graceEnds = nil
+        dropFlight(&turn)
+        supersedePages(&turn)
+    }
+
+    /// A fetch has ended.
+    mutating func fetchFinished(_ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn) {
+        guard flight?.ticket == ticket else {
+            // Legal: it was cancelled or overtaken while its last word was on the way.
+            report(.droppedAsOutdated(.content), &turn)
+            return
+        }
+        flight = nil
+        lastFetchEnded = turn.now
+        turn.publishes = true
+        switch result {
+        case .success(let fetched): flightSucceeded(fetched, ticket, &turn)
+        case .failure(let error): flightFailed(error, &turn)
+        }
+        endTurn(&turn)
+    }
+
+    private mutating func flightSucceeded(_ fetched: Fetched<Content>, _ ticket: Ticket, _ turn: inout Turn) {
+        let response = fetched.response
+        switch response.result {
+        case .modified(let content, let freshness, let validator):
+            var record = CacheRecord(
+                content: content, fetchedAt: turn.date, freshness: freshness, validator: validator,
+                nextKey: response.nextKey, prevKey: response.prevKey)
+            if fetched.pages != PageCounts() { record.loadedPages = fetched.pages }
+            accept(record, &turn)
+        case .notModified(let freshness):
+            guard var record = held?.record else {
+                flightFailed(
+                    StoreError(.nothingToConfirm, "fetching: the origin confirmed content that it was not asked to confirm"), &turn)
+                return
+            }
+            record.fetchedAt = turn.date
+            record.freshness = freshness
+            record.isInvalidated = false
+            accept(record, keepingContent: true, &turn)
+        }
+        let (content, revision) = (self.content, self.revision)
+        // Zero expiry is valid for those who waited for this fetch (C11).
+        answerCallers(&turn) { need in
+            switch need {
+            case .content, .origin: content.map { .content($0) }
+            case .freshness: .done
+            case .pageAfterFetch: .page(.notLoadedYet)
+            default: nil
+            }
+        }
+        for (id, need) in callers where need == .refresh {
+            forget(id)
+            register(id, .saved(revision))
+        }
+    }
+
+    private mutating func flightFailed(_ error: any Error, _ turn: inout Turn) {
+        failure = Failure(error: error, holdsUntil: turn.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
+        let contentAnswer = failureAnswer(error, turn)
+        answerCallers(&turn) { need in
+            switch need {
+            case .content: contentAnswer
+            case .origin: .failure(error)
+            case .freshness, .refresh: .done
+            case .pageAfterFetch: .page(.notLoadedYet)
+            default: nil
+            }
+        }
+    }
+
+    /// Makes a record the truth (C6): from here on every reader gets it.
+    mutating func accept(_ record: CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
+        held = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
+        failure = nil
+        if !keepingContent {
+            mergeIndex = nil
+            next.failure = nil
+            prev.failure = nil
+        }
+        truthChanged(&turn)
+    }
+
+    /// The truth has a new number: patches go over it anew, the memory in front mirrors it, the cacher has to catch up.
+    mutating func truthChanged(_ turn: inout Turn) {
+        revision = turn.tickets.next()
+        rebuildOverlay()
+        mirror(&turn)
+        turn.publishes = true
+    }
+
+    /// Lets the memory in front hold what a reader may get without asking the machine.
+    func mirror(_ turn: inout Turn) {
+        guard rules.hasFront else { return }
+        guard let held, held.record.freshness.storage == .allowed else {
+            turn.actions.append(.mirror(nil, deadline: .distantPast))
+            return
+        }
+        // With patches over it, the record alone is not what a reader should get.
+        turn.actions.append(.mirror(held.record, deadline: patches.isEmpty ? held.deadline : .distantPast))
+    }
+}

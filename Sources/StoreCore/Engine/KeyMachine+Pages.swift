@@ -1,0 +1,112 @@
+// Pages beside the content (C13): next and previous side by side, each fetched once at a time, none kept for a list that is gone.
+
+extension KeyMachine {
+    /// A caller wants a page; the truth is known.
+    mutating func admitPage(
+        _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ turn: inout Turn
+    ) -> CallerAnswer<Content>? {
+        if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
+        guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: turn.now) else {
+            register(id, .pageAfterFetch)
+            startFlight(explicit: false, &turn)
+            return nil
+        }
+        if self[direction].ticket != nil {
+            register(id, .joinedPage(direction))
+            report(.coalesced, &turn)
+            return nil
+        }
+        guard let key = pageKey(direction) else { return .page(.noPage) }
+        if let error = self[direction].failure, !continueWhenError { return .page(.failed(error)) }
+        let ticket = turn.tickets.next()
+        self[direction].ticket = ticket
+        register(id, .page(direction, continueWhenError: continueWhenError))
+        turn.actions.append(.fetch(ticket, .page(direction, key: key)))
+        turn.publishes = true
+        return nil
+    }
+
+    /// A page has arrived, or failed to.
+    mutating func pageFinished(
+        _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn
+    ) {
+        guard self[direction].ticket == ticket else {
+            // Legal: the list was replaced or fetched anew while the page was on its way.
+            report(.droppedAsOutdated(.page(direction)), &turn)
+            return
+        }
+        self[direction] = Side()
+        turn.publishes = true
+        switch result {
+        case .success(let fetched):
+            append(fetched.response, direction, &turn)
+        case .failure(let error):
+            pageFailed(direction, error, &turn)
+        }
+        endTurn(&turn)
+    }
+
+    private mutating func append(_ response: OriginResponse<Content>, _ direction: PageDirection, _ turn: inout Turn) {
+        guard case .modified(let page, let freshness, _) = response.result, let merge = rules.merge, held != nil else {
+            let error = StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
+            pageFailed(direction, error, &turn)
+            return
+        }
+        extendHeld(by: page, merge, direction)
+        updateDetails(response, freshness, direction)
+        truthChanged(&turn)
+        answerPage(direction, asked: .loaded, joined: .joined, &turn)
+    }
+
+    /// Merges in place: the array is copied only where a snapshot of it is still in use.
+    private mutating func extendHeld(by page: Content, _ merge: PageMerge<Content>, _ direction: PageDirection) {
+        guard var record = held?.record, let deadline = held?.deadline else { return }
+        held = nil
+        merge(&record.content, page, direction, &mergeIndex)
+        held = HeldRecord(record, deadline: deadline)
+    }
+
+    private mutating func updateDetails(_ response: OriginResponse<Content>, _ freshness: Freshness, _ direction: PageDirection) {
+        guard let record = held?.record else { return }
+        var fields = record.fields
+        switch direction {
+        case .next:
+            fields.nextKey = response.nextKey
+            fields.loadedPages.next += 1
+        case .prev:
+            fields.prevKey = response.prevKey
+            fields.loadedPages.prev += 1
+        }
+        // A list of which a part must not be stored must not be stored.
+        if freshness.storage == .forbidden { fields.freshness.storage = .forbidden }
+        held?.record.fields = fields
+    }
+
+    private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ turn: inout Turn) {
+        self[direction].failure = error
+        answerPage(direction, asked: .failed(error), joined: .failed(error), &turn)
+    }
+
+    /// A refresh or a new truth makes pages on their way pointless.
+    mutating func supersedePages(_ turn: inout Turn) {
+        for direction in PageDirection.allCases {
+            guard let ticket = self[direction].ticket else { continue }
+            self[direction].ticket = nil
+            turn.actions.append(.cancel(ticket))
+            turn.publishes = true
+            answerPage(direction, asked: .superseded, joined: .superseded, &turn)
+        }
+    }
+
+    private mutating func answerPage(
+        _ direction: PageDirection, asked: PageRequest, joined: PageRequest, _ turn: inout Turn
+    ) {
+        answerCallers(&turn) { need in
+            switch need {
+            case .page(direction, continueWhenError: _): .page(asked)
+            case .joinedPage(direction): .page(joined)
+            default: nil
+            }
+        }
+    }
+}

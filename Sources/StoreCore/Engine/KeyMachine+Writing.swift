@@ -1,0 +1,146 @@
+// Updates, and the cacher's lane: one call at a time, the newest truth next (C5, C6).
+
+/// What becomes of the page keys when content is replaced.
+enum PageKeys: Hashable, Sendable {
+    case kept
+    case replaced(next: String?, prev: String?)
+}
+
+extension KeyMachine {
+    /// Somebody has said what the content is; `nil` is the same as ``cleared(_:)``.
+    ///
+    /// - Returns: The number of the new truth.
+    @discardableResult
+    mutating func updated(_ content: Content?, keys: PageKeys = .kept, _ turn: inout Turn) -> Ticket {
+        guard let content else { return cleared(&turn) }
+        let wasExplicit = dropFlight(&turn) || forcePending
+        forcePending = false
+        invalidatePending = false
+        supersedePages(&turn)
+        var record = CacheRecord(content: content, fetchedAt: turn.date)
+        switch keys {
+        case .kept: (record.nextKey, record.prevKey) = (held?.record.nextKey, held?.record.prevKey)
+        case .replaced(let next, let prev): (record.nextKey, record.prevKey) = (next, prev)
+        }
+        if let pages = held?.record.loadedPages, pages != PageCounts() { record.loadedPages = pages }
+        let wasRead = isRead
+        isRead = true
+        accept(record, &turn)
+        let answer = self.content.map { CallerAnswer.content($0) }
+        answerCallers(&turn) { need in
+            switch need {
+            case .content, .origin, .cached: answer
+            case .freshness: .done
+            case .pageAfterFetch: .page(.notLoadedYet)
+            default: nil
+            }
+        }
+        if wasExplicit || callers.values.contains(.refresh) { startFlight(explicit: true, &turn) }
+        if !wasRead { readmitCallers(&turn) }
+        endTurn(&turn)
+        return revision
+    }
+
+    /// Somebody wants the content forgotten, with everything that is known of it.
+    ///
+    /// - Parameter cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
+    /// - Returns: The number of the new truth.
+    @discardableResult
+    mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
+        let wasExplicit = dropFlight(&turn) || forcePending || callers.values.contains(.refresh)
+        forcePending = false
+        invalidatePending = false
+        supersedePages(&turn)
+        let wasRead = isRead
+        isRead = true
+        held = nil
+        failure = nil
+        mergeIndex = nil
+        patches.removeAll()
+        refetchesAtDeadline = false
+        next = Side()
+        prev = Side()
+        truthChanged(&turn)
+        if cacherIsCleared { settle(revision, failed: false, &turn) }
+        restartIfWanted(explicit: wasExplicit, &turn)
+        if !wasRead { readmitCallers(&turn) }
+        endTurn(&turn)
+        return revision
+    }
+
+    /// Somebody knows that the content is out of date.
+    mutating func invalidated(_ turn: inout Turn) {
+        if isRead {
+            applyInvalidation(&turn)
+        } else {
+            invalidatePending = true
+            beginReading(&turn)
+        }
+        endTurn(&turn)
+    }
+
+    mutating func applyInvalidation(_ turn: inout Turn) {
+        let wasExplicit = dropFlight(&turn)
+        if held != nil {
+            held?.invalidate()
+            refetchesAtDeadline = false
+            truthChanged(&turn)
+        }
+        restartIfWanted(explicit: wasExplicit, &turn)
+    }
+
+    /// Whoever waited for the old epoch's fetch waits for one of the new epoch.
+    private mutating func restartIfWanted(explicit: Bool, _ turn: inout Turn) {
+        if isWanted { startFlight(explicit: explicit, &turn) }
+    }
+
+    // MARK: The lane
+
+    /// Starts the next cacher call if the last one has ended and the cacher does not have the newest truth.
+    mutating func advanceLane(_ turn: inout Turn) {
+        guard isRead, settledRevision < revision else { return }
+        guard rules.hasBacking else {
+            settle(revision, failed: false, &turn)
+            return
+        }
+        guard lane == .idle else { return }
+        let ticket = turn.tickets.next()
+        lane = .saving(ticket, revision: revision)
+        if let record = held?.record, record.freshness.storage == .allowed {
+            turn.actions.append(.save(ticket, record))
+        } else {
+            turn.actions.append(.remove(ticket))
+        }
+    }
+
+    /// The cacher has saved or removed the record, or failed to.
+    mutating func saveFinished(_ ticket: Ticket, _ error: (any Error)?, removing: Bool, _ turn: inout Turn) {
+        guard case .saving(ticket, let saved) = lane else { return }
+        lane = .idle
+        if let error {
+            report(.cacherFault(removing ? .remove : .save, error), &turn)
+        } else {
+            report(removing ? .removed : .saved, &turn)
+        }
+        settle(saved, failed: error != nil, &turn)
+        endTurn(&turn)
+    }
+
+    /// The cacher is done with the truth of this number, for better or worse.
+    private mutating func settle(_ revision: Ticket, failed: Bool, _ turn: inout Turn) {
+        // Legal: the whole cacher was emptied while an older save was under way, whose end then says nothing of the truth.
+        if revision >= settledRevision {
+            settledRevision = revision
+            isUnsaved = failed
+        }
+        answerCallers(&turn) { need in
+            if case .saved(let awaited) = need, awaited <= revision { .done } else { nil }
+        }
+    }
+
+    /// Too many keys wait for a cacher that fails: this one is given up.
+    mutating func givenUp(_ turn: inout Turn) {
+        isUnsaved = false
+        report(.droppedUnsaved, &turn)
+    }
+}

@@ -1,0 +1,235 @@
+internal import Foundation
+
+/// All that a store knows of one live key, and all that it decides about it: pure, synchronous, without lock, clock or task.
+///
+/// Its inputs are facts (`callerArrived`, `fetchFinished`), each with the moment at which it became one; its outputs are ``KeyAction``s,
+/// which the engine carries out. A result that no longer belongs here is recognised by its ticket and dropped.
+///
+/// What is told where: this file holds the state and what is derived from it; `+Reading` observers, callers and the cache read;
+/// `+Fetching` fetches of the content; `+Pages` fetches beside it; `+Writing` updates and the cacher's lane; `+Patches` optimistic
+/// mutations.
+struct KeyMachine<Content: Sendable> {
+    let rules: KeyRules<Content>
+
+    // MARK: The truth
+
+    /// Whether the truth is known: the cache was read, or something newer has been said.
+    var isRead = false
+    /// The newest accepted record; without it the key has no content.
+    var held: HeldRecord<Content>?
+    /// When the truth was changed last; what the cacher has to catch up with.
+    var revision = Ticket(number: 0)
+    /// What the last fetch failed with, until one succeeds or the truth is set.
+    var failure: Failure?
+    /// The page merger's index of the content; dropped whenever the content changes in another way.
+    var mergeIndex: AnyObject?
+
+    // MARK: Patches, in the order in which they were applied
+
+    var patches: [Patch] = []
+    /// The held content with all patches over it; `nil` where there are none.
+    var overlay: Content?
+
+    // MARK: What is under way
+
+    var flight: Flight?
+    var next = Side()
+    var prev = Side()
+    var lane = Lane.idle
+    /// The truth that the cacher has, or that it failed to take.
+    var settledRevision = Ticket(number: 0)
+    /// Whether the cacher failed to take the truth, which therefore must stay here.
+    var isUnsaved = false
+
+    // MARK: Who is here
+
+    var observers = 0
+    var callers: [CallerID: CallerNeed] = [:]
+    /// How many of the callers want a fetch.
+    var fetchCallers = 0
+
+    // MARK: What waits for its time
+
+    /// When an unwanted fetch is to be cancelled.
+    var graceEnds: MonotonicInstant?
+    /// Whether the present record is to be fetched again at its deadline; one that arrived expired never is (C10).
+    var refetchesAtDeadline = false
+    /// A trigger that came too early.
+    var triggerPending = false
+    var lastFetchEnded: MonotonicInstant?
+    /// An observer who joined before the cache was read and wants a fetch whatever it holds.
+    var forcePending = false
+    /// An invalidation that came before the cache was read.
+    var invalidatePending = false
+
+    init(rules: KeyRules<Content>) {
+        self.rules = rules
+    }
+
+    struct Failure {
+        var error: any Error
+        /// Until when no automatic fetch is made.
+        var holdsUntil: MonotonicInstant
+    }
+
+    /// A fetch of the content.
+    struct Flight: Hashable {
+        var ticket: Ticket
+        /// Whether somebody asked for it in so many words, so that an update must not make it go away.
+        var isExplicit: Bool
+    }
+
+    /// One side of a list.
+    struct Side {
+        var ticket: Ticket?
+        var failure: (any Error)?
+    }
+
+    /// An optimistic change that is not part of the truth yet.
+    struct Patch {
+        var id: Ticket
+        var isConfirmed = false
+        var apply: @Sendable (inout Content) -> Void
+    }
+
+    /// What the cacher is doing for this key: one call at a time (C6).
+    enum Lane: Hashable {
+        case idle
+        case reading(Ticket)
+        case saving(Ticket, revision: Ticket)
+    }
+
+    /// What a machine may see of the world while it handles one fact.
+    struct Turn {
+        let now: MonotonicInstant
+        let date: Date
+        var tickets: TicketCounter
+        var actions: [KeyAction<Content>] = []
+        var publishes = false
+
+        init(now: MonotonicInstant, date: Date, tickets: TicketCounter) {
+            self.now = now
+            self.date = date
+            self.tickets = tickets
+        }
+    }
+}
+
+// MARK: - What is derived
+
+extension KeyMachine {
+    /// What observers and callers get: the truth with the patches over it.
+    var content: Content? { overlay ?? held?.record.content }
+
+    /// What an observer may show; `nil` before anything is known.
+    var state: LoadingState<Content>? {
+        if flight != nil { return .loading(content: content) }
+        if let failure { return .error(rawError: failure.error, content: content) }
+        guard let content else { return nil }
+        return .completed(content: content, next: additionalState(.next), prev: additionalState(.prev))
+    }
+
+    func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
+        let side = self[direction]
+        if side.ticket != nil { return .loading }
+        if let error = side.failure { return .error(rawError: error) }
+        return .fixed(canRequestAdditionalData: pageKey(direction) != nil)
+    }
+
+    func pageKey(_ direction: PageDirection) -> String? {
+        // Without a merger the content is no list, whatever keys its record carries.
+        guard rules.merge != nil else { return nil }
+        return direction == .next ? held?.record.nextKey : held?.record.prevKey
+    }
+
+    subscript(direction: PageDirection) -> Side {
+        get { direction == .next ? next : prev }
+        set { if direction == .next { next = newValue } else { prev = newValue } }
+    }
+
+    /// Whether anybody would miss a fetch.
+    var isWanted: Bool { observers > 0 || fetchCallers > 0 }
+
+    /// Whether nothing would be lost if the engine forgot this key.
+    var isIdle: Bool { isAtRest && !isUnsaved }
+
+    /// Whether nothing goes on and nobody is here.
+    var isAtRest: Bool {
+        observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && lane == .idle
+            && patches.isEmpty && settledRevision == revision && !invalidatePending
+    }
+
+    func holdsOff(at now: MonotonicInstant) -> Bool {
+        guard let failure else { return false }
+        return now < failure.holdsUntil
+    }
+
+    /// The earliest moment at which an automatic fetch may begin.
+    private var automaticFetchAllowed: MonotonicInstant {
+        let interval = lastFetchEnded?.advanced(by: max(.zero, rules.policy.minimumInterval)) ?? .distantPast
+        return max(interval, failure?.holdsUntil ?? .distantPast)
+    }
+
+    /// When an observed key is to be fetched because its content expires or a trigger waits.
+    var automaticFetchDue: MonotonicInstant? {
+        guard observers > 0, flight == nil, isRead else { return nil }
+        if triggerPending { return automaticFetchAllowed }
+        guard refetchesAtDeadline, let held, held.deadline != .distantFuture else { return nil }
+        return max(held.deadline, automaticFetchAllowed)
+    }
+
+    /// When the machine wants to be told the time again.
+    var nextWake: MonotonicInstant? {
+        switch (graceEnds, automaticFetchDue) {
+        case (let grace?, let due?): min(grace, due)
+        case (let grace, let due): grace ?? due
+        }
+    }
+}
+
+// MARK: - Time, and the end of each turn
+
+extension KeyMachine {
+    /// The moment that ``nextWake`` named may have come.
+    mutating func timerFired(_ turn: inout Turn) {
+        if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
+        if let due = automaticFetchDue, due <= turn.now {
+            refetchesAtDeadline = false
+            startFlight(explicit: false, &turn)
+        }
+        endTurn(&turn)
+    }
+
+    /// A trigger of the store asks for fresh content (C16).
+    mutating func triggered(_ turn: inout Turn) {
+        guard observers > 0 else { return }
+        if flight != nil {
+            report(.coalesced, &turn)
+        } else {
+            // One that comes too early is kept, not dropped: "the network is back" must not get lost in an interval.
+            triggerPending = true
+            if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }
+        }
+        endTurn(&turn)
+    }
+
+    /// What follows from any fact: the cacher catches up, unwanted fetches get their grace, observers see the outcome once.
+    mutating func endTurn(_ turn: inout Turn) {
+        advanceLane(&turn)
+        if observers == 0 { (forcePending, triggerPending) = (false, false) }
+        let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
+        if isWanted || !isFetching {
+            graceEnds = nil
+        } else if graceEnds == nil, case .cancel(let grace) = rules.policy.unwantedFetch {
+            if grace > .zero { graceEnds = turn.now.advanced(by: grace) } else { cancelUnwanted(&turn) }
+        }
+        if turn.publishes {
+            turn.publishes = false
+            turn.actions.append(.publish)
+        }
+    }
+
+    func report(_ kind: @autoclosure () -> StoreEventKind, _ turn: inout Turn) {
+        if rules.reports { turn.actions.append(.report(kind())) }
+    }
+}

@@ -1,0 +1,80 @@
+/// A key about which something goes on: its machine, and those whom the machine only counts. Lives under the engine's lock.
+final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
+    let param: Param
+    var machine: KeyMachine<Content>
+
+    /// How often the state has changed; an observer who has seen this number has seen the present state.
+    var version: UInt64 = 1
+    var observers: [ObserverSlot<Content>] = []
+    private var freeSlots: [Int] = []
+
+    /// Those who wait for an answer of the machine.
+    var callers: [CallerID: UnsafeContinuation<CallerAnswer<Content>, Never>] = [:]
+
+    /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
+    var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
+    var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
+
+    init(param: Param, rules: KeyRules<Content>) {
+        self.param = param
+        machine = KeyMachine(rules: rules)
+    }
+
+    /// Finds a place for an observer, which stays his until he leaves.
+    func addObserver(_ id: CallerID) -> Int {
+        let slot = ObserverSlot<Content>(id: id)
+        guard let free = freeSlots.popLast() else {
+            observers.append(slot)
+            return observers.count - 1
+        }
+        observers[free] = slot
+        return free
+    }
+
+    /// Takes an observer's place back.
+    ///
+    /// - Returns: Whether it still was his, and what he waits on, if he does.
+    func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot<Content>.Waiting?) {
+        guard observers.indices.contains(place), observers[place].id == id else { return (false, nil) }
+        let waiting = observers[place].waiting
+        observers[place] = ObserverSlot(id: 0)
+        freeSlots.append(place)
+        return (true, waiting)
+    }
+
+    func takeFetch(_ ticket: Ticket) -> Task<Void, Never>? {
+        guard let position = fetches.firstIndex(where: { $0.ticket == ticket }) else { return nil }
+        return fetches.remove(at: position).task
+    }
+}
+
+/// An observer's place: who he is, and what he waits on while he does.
+struct ObserverSlot<Content: Sendable> {
+    // Unsafe, because a checked continuation is an allocation for each state; the slot takes it out before resuming, so once it is.
+    typealias Waiting = UnsafeContinuation<ObservedStep<Content>?, Never>
+
+    var id: CallerID
+    var waiting: Waiting?
+}
+
+/// A state and its number.
+struct ObservedStep<Content: Sendable>: Sendable {
+    var state: LoadingState<Content>
+    var version: UInt64
+}
+
+/// What is to be done when the lock is open again: nothing of it may run user code under it.
+struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
+    var observers: [(waiting: ObserverSlot<Content>.Waiting, step: ObservedStep<Content>?)] = []
+    var callers: [(continuation: UnsafeContinuation<CallerAnswer<Content>, Never>, answer: CallerAnswer<Content>)] = []
+    var cancelled: [Task<Void, Never>] = []
+    var events: [StoreEvent<Param>] = []
+    var dropped: [MemoryTable<Param, Content>.Dropped] = []
+
+    func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
+        for (continuation, answer) in callers { continuation.resume(returning: answer) }
+        for (waiting, step) in observers { waiting.resume(returning: step) }
+        for task in cancelled { task.cancel() }
+        if let onEvent { for event in events { onEvent(event) } }
+    }
+}

@@ -1,0 +1,149 @@
+// Callers: one-shot questions, each answered exactly once, each cancellable at any moment (C9).
+
+extension StoreEngine {
+    /// Asks a key's machine for something and waits for the answer.
+    ///
+    /// - Returns: The answer; `.cancelled` as soon as the caller's task is.
+    func ask(_ param: Param, _ need: CallerNeed, id: CallerID? = nil) async -> CallerAnswer<Content> {
+        if Task.isCancelled { return .cancelled }
+        return await ask(param, id: id ?? nextID()) { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }
+    }
+
+    /// Tells a key's machine something, and waits for what the telling has registered a caller for.
+    ///
+    /// - Parameters:
+    ///   - param: The key.
+    ///   - id: The caller.
+    ///   - begin: Tells the machine, under the lock, and also when the task is cancelled; returns the answer if there is one already.
+    func ask(
+        _ param: Param, id: CallerID, _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
+    ) async -> CallerAnswer<Content> {
+        await withTaskCancellationHandler {
+            // Unsafe, because a checked one is an allocation for each of thousands of callers; the key's register resumes it once.
+            await withUnsafeContinuation { continuation in
+                let answer = turn(param) { key, turn -> CallerAnswer<Content>? in
+                    if let answer = begin(&key.machine, id, &turn) { return answer }
+                    // A cancellation before this line found nobody to release; one after it waits for the lock and will.
+                    if Task.isCancelled {
+                        key.machine.callerLeft(id, &turn)
+                        return .cancelled
+                    }
+                    key.callers[id] = continuation
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            release(id, of: param)
+        }
+    }
+
+    /// Lets a caller go: he was cancelled, or is done with the truth he held on to.
+    func release(_ id: CallerID, of param: Param) {
+        turnIfLive(param) { key, turn in
+            key.machine.callerLeft(id, &turn)
+            if key.callers[id] != nil { turn.actions.append(.answer(id, .cancelled)) }
+        }
+    }
+
+    // MARK: Reading
+
+    func requireData(_ param: Param, from source: GettingFrom) async throws -> Content {
+        let need: CallerNeed =
+            switch source {
+            case .both: .content
+            case .origin: .origin
+            case .cache: .cached
+            }
+        switch await ask(param, need) {
+        case .content(let content): return content
+        case .failure(let error): throw error
+        case .cancelled: throw CancellationError()
+        case .done, .page: preconditionFailure("a caller for content was answered with something else")
+        }
+    }
+
+    func requestPage(_ direction: PageDirection, of param: Param, continueWhenError: Bool) async -> PageRequest {
+        switch await ask(param, .page(direction, continueWhenError: continueWhenError)) {
+        case .page(let request): return request
+        case .cancelled: return .failed(CancellationError())
+        case .content, .done, .failure: preconditionFailure("a caller for a page was answered with something else")
+        }
+    }
+
+    // MARK: Writing
+
+    /// Tells a machine something that makes a new truth, and waits until the cacher has it, or a newer one, or has failed to take it.
+    func write(_ param: Param, _ change: @Sendable (inout KeyMachine<Content>, inout Turn) -> Ticket) async {
+        _ = await ask(param, id: nextID()) { machine, id, turn in
+            let revision = change(&machine, &turn)
+            return machine.callerArrived(id, needing: .saved(revision), &turn)
+        }
+    }
+
+    func invalidate(_ param: Param) async {
+        // The invalidation itself is told before anything can be cancelled; only the waiting may be cut short.
+        let id = nextID()
+        let answer = await ask(param, id: id) { machine, id, turn in
+            machine.invalidated(&turn)
+            return machine.callerArrived(id, needing: .truth, &turn)
+        }
+        defer { release(id, of: param) }
+        guard case .done = answer else { return }
+        await write(param) { machine, _ in machine.revision }
+    }
+
+    /// Changes the newest accepted content; does nothing where there is none.
+    ///
+    /// - Returns: Whether there was content to change.
+    func update(_ param: Param, _ transform: (inout Content) throws -> Void) async rethrows -> Bool {
+        let holder = nextID()
+        defer { release(holder, of: param) }
+        guard case .done = await ask(param, .truth, id: holder) else { return false }
+        while true {
+            let (held, revision) = turn(param) { key, _ in (key.machine.held?.record.content, key.machine.revision) }
+            guard var content = held else { return false }
+            // User code, so outside the lock; if the truth changes meanwhile, it runs again on the newer one.
+            try transform(&content)
+            let updated = content
+            let answer = await ask(param, id: nextID()) { machine, id, turn in
+                guard machine.revision == revision else { return .failure(CancellationError()) }
+                let newRevision = machine.updated(updated, &turn)
+                return machine.callerArrived(id, needing: .saved(newRevision), &turn)
+            }
+            if case .failure = answer { continue }
+            return true
+        }
+    }
+
+    /// Replaces a list's content and keeps its page keys, which must be known for that.
+    func replaceKeepingKeys(_ param: Param, _ content: Content) async {
+        let holder = nextID()
+        defer { release(holder, of: param) }
+        _ = await ask(param, .truth, id: holder)
+        await write(param) { machine, turn in machine.updated(content, keys: .kept, &turn) }
+    }
+
+    func mutate<Result>(
+        _ param: Param, _ patch: @escaping @Sendable (inout Content) -> Void, perform: () async throws -> Result
+    ) async throws -> Result {
+        let holder = nextID()
+        guard case .done = await ask(param, .truth, id: holder) else {
+            release(holder, of: param)
+            throw CancellationError()
+        }
+        let id = turn(param) { key, turn in key.machine.patchStarted(patch, &turn) }
+        release(holder, of: param)
+        do {
+            let result = try await perform()
+            await write(param) { machine, turn in
+                machine.patchSucceeded(id, &turn)
+                return machine.revision
+            }
+            return result
+        } catch {
+            turnIfLive(param) { key, turn in key.machine.patchFailed(id, &turn) }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,65 @@
+internal import Synchronization
+
+// What concerns all keys at once.
+
+extension StoreEngine {
+    /// Says of all keys that fit that their content is out of date.
+    func invalidate(where fits: @Sendable (Param) -> Bool) async throws {
+        let live = state.withLock { Array($0.live.keys) }.filter(fits)
+        for param in live { await invalidate(param) }
+        guard let known = try await knownKeys() else {
+            throw StoreError(
+                .cannotEnumerate,
+                "invalidating by a condition: the cacher cannot list its keys, so only live keys were invalidated; implement keys()")
+        }
+        let alreadyDone = Set(live)
+        for param in known where !alreadyDone.contains(param) && fits(param) { await invalidate(param) }
+    }
+
+    private func knownKeys() async throws -> [Param]? {
+        if let backing { return try await backing.keys() }
+        return front?.keys()
+    }
+
+    /// Lets observed keys be fetched at each element of a sequence.
+    func addTrigger<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) -> RevalidationTrigger {
+        let id = nextID()
+        state.withLock { state in
+            // Made under the lock, so that a sequence that ends at once cannot end before it is registered.
+            state.triggers[id] = Task.detached { [weak self] in
+                do {
+                    for try await _ in trigger { self?.triggerAll() }
+                } catch {
+                    // A trigger that fails is a trigger that ends: the store goes on without it.
+                }
+                self?.endTrigger(id)
+            }
+        }
+        return RevalidationTrigger { [weak self] in self?.endTrigger(id) }
+    }
+
+    /// Begins to fetch what is not valid, for callers of the store's own.
+    func prefetch(_ params: some Sequence<Param>) {
+        for param in params {
+            let id = nextID()
+            turn(param) { key, turn in
+                // Nobody waits on the other side: the answer ends the registration and goes nowhere.
+                _ = key.machine.callerArrived(id, needing: .freshness, &turn)
+            }
+        }
+    }
+
+    func endTrigger(_ id: CallerID) {
+        state.withLock { $0.triggers.removeValue(forKey: id) }?.cancel()
+    }
+
+    private func triggerAll() {
+        var outbox = Outbox<Param, Content>()
+        state.withLock { state in
+            for key in Array(state.live.values) where key.machine.observers > 0 {
+                take(key, &state, &outbox) { key, turn in key.machine.triggered(&turn) }
+            }
+        }
+        outbox.deliver(onEvent)
+    }
+}

@@ -1,0 +1,194 @@
+internal import Synchronization
+
+/// Drives the machines of all live keys of one store under one lock, and carries out what they want done.
+///
+/// Under the lock: let a machine decide, register who waits. Outside it: resume, cancel, call user code. What goes beyond this file:
+/// `+Calling` callers, `+Observing` observers, `+Caching` the cacher, `+Fetching` fetches and time, `+Whole` what concerns all keys.
+final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    typealias Key = LiveKey<Param, Content>
+    typealias Turn = KeyMachine<Content>.Turn
+
+    let origin: any Origin<Param, Content>
+    let front: MemoryTable<Param, Content>?
+    let backing: (any Cacher<Param, Content>)?
+    let rules: KeyRules<Content>
+    let time: any TimeSource
+    let onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
+
+    /// Guards everything that changes.
+    let state = Mutex(EngineState<Param, Content>())
+    private let ids = Atomic<UInt64>(0)
+
+    init(
+        origin: any Origin<Param, Content>, cacher: any Cacher<Param, Content>, policy: StorePolicy, time: any TimeSource,
+        merge: PageMerge<Content>?, onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
+    ) {
+        self.origin = origin
+        if let fronted = cacher as? any FrontedCacher<Param, Content> {
+            front = fronted.front
+            backing = fronted.behind
+        } else {
+            front = nil
+            backing = cacher
+        }
+        self.time = time
+        self.onEvent = onEvent
+        rules = KeyRules(
+            expiry: cacher.expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
+            merge: merge)
+    }
+
+    deinit {
+        // Nobody observes, calls or saves any longer, or he would hold the engine: what still runs is unwanted.
+        let tasks = state.withLock { state in
+            state.triggers.values + state.live.values.flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
+        }
+        for task in tasks { task.cancel() }
+    }
+
+    func nextID() -> CallerID { ids.wrappingAdd(1, ordering: .relaxed).newValue }
+
+    // MARK: Turns
+
+    /// Gives a key's machine one fact, and carries out what follows.
+    ///
+    /// - Parameters:
+    ///   - param: The key.
+    ///   - body: Tells the machine; runs under the lock.
+    /// - Returns: What `body` returned.
+    func turn<Result: Sendable>(_ param: Param, _ body: @Sendable (Key, inout Turn) -> Result) -> Result {
+        var outbox = Outbox<Param, Content>()
+        let result = state.withLock { state in
+            let key = state.key(for: param, rules: rules)
+            return take(key, &state, &outbox, body)
+        }
+        outbox.deliver(onEvent)
+        return result
+    }
+
+    /// The same for a fact that means nothing to a key that is not live any longer.
+    func turnIfLive(_ param: Param, _ body: @Sendable (Key, inout Turn) -> Void) {
+        var outbox = Outbox<Param, Content>()
+        state.withLock { state in
+            guard let key = state.live[param] else { return }
+            take(key, &state, &outbox, body)
+        }
+        outbox.deliver(onEvent)
+    }
+
+    /// One turn of one key, under the lock.
+    ///
+    /// Bodies are `@Sendable` so that the compiler can see that nothing of the lock's state leaves through them.
+    @discardableResult
+    func take<Result>(
+        _ key: Key, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
+        _ body: @Sendable (Key, inout Turn) -> Result
+    ) -> Result {
+        var turn = Turn(now: time.now, date: time.date, tickets: state.tickets)
+        let result = body(key, &turn)
+        // Reading the memory in front is done on the spot and makes more to do, so the list may grow while it is worked off.
+        var position = 0
+        while position < turn.actions.count {
+            let action = turn.actions[position]
+            position += 1
+            carryOut(action, key, &turn, &state, &outbox)
+        }
+        state.tickets = turn.tickets
+        arm(key)
+        state.retire(key, &outbox)
+        return result
+    }
+
+    private func carryOut(
+        _ action: KeyAction<Content>, _ key: Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>,
+        _ outbox: inout Outbox<Param, Content>
+    ) {
+        switch action {
+        case .read(let ticket):
+            read(ticket, key, &turn, &state)
+        case .save(let ticket, let record):
+            call(.save(record), ticket, key.param, &state)
+        case .remove(let ticket):
+            call(.remove, ticket, key.param, &state)
+        case .fetch(let ticket, let order):
+            key.fetches.append((ticket, startFetch(ticket, order, key.param)))
+        case .cancel(let ticket):
+            if let task = key.takeFetch(ticket) { outbox.cancelled.append(task) }
+        case .answer(let id, let answer):
+            // Legal: a caller who holds on to the truth has had his answer.
+            if let continuation = key.callers.removeValue(forKey: id) { outbox.callers.append((continuation, answer)) }
+        case .publish:
+            publish(key, &outbox)
+        case .mirror(let record, let deadline):
+            mirror(record, deadline, key.param, &state, &outbox)
+        case .report(let kind):
+            state.report(kind, key.param, &outbox)
+        }
+    }
+
+    private func publish(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
+        key.version += 1
+        guard key.machine.observers > 0, let state = key.machine.state else { return }
+        let step = ObservedStep(state: state, version: key.version)
+        for place in key.observers.indices {
+            guard let waiting = key.observers[place].waiting else { continue }
+            key.observers[place].waiting = nil
+            outbox.observers.append((waiting, step))
+        }
+    }
+}
+
+/// Everything of a store that changes.
+struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
+    /// Keys about which something goes on; all others cost what the cacher keeps (C15).
+    var live: [Param: LiveKey<Param, Content>] = [:]
+    /// The one counter of epochs, tickets and order.
+    var tickets = TicketCounter()
+    var events: UInt64 = 0
+    var lane = CacherLane<Param, Content>()
+    var triggers: [CallerID: Task<Void, Never>] = [:]
+    /// Keys that are kept only because the cacher failed to take their truth, with the order in which that happened.
+    var unsaved: [Param: UInt64] = [:]
+    private var unsavedOrder: UInt64 = 0
+
+    /// How many keys may be kept because the cacher fails; a broken disk must not fill the memory.
+    static var unsavedLimit: Int { 1_000 }
+
+    mutating func key(for param: Param, rules: KeyRules<Content>) -> LiveKey<Param, Content> {
+        if let key = live[param] { return key }
+        let key = LiveKey(param: param, rules: rules)
+        live[param] = key
+        return key
+    }
+
+    /// Forgets a key about which nothing goes on any longer.
+    mutating func retire(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
+        guard key.machine.isAtRest else {
+            if !unsaved.isEmpty { unsaved[key.param] = nil }
+            return
+        }
+        guard key.machine.isUnsaved else {
+            if !unsaved.isEmpty { unsaved[key.param] = nil }
+            drop(key, &outbox)
+            return
+        }
+        unsavedOrder += 1
+        unsaved[key.param] = unsavedOrder
+        guard unsaved.count > Self.unsavedLimit, let oldest = unsaved.min(by: { $0.value < $1.value })?.key else { return }
+        unsaved[oldest] = nil
+        report(.droppedUnsaved, oldest, &outbox)
+        if let given = live[oldest] { drop(given, &outbox) }
+    }
+
+    private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
+        live[key.param] = nil
+        if let timer = key.timer { outbox.cancelled.append(timer.task) }
+        // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
+        if live.isEmpty, live.capacity > 64 { live = [:] }
+    }
+
+    mutating func report(_ kind: StoreEventKind, _ param: Param?, _ outbox: inout Outbox<Param, Content>) {
+        events += 1
+        outbox.events.append(StoreEvent(number: events, param: param, kind: kind))
+    }
+}

@@ -1,0 +1,15 @@
+/// What became of asking for a page.
+public enum PageRequest: Sendable {
+    /// The page was fetched and is part of the list.
+    case loaded
+    /// Somebody else had asked for the same page; it is part of the list now.
+    case joined
+    /// There is no page at that side.
+    case noPage
+    /// The list itself was missing, being fetched or failed; its fetch was joined or started and has ended. Ask again.
+    case notLoadedYet
+    /// The page could not be fetched, or the caller was cancelled; the list and the page's key are as they were.
+    case failed(any Error)
+    /// The list was replaced or fetched anew while the page was on its way; the page went nowhere.
+    case superseded
+}

@@ -1,0 +1,75 @@
+/// A store of lists that are fetched page by page, forwards and, with a ``TwoWayPaginationFetcher``, backwards.
+///
+/// ```swift
+/// let repos = PaginationStore(cacher: MemoryCacher<String, [Repo]>(), fetcher: RepoFetcher())
+///
+/// for await state in repos["apple"].publish() { render(state) }
+/// await repos["apple"].requestNextData()
+/// ```
+///
+/// All that is said of ``Store`` holds here too; the content of a key is the list as far as it is loaded.
+public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable>: Sendable {
+    @usableFromInline let lists: Store<Param, [Element]>
+
+    /// Makes a store.
+    ///
+    /// - Parameters:
+    ///   - cacher: Where lists are kept, with the keys of their next pages; give each store one of its own.
+    ///   - fetcher: Where pages come from; with a one-way fetcher there is never a previous page.
+    ///   - identity: What makes two elements the same, so that one that comes again replaces the one that is there.
+    ///   - policy: What the store does of its own accord.
+    ///   - time: Where time comes from; a test gives a ``ManualTime``.
+    ///   - scope: A group of stores that are cleared together.
+    ///   - onEvent: Gets everything that happens, outside all locks; it must be quick.
+    public init(
+        cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
+        identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
+        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+    ) {
+        lists = Store(
+            cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, merge: identity.merge, onEvent: onEvent)
+    }
+
+    /// The handle on one list; it is the key and one reference, free to make and to throw away.
+    @inlinable
+    public subscript(param: Param) -> PaginationStoreFlowable<Param, Element> {
+        PaginationStoreFlowable(list: lists[param])
+    }
+
+    /// Fetches the first pages of lists that are not valid; returns at once.
+    ///
+    /// - Parameter params: The keys of the lists.
+    public func prefetch(_ params: some Sequence<Param>) {
+        lists.prefetch(params)
+    }
+
+    /// Says of all lists that fit that they are out of date; those that are wanted are fetched at once.
+    ///
+    /// - Parameter fits: Whether a key is meant; called outside all locks.
+    /// - Throws: ``StoreError/Code/cannotEnumerate`` where the cacher cannot list its keys; live keys are invalidated all the same.
+    public func invalidate(where fits: @Sendable (_ param: Param) -> Bool) async throws {
+        try await lists.invalidate(where: fits)
+    }
+
+    /// Forgets all lists, in memory and in the cacher; those that are wanted are fetched anew.
+    ///
+    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher could not remove its records.
+    public func clear() async throws {
+        try await lists.clear()
+    }
+
+    /// Fetches observed lists at each element of a sequence, as ``Store/revalidate(on:)`` does.
+    ///
+    /// - Parameter trigger: The sequence; what its elements are does not matter.
+    /// - Returns: What ends the trigger before its time.
+    @discardableResult
+    public func revalidate(on trigger: some AsyncSequence & Sendable) -> RevalidationTrigger {
+        lists.revalidate(on: trigger)
+    }
+}
+
+extension PaginationStore where Param == UnitParam {
+    /// The handle on the only list.
+    @inlinable
+    public var flowable: PaginationStoreFlowable<UnitParam, Element> { self[UnitParam()] }
+}

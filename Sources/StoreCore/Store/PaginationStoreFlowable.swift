@@ -1,0 +1,115 @@
+/// The handle on one list of a pagination store.
+public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Sendable>: Sendable {
+    @usableFromInline let list: StoreFlowable<Param, [Element]>
+
+    @inlinable
+    init(list: StoreFlowable<Param, [Element]>) {
+        self.list = list
+    }
+
+    private var engine: StoreEngine<Param, [Element]> { list.store.engine }
+
+    /// The key of the list.
+    public var param: Param { list.param }
+
+    // MARK: Pages
+
+    /// Asks for the page after the last one.
+    ///
+    /// - Parameter continueWhenError: Whether to try again where the last try, or the list itself, has failed.
+    /// - Returns: What became of it, once that is known; `.failed(CancellationError())` as soon as the task is cancelled.
+    @discardableResult
+    public func requestNextData(continueWhenError: Bool = true) async -> PageRequest {
+        await engine.requestPage(.next, of: param, continueWhenError: continueWhenError)
+    }
+
+    /// Asks for the page before the first one.
+    ///
+    /// - Parameter continueWhenError: Whether to try again where the last try, or the list itself, has failed.
+    /// - Returns: What became of it, once that is known; `.noPage` where the fetcher is one-way.
+    @discardableResult
+    public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
+        await engine.requestPage(.prev, of: param, continueWhenError: continueWhenError)
+    }
+
+    /// Sets the list together with the keys of the pages beside it.
+    ///
+    /// - Parameters:
+    ///   - elements: The list, dated now.
+    ///   - nextKey: What asks for the page after it; `nil` or empty where there is none.
+    ///   - prevKey: What asks for the page before it; `nil` or empty where there is none.
+    public func update(_ elements: [Element], nextKey: String?, prevKey: String?) async {
+        await engine.write(param) { machine, turn in
+            machine.updated(elements, keys: .replaced(next: nextKey, prev: prevKey), &turn)
+        }
+    }
+
+    /// Sets the list and keeps the keys of the pages beside it; pages on their way go nowhere.
+    ///
+    /// - Parameter elements: The list, dated now; `nil` is the same as ``clear()``.
+    public func update(_ elements: [Element]?) async {
+        guard let elements else { return await clear() }
+        await engine.replaceKeepingKeys(param, elements)
+    }
+
+    // MARK: What every handle does
+
+    /// The states of the list over time; see ``StoreFlowable/publish(forceRefresh:)``.
+    ///
+    /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
+    public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<[Element]> {
+        list.publish(forceRefresh: forceRefresh)
+    }
+
+    /// The list as far as it is loaded, valid at this moment; see ``StoreFlowable/requireData(from:)``.
+    ///
+    /// - Parameter source: Where the list may come from.
+    /// - Throws: What the fetcher threw; ``StoreError/Code/noValidCache`` for `.cache`; `CancellationError`.
+    @inlinable
+    public func requireData(from source: GettingFrom = .both) async throws -> [Element] {
+        try await list.requireData(from: source)
+    }
+
+    /// The list as far as it is loaded, or nothing; see ``StoreFlowable/getData(from:)``.
+    ///
+    /// - Parameter source: Where the list may come from.
+    public func getData(from source: GettingFrom = .both) async -> [Element]? {
+        await list.getData(from: source)
+    }
+
+    /// Fetches the list if it is missing or has expired; see ``StoreFlowable/validate()``.
+    public func validate() async { await list.validate() }
+
+    /// Fetches the list whatever the cache holds; see ``StoreFlowable/refresh()`` and ``StorePolicy/RefreshScope``.
+    public func refresh() async { await list.refresh() }
+
+    /// Says that the list is out of date; see ``StoreFlowable/invalidate()``.
+    public func invalidate() async { await list.invalidate() }
+
+    /// Changes the list in place; pages on their way go nowhere. See ``StoreFlowable/update(_:)-(_)``.
+    ///
+    /// - Parameter transform: Changes the newest accepted list; it may be called again and should do nothing else.
+    /// - Returns: Whether there was a list to change.
+    /// - Throws: What `transform` throws; then nothing has changed.
+    @discardableResult
+    public func update(_ transform: (_ elements: inout [Element]) throws -> Void) async rethrows -> Bool {
+        try await list.update(transform)
+    }
+
+    /// Shows a change at once, then makes it true; see ``StoreFlowable/mutate(optimistically:perform:)``.
+    ///
+    /// - Parameters:
+    ///   - patch: The change; applied again whenever the list below it changes.
+    ///   - perform: Makes the change true at the origin; runs in the caller's task.
+    /// - Returns: What `perform` returned.
+    /// - Throws: What `perform` threw.
+    @discardableResult
+    public func mutate<Result>(
+        optimistically patch: @escaping @Sendable (_ elements: inout [Element]) -> Void, perform: () async throws -> Result
+    ) async throws -> Result {
+        try await list.mutate(optimistically: patch, perform: perform)
+    }
+
+    /// Forgets the list; see ``StoreFlowable/clear()``.
+    public func clear() async { await list.clear() }
+}

@@ -1,0 +1,126 @@
+/// The object that a repository keeps: one kind of data, its cacher, its fetcher, and the engine between them.
+///
+/// ```swift
+/// let users = Store(cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))), fetcher: UserFetcher())
+///
+/// for await state in users[id].publish() { render(state) }        // observe
+/// let user = try await users[id].requireData()                    // one shot
+/// await users[id].update { $0.name = "Ada" }                      // all observers see it
+/// ```
+///
+/// A store does nothing until it is asked. Keep one store for each kind of data: two stores over one cacher share records, but neither
+/// fetches nor observers. A store is freed when nobody holds it, observes it or waits for it.
+public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    /// The memory that a hit is answered from without asking the engine; `nil` where there is none, or where events are reported.
+    @usableFromInline let front: MemoryTable<Param, Content>?
+    @usableFromInline let clock: HitClock
+    let engine: StoreEngine<Param, Content>
+
+    /// Makes a store.
+    ///
+    /// - Parameters:
+    ///   - cacher: Where content is kept; give each store one of its own.
+    ///   - fetcher: Where content comes from: a ``Fetcher``, a ``RevalidatingFetcher``, or any other ``Origin``.
+    ///   - policy: What the store does of its own accord.
+    ///   - time: Where time comes from; a test gives a ``ManualTime``.
+    ///   - scope: A group of stores that are cleared together.
+    ///   - onEvent: Gets everything that happens, outside all locks, on whatever thread it happens; it must be quick. With it, a hit
+    ///     takes the way through the engine, so that it can be reported.
+    public convenience init(
+        cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, policy: StorePolicy = .default,
+        time: some TimeSource = .system, scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+    ) {
+        self.init(cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, merge: nil, onEvent: onEvent)
+    }
+
+    /// Makes the store behind a pagination store.
+    init(
+        cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, policy: StorePolicy, time: some TimeSource,
+        scope: CacheScope?, merge: PageMerge<Content>?, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
+    ) {
+        engine = StoreEngine(origin: fetcher, cacher: cacher, policy: policy, time: time, merge: merge, onEvent: onEvent)
+        front = onEvent == nil ? engine.front : nil
+        clock = HitClock(time)
+        scope?.add(engine)
+    }
+
+    /// Makes a store whose fetcher is a closure.
+    ///
+    /// - Parameters:
+    ///   - cacher: Where content is kept; give each store one of its own.
+    ///   - policy: What the store does of its own accord.
+    ///   - time: Where time comes from; a test gives a ``ManualTime``.
+    ///   - scope: A group of stores that are cleared together.
+    ///   - onEvent: Gets everything that happens.
+    ///   - fetch: Gets the content for a key.
+    public convenience init(
+        cacher: some Cacher<Param, Content>, policy: StorePolicy = .default, time: some TimeSource = .system,
+        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,
+        fetch: @escaping @Sendable (_ param: Param) async throws -> Content
+    ) {
+        self.init(
+            cacher: cacher, fetcher: ClosureFetcher(fetch), policy: policy, time: time, scope: scope, onEvent: onEvent)
+    }
+
+    /// The handle on one key; it is the key and one reference, free to make and to throw away.
+    @inlinable
+    public subscript(param: Param) -> StoreFlowable<Param, Content> {
+        StoreFlowable(store: self, param: param)
+    }
+
+    /// Fetches what is not valid, so that it is there when it is wanted; returns at once.
+    ///
+    /// - Parameter params: The keys; each counts as a waiting caller until its fetch has ended.
+    public func prefetch(_ params: some Sequence<Param>) {
+        engine.prefetch(params)
+    }
+
+    /// Says of all keys that fit that their content is out of date; those that are wanted are fetched at once.
+    ///
+    /// Returns when all of them are saved as out of date. Cost: one listing of the cacher and one load and save of each key that fits.
+    ///
+    /// - Parameter fits: Whether a key is meant; called outside all locks.
+    /// - Throws: ``StoreError/Code/cannotEnumerate`` where the cacher cannot list its keys; live keys are invalidated all the same.
+    public func invalidate(where fits: @Sendable (_ param: Param) -> Bool) async throws {
+        try await engine.invalidate(where: fits)
+    }
+
+    /// Forgets everything, in memory and in the cacher; keys that are wanted are fetched anew.
+    ///
+    /// It is a barrier: saves that began before it have ended when the cacher is emptied, and those that come after it wait.
+    ///
+    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher could not remove its records.
+    public func clear() async throws {
+        try await engine.clearAll()
+    }
+
+    /// Fetches observed keys at each element of a sequence: the network is back, the app is in front, a timer ticks.
+    ///
+    /// Bursts coalesce: a fetch that runs is joined, and between the end of a fetch and the next one lies
+    /// ``StorePolicy/minimumInterval``. An error or the end of the sequence ends this trigger and nothing else.
+    ///
+    /// - Parameter trigger: The sequence; what its elements are does not matter.
+    /// - Returns: What ends the trigger before its time.
+    @discardableResult
+    public func revalidate(on trigger: some AsyncSequence & Sendable) -> RevalidationTrigger {
+        engine.addTrigger(trigger)
+    }
+}
+
+extension Store where Param == UnitParam {
+    /// The handle on the only key.
+    @inlinable
+    public var flowable: StoreFlowable<UnitParam, Content> { self[UnitParam()] }
+}
+
+/// A running trigger of ``Store/revalidate(on:)``; letting go of it does not end it.
+public struct RevalidationTrigger: Sendable {
+    private let end: @Sendable () -> Void
+
+    init(end: @escaping @Sendable () -> Void) {
+        self.end = end
+    }
+
+    /// Ends the trigger.
+    public func cancel() { end() }
+}

@@ -1,0 +1,128 @@
+/// The handle on one key of a store: what a repository hands to those who show and change the data.
+public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    @usableFromInline let store: Store<Param, Content>
+
+    /// The key.
+    public let param: Param
+
+    @inlinable
+    init(store: Store<Param, Content>, param: Param) {
+        self.store = store
+        self.param = param
+    }
+
+    private var engine: StoreEngine<Param, Content> { store.engine }
+
+    // MARK: Reading
+
+    /// The states of the data over time, to be observed with `for await`.
+    ///
+    /// Content that is missing or has expired is fetched when an iterator joins, and so is a key whose last fetch failed.
+    ///
+    /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
+    /// - Returns: A sequence that never ends by itself; each of its iterators is an observer.
+    public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> {
+        LoadingStateSequence { [engine, param] in EngineObserver(engine, param, forces: forceRefresh) }
+    }
+
+    /// The data, valid at this moment.
+    ///
+    /// A hit in memory does not suspend; everything else waits for the cacher and, where needed, for one fetch that all callers share.
+    ///
+    /// - Parameter source: Where the data may come from.
+    /// - Returns: The data; with pending optimistic changes, as observers see it.
+    /// - Throws: What the fetcher threw; ``StoreError/Code/noValidCache`` for `.cache`, with the stale content; `CancellationError` as
+    ///   soon as the task is cancelled, which does the fetch no harm while others wait for it.
+    @inlinable
+    public func requireData(from source: GettingFrom = .both) async throws -> Content {
+        if source == .both, let content = store.front?.validContent(of: param, by: store.clock) { return content }
+        return try await requireDataFromEngine(source)
+    }
+
+    @usableFromInline
+    func requireDataFromEngine(_ source: GettingFrom) async throws -> Content {
+        try await engine.requireData(param, from: source)
+    }
+
+    /// The data, valid at this moment, or nothing: ``requireData(from:)`` for callers who do not care why.
+    ///
+    /// - Parameter source: Where the data may come from.
+    /// - Returns: The data; `nil` after any error and after cancellation.
+    public func getData(from source: GettingFrom = .both) async -> Content? {
+        // That it is not there is all this caller wants to know.
+        try? await requireData(from: source)
+    }
+
+    // MARK: Seeing that it is fresh
+
+    /// Fetches the data if it is missing or has expired, and waits for that fetch; how it ended is for observers to see.
+    public func validate() async {
+        _ = await engine.ask(param, .freshness)
+    }
+
+    /// Fetches the data whatever the cache holds, joining a fetch that runs.
+    ///
+    /// Returns when what the fetch brought is saved, or when it has failed, which is for observers to see.
+    public func refresh() async {
+        _ = await engine.ask(param, .refresh)
+    }
+
+    /// Says that the data is out of date: it is fetched at once if somebody wants it, and at the next call otherwise.
+    ///
+    /// Returns when it is saved as out of date. The content stays, as stale content, and so does the origin's validator.
+    public func invalidate() async {
+        await engine.invalidate(param)
+    }
+
+    // MARK: Changing
+
+    /// Sets the data; every observer sees it and waiting callers get it.
+    ///
+    /// A fetch that runs is cancelled and its result goes nowhere; one that was asked for by ``refresh()`` begins again. Returns when
+    /// the data is saved, or newer data is, or saving has failed, which the store reports as an event.
+    ///
+    /// - Parameter content: The data, dated now; `nil` is the same as ``clear()``.
+    public func update(_ content: Content?) async {
+        await engine.write(param) { machine, turn in machine.updated(content, &turn) }
+    }
+
+    /// Changes the data in place.
+    ///
+    /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes; it is called outside all locks and
+    ///   again where the data was replaced meanwhile, so it should do nothing else.
+    /// - Returns: Whether there was data to change.
+    /// - Throws: What `transform` throws; then nothing has changed.
+    @discardableResult
+    public func update(_ transform: (_ content: inout Content) throws -> Void) async rethrows -> Bool {
+        try await engine.update(param, transform)
+    }
+
+    /// Shows a change at once, then makes it true.
+    ///
+    /// ```swift
+    /// try await posts[id].mutate { $0.isLiked = true } perform: { try await api.like(id) }
+    /// ```
+    ///
+    /// When `perform` succeeds, the change becomes part of the data once every earlier mutation of the key is settled; when it fails or
+    /// is cancelled, this change alone is taken back. When the last mutation of an observed key is settled, the key is fetched once.
+    ///
+    /// - Parameters:
+    ///   - patch: The change. It is applied again, under the store's lock, whenever the data below it changes, so it must do nothing
+    ///     else, and it must not call the store.
+    ///   - perform: Makes the change true at the origin; runs in the caller's task.
+    /// - Returns: What `perform` returned, after the change is saved.
+    /// - Throws: What `perform` threw; `CancellationError` where the task was cancelled before the change was shown.
+    @discardableResult
+    public func mutate<Result>(
+        optimistically patch: @escaping @Sendable (_ content: inout Content) -> Void, perform: () async throws -> Result
+    ) async throws -> Result {
+        try await engine.mutate(param, patch, perform: perform)
+    }
+
+    /// Forgets the data; it is fetched at once if somebody wants it, and otherwise nothing is left running.
+    ///
+    /// Returns when the record is removed, or newer data is saved.
+    public func clear() async {
+        await engine.write(param) { machine, turn in machine.cleared(&turn) }
+    }
+}
