@@ -28,5 +28,11 @@ let package = Package(
         .target(name: "TextStore", dependencies: ["StoreCore"], swiftSettings: settings),
         .target(name: "RemoteRouting", dependencies: ["StoreCore"], swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
+
+        // What the tests build on: a client that has the main actor as its default isolation.
+        .target(
+            name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
+            swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
+        .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient"], swiftSettings: settings),
     ]
 )

@@ -1,0 +1,54 @@
+/// What a scripted fetcher keeps: its answers, its requests and its gate; used through the methods of ``ScriptedOrigin``.
+public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    /// What makes the answers that no list of answers gives.
+    typealias Answering = @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<Content>
+
+    /// One lock guards all of it; fetches are resumed outside it.
+    let state: WatchedState<ScriptState<Param, Content>>
+    private let answering: Answering?
+
+    init(answers: [ScriptedAnswer<Content>], cancellation: ScriptedCancellation, answering: Answering?) {
+        state = WatchedState(ScriptState(answers: answers, cancellation: cancellation))
+        self.answering = answering
+    }
+
+    /// Runs one fetch: records it, holds it, answers it.
+    func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
+        let ticket = state.update { $0.makeTicket() }
+        return try await withTaskCancellationHandler {
+            // The number is known once the fetch has begun, which is before the gate lets it pass.
+            var number = 0
+            defer { state.update { $0.end(ticket: ticket) } }
+            let answer = try await withCheckedThrowingContinuation { passage in
+                let begun = state.update { state in
+                    state.begin(request, ticket: ticket, isCancelled: Task.isCancelled, passage: passage)
+                }
+                number = begun.number
+                begun.action.perform()
+            }
+            if let answer { return try answer.result.get() }
+            return try await ask(ScriptedRequest(number: number, request: request))
+        } onCancel: {
+            state.update { $0.cancel(ticket: ticket) }.perform()
+        }
+    }
+
+    private func ask(_ request: ScriptedRequest<Param>) async throws -> OriginResponse<Content> {
+        guard let answering else {
+            throw StoreError(
+                .unscriptedRequest,
+                "answering fetch \(request.number), \(request.request): the script has no answer left;"
+                    + " enqueue one, answer the held fetch, or make the fetcher with a closure")
+        }
+        return try await answering(request).result.get()
+    }
+}
+
+extension StoreError.Code {
+    /// A scripted fetcher was asked for more than its script has answers for.
+    public static let unscriptedRequest = StoreError.Code(verbatim: "unscriptedRequest")
+    /// A fetch that was to be released or answered by hand is not held any longer.
+    public static let notHeld = StoreError.Code(verbatim: "notHeld")
+    /// A recording ended before what was waited for came.
+    public static let recordingEnded = StoreError.Code(verbatim: "recordingEnded")
+}

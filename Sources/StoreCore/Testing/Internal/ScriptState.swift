@@ -1,0 +1,112 @@
+/// What a script knows: answers to give, requests it got, and the fetches that run.
+struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    typealias Answer = ScriptedAnswer<Content>
+    /// What a fetch gets at the gate: an answer, or nothing and then it is to ask the script's closure.
+    typealias Passage = CheckedContinuation<Answer?, any Error>
+
+    /// A fetch between its begin and its end.
+    private struct Flight {
+        var isCancelled = false
+        /// What lets it go; `nil` once it has left the gate.
+        var passage: Passage?
+    }
+
+    /// What is done at the gate, outside the lock.
+    enum GateAction: Sendable {
+        case wait
+        case resume(Passage, Result<Answer?, any Error>)
+
+        func perform() {
+            if case .resume(let passage, let result) = self { passage.resume(with: result) }
+        }
+    }
+
+    private(set) var requests: [ScriptedRequest<Param>] = []
+    private(set) var endedCount = 0
+    private(set) var cancelledCount = 0
+    var cancellation: ScriptedCancellation
+    private var answers: [Answer]
+    private var isHolding = false
+    private var lastTicket: UInt64 = 0
+    /// The numbers of the running fetches, by ticket: a task may be cancelled before its fetch has a number.
+    private var numbers: [UInt64: Int] = [:]
+    /// The running fetches, by number.
+    private var flights: [Int: Flight] = [:]
+
+    init(answers: [Answer], cancellation: ScriptedCancellation) {
+        self.answers = answers
+        self.cancellation = cancellation
+    }
+
+    var runningCount: Int { flights.count }
+
+    /// Whether the fetch of this number is at the gate.
+    func isHeld(_ number: Int) -> Bool { flights[number]?.passage != nil }
+
+    /// The numbers of the fetches at the gate, oldest first.
+    var held: [Int] { flights.filter { $0.value.passage != nil }.keys.sorted() }
+
+    mutating func enqueue(_ more: [Answer]) { answers += more }
+
+    mutating func hold() { isHolding = true }
+
+    mutating func makeTicket() -> UInt64 {
+        lastTicket += 1
+        return lastTicket
+    }
+
+    /// A fetch began: it is recorded, and passes the gate or waits there.
+    mutating func begin(
+        _ request: OriginRequest<Param>, ticket: UInt64, isCancelled: Bool, passage: Passage
+    ) -> (number: Int, action: GateAction) {
+        let number = requests.count + 1
+        requests.append(ScriptedRequest(number: number, request: request))
+        numbers[ticket] = number
+        flights[number] = Flight(isCancelled: isCancelled)
+        if isCancelled { cancelledCount += 1 }
+        if isCancelled, cancellation == .honoured { return (number, .resume(passage, .failure(CancellationError()))) }
+        if isHolding {
+            flights[number]?.passage = passage
+            return (number, .wait)
+        }
+        return (number, .resume(passage, .success(takeAnswer())))
+    }
+
+    /// A fetch's task was cancelled; before its begin and after its end that means nothing here.
+    mutating func cancel(ticket: UInt64) -> GateAction {
+        guard let number = numbers[ticket], let flight = flights[number], !flight.isCancelled else { return .wait }
+        flights[number]?.isCancelled = true
+        cancelledCount += 1
+        guard cancellation == .honoured, let passage = flight.passage else { return .wait }
+        flights[number]?.passage = nil
+        return .resume(passage, .failure(CancellationError()))
+    }
+
+    /// A fetch returned or threw.
+    mutating func end(ticket: UInt64) {
+        if let number = numbers.removeValue(forKey: ticket) { flights[number] = nil }
+        endedCount += 1
+    }
+
+    /// Opens the gate: answers go to the fetches in the order in which they began.
+    mutating func release() -> [GateAction] {
+        isHolding = false
+        return held.map { release($0, with: nil) }
+    }
+
+    /// Lets one fetch go, with an answer of its own or the script's next one.
+    mutating func release(_ number: Int, with answer: Answer?) -> GateAction {
+        guard let passage = flights[number]?.passage else { return .wait }
+        flights[number]?.passage = nil
+        return .resume(passage, .success(answer ?? takeAnswer()))
+    }
+
+    /// Whether the fetch of this number came to the gate and left it.
+    func hasPassed(_ number: Int) -> Bool {
+        number <= requests.count && flights[number]?.passage == nil
+    }
+
+    private mutating func takeAnswer() -> Answer? {
+        answers.isEmpty ? nil : answers.removeFirst()
+    }
+}

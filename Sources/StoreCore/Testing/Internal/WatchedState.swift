@@ -1,0 +1,101 @@
+internal import Synchronization
+
+/// State behind one lock, and tasks that wait until something is true of it.
+///
+/// What the public test helpers of this package are made of: no polling, and a cancelled waiter returns at once.
+package final class WatchedState<State: Sendable>: Sendable {
+    /// A task that waits.
+    private struct Watcher {
+        let ticket: UInt64
+        /// Gives up, with an error.
+        let cancel: @Sendable () -> Void
+        /// What resumes the task, once the state is as it wants it.
+        let attempt: @Sendable (State) -> (@Sendable () -> Void)?
+    }
+
+    private struct Guarded {
+        var state: State
+        /// In the order in which they began to wait.
+        var watchers: [Watcher] = []
+        var lastTicket: UInt64 = 0
+
+        /// Takes out everybody whose condition holds, and returns what resumes them.
+        mutating func takeSatisfied() -> [@Sendable () -> Void] {
+            var wakes: [@Sendable () -> Void] = []
+            watchers.removeAll { watcher in
+                guard let wake = watcher.attempt(state) else { return false }
+                wakes.append(wake)
+                return true
+            }
+            return wakes
+        }
+    }
+
+    /// The lock holds the state and those who wait on it: a change and the look at their conditions are one step.
+    private let guarded: Mutex<Guarded>
+
+    /// Makes the state.
+    package init(_ state: State) {
+        guarded = Mutex(Guarded(state: state))
+    }
+
+    /// The state as it is now.
+    package var current: State { guarded.withLock { $0.state } }
+
+    /// Looks at the state, or a part of it, without copying all of it.
+    package func read<Result: Sendable>(_ body: (borrowing State) -> Result) -> Result {
+        guarded.withLock { body($0.state) }
+    }
+
+    /// Changes the state, then wakes every waiter whose condition has come true.
+    ///
+    /// - Parameter body: Runs under the lock: no user code, no resuming.
+    /// - Returns: What `body` returned.
+    @discardableResult
+    package func update<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+        let (result, wakes) = guarded.withLock { guarded in
+            let result = body(&guarded.state)
+            return (result, guarded.takeSatisfied())
+        }
+        for wake in wakes { wake() }
+        return result
+    }
+
+    /// Waits until `condition` returns a value.
+    ///
+    /// - Parameter condition: Looks at the state after each change; runs under the lock, so no user code.
+    /// - Returns: The value that `condition` returned first.
+    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    package func wait<Value: Sendable>(until condition: @escaping @Sendable (State) -> Value?) async throws -> Value {
+        let ticket = guarded.withLock { guarded in
+            guarded.lastTicket += 1
+            return guarded.lastTicket
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
+                let wake: (@Sendable () -> Void)? = guarded.withLock { guarded in
+                    // A task is marked cancelled before its handlers run: either this sees the mark, or `cancel` finds the watcher.
+                    if Task.isCancelled { return { continuation.resume(throwing: CancellationError()) } }
+                    if let value = condition(guarded.state) { return { continuation.resume(returning: value) } }
+                    guarded.watchers.append(
+                        Watcher(ticket: ticket, cancel: { continuation.resume(throwing: CancellationError()) }) { state in
+                            guard let value = condition(state) else { return nil }
+                            return { continuation.resume(returning: value) }
+                        })
+                    return nil
+                }
+                wake?()
+            }
+        } onCancel: {
+            cancel(ticket)
+        }
+    }
+
+    private func cancel(_ ticket: UInt64) {
+        let watcher = guarded.withLock { guarded -> Watcher? in
+            guard let index = guarded.watchers.firstIndex(where: { $0.ticket == ticket }) else { return nil }
+            return guarded.watchers.remove(at: index)
+        }
+        watcher?.cancel()
+    }
+}

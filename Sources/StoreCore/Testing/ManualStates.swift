@@ -1,0 +1,156 @@
+/// A sequence of states that a test sends by hand: for whatever takes a ``LoadingStateSequence`` and needs no store to be tested.
+///
+/// ```swift
+/// let states = ManualStates<User>(.loading(content: nil))
+/// let model = UserModel(following: states.sequence)
+/// try await states.taken(by: 1)
+/// states.send(.completed(ada))
+/// ```
+///
+/// It has the manners of a store: an observer joins at its first `next()`, gets the current state and then the newest one, at most one is
+/// pending for each observer, and cancelling or releasing it makes it leave.
+public final class ManualStates<Content: Sendable>: Sendable {
+    private struct Observer {
+        var pending: LoadingState<Content>?
+        var waiter: CheckedContinuation<LoadingState<Content>?, Never>?
+    }
+
+    private struct Feed: Sendable {
+        var current: LoadingState<Content>?
+        var observers: [Int: Observer] = [:]
+        var joined = 0
+        var isFinished = false
+
+        /// Those who wait, who wait no longer.
+        mutating func takeWaiters(leaving pending: LoadingState<Content>?) -> [CheckedContinuation<LoadingState<Content>?, Never>] {
+            observers.keys.sorted().compactMap { ticket in
+                guard let waiter = observers[ticket]?.waiter else {
+                    if let pending { observers[ticket]?.pending = pending }
+                    return nil
+                }
+                observers[ticket]?.waiter = nil
+                return waiter
+            }
+        }
+    }
+
+    /// One lock guards the current state and all observers; they are resumed outside it.
+    private let feed: WatchedState<Feed>
+
+    /// Makes a sequence of states.
+    ///
+    /// - Parameter current: What an observer gets first; `nil` lets it wait for the first state sent.
+    public init(_ current: LoadingState<Content>? = nil) {
+        feed = WatchedState(Feed(current: current))
+    }
+
+    /// What is to be observed; every iterator of it is an observer of its own.
+    public var sequence: LoadingStateSequence<Content> {
+        LoadingStateSequence { Source(self) }
+    }
+
+    /// Makes a state the current one and gives it to every observer.
+    ///
+    /// - Parameter state: The state; it replaces one that an observer has not taken yet.
+    public func send(_ state: LoadingState<Content>) {
+        let waiters = feed.update { feed in
+            feed.current = state
+            return feed.takeWaiters(leaving: state)
+        }
+        for waiter in waiters { waiter.resume(returning: state) }
+    }
+
+    /// Lets every observer end after the state that is pending for it; a store's sequences never end like this.
+    public func finish() {
+        let waiters = feed.update { feed in
+            feed.isFinished = true
+            return feed.takeWaiters(leaving: nil)
+        }
+        for waiter in waiters { waiter.resume(returning: nil) }
+    }
+
+    /// How many observers there are now.
+    public var observerCount: Int { feed.read { $0.observers.count } }
+
+    /// How many observers have joined so far.
+    public var joinedCount: Int { feed.read { $0.joined } }
+
+    /// Waits until there are exactly so many observers; no polling.
+    ///
+    /// - Parameter count: How many observers; zero waits until all have left.
+    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
+    public func observers(count: Int) async throws {
+        try await feed.wait { $0.observers.count == count ? () : nil }
+    }
+
+    /// Waits until there are exactly so many observers and each has taken the newest state and asks for the next; no polling.
+    ///
+    /// - Parameter count: How many observers.
+    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
+    public func taken(by count: Int) async throws {
+        try await feed.wait { feed in
+            feed.observers.count == count && feed.observers.values.allSatisfy { $0.waiter != nil } ? () : nil
+        }
+    }
+
+    // MARK: Observing
+
+    private func join() -> Int {
+        feed.update { feed in
+            feed.joined += 1
+            feed.observers[feed.joined] = Observer(pending: feed.current)
+            return feed.joined
+        }
+    }
+
+    private func leave(_ ticket: Int) {
+        let waiter = feed.update { $0.observers.removeValue(forKey: ticket)?.waiter }
+        waiter?.resume(returning: nil)
+    }
+
+    private func next(_ ticket: Int) async -> LoadingState<Content>? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (waiter: CheckedContinuation<LoadingState<Content>?, Never>) in
+                let answer: LoadingState<Content>?? = feed.update { feed in
+                    guard let observer = feed.observers[ticket] else { return .some(nil) }
+                    // A task is marked cancelled before its handlers run: either this sees the mark, or `leave` finds the waiter.
+                    guard !Task.isCancelled else {
+                        feed.observers[ticket] = nil
+                        return .some(nil)
+                    }
+                    if let pending = observer.pending {
+                        feed.observers[ticket]?.pending = nil
+                        return pending
+                    }
+                    if feed.isFinished { return .some(nil) }
+                    feed.observers[ticket]?.waiter = waiter
+                    return nil
+                }
+                if let answer { waiter.resume(returning: answer) }
+            }
+        } onCancel: {
+            leave(ticket)
+        }
+    }
+
+    /// One observer; it leaves when its iterator is released.
+    private final class Source: LoadingStateSource<Content> {
+        private let states: ManualStates
+        private var ticket: Int?
+
+        init(_ states: ManualStates) {
+            self.states = states
+            super.init()
+        }
+
+        deinit {
+            if let ticket { states.leave(ticket) }
+        }
+
+        override func next() async -> LoadingState<Content>? {
+            let ticket = self.ticket ?? states.join()
+            self.ticket = ticket
+            return await states.next(ticket)
+        }
+    }
+}

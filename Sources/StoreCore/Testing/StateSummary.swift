@@ -1,0 +1,43 @@
+extension LoadingState {
+    /// The state in a few characters, for a test's expectations and its messages.
+    ///
+    /// | State | Summary |
+    /// |---|---|
+    /// | loading without and with content | `loading(nil)`, `loading(1)` |
+    /// | completed | `completed(1)` |
+    /// | completed, with a page to ask for, one loading, one failed | `completed([1],next:more,prev:loading)`, `completed([1],next:error(Offline))` |
+    /// | error without and with content | `error(Offline,nil)`, `error(Offline,1)` |
+    ///
+    /// ```swift
+    /// #expect(recorder.states.map(\.summary) == ["loading(nil)", "completed(1)"])
+    /// ```
+    public var summary: String {
+        switch self {
+        case .loading(let content): "loading(\(Self.summary(of: content)))"
+        case .completed(let content, let next, let prev): "completed(\(content)\(next.summary(as: ",next:"))\(prev.summary(as: ",prev:")))"
+        case .error(let rawError, let content): "error(\(errorSummary(rawError)),\(Self.summary(of: content)))"
+        }
+    }
+
+    private static func summary(of content: Content?) -> String {
+        content.map { "\($0)" } ?? "nil"
+    }
+}
+
+extension AdditionalLoadingState {
+    /// Nothing where there is no page, or else what is known of it.
+    fileprivate func summary(as label: String) -> String {
+        switch self {
+        case .fixed(canRequestAdditionalData: false): ""
+        case .fixed(canRequestAdditionalData: true): label + "more"
+        case .loading: label + "loading"
+        case .error(let rawError): label + "error(\(errorSummary(rawError)))"
+        }
+    }
+}
+
+/// An error's description; an empty struct is named without its parentheses.
+private func errorSummary(_ error: any Error) -> String {
+    let description = "\(error)"
+    return description.hasSuffix("()") ? String(description.dropLast(2)) : description
+}

@@ -1,0 +1,77 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ManualStatesTests {
+    let states = ManualStates<Int>(.loading(content: nil))
+
+    @Test func `C8: an observer joins at its first next and gets the current state`() async {
+        var iterator = states.sequence.makeAsyncIterator()
+        #expect(states.joinedCount == 0)
+        states.send(.completed(1))
+        #expect(await iterator.next() == .completed(1))
+        #expect((states.joinedCount, states.observerCount) == (1, 1))
+    }
+
+    @Test func `C8: the newest state replaces the pending one, for each observer apart`() async {
+        var slow = states.sequence.makeAsyncIterator()
+        var quick = states.sequence.makeAsyncIterator()
+        _ = await (slow.next(), quick.next())
+        states.send(.completed(1))
+        #expect(await quick.next() == .completed(1))
+        states.send(.completed(2))
+        #expect(await slow.next() == .completed(2))
+        #expect(await quick.next() == .completed(2))
+    }
+
+    @Test func `an observer without a state waits for the first one sent`() async throws {
+        let states = ManualStates<Int>()
+        let first = Task { await states.sequence.first { _ in true } }
+        try await states.taken(by: 1)
+        states.send(.completed(1))
+        #expect(await first.value == .completed(1))
+    }
+
+    @Test func `C9: cancelling an observer ends it at once and for good`() async throws {
+        let observer = Task {
+            var iterator = states.sequence.makeAsyncIterator()
+            var seen: [LoadingState<Int>?] = []
+            for _ in 0..<3 { seen.append(await iterator.next()) }
+            return seen
+        }
+        try await states.taken(by: 1)
+        observer.cancel()
+        #expect(await observer.value == [.loading(content: nil), nil, nil])
+        #expect(states.observerCount == 0)
+    }
+
+    @Test func `C9: an observer that is cancelled before its first state leaves nothing`() async {
+        let observer = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await states.sequence.first { _ in true }
+        }
+        #expect(await observer.value == nil)
+        #expect(states.observerCount == 0)
+    }
+
+    @Test func `C8: releasing the iterator makes the observer leave`() async {
+        do {
+            var iterator = states.sequence.makeAsyncIterator()
+            _ = await iterator.next()
+            #expect(states.observerCount == 1)
+        }
+        #expect(states.observerCount == 0)
+    }
+
+    @Test func `finishing ends observers after what is pending`() async throws {
+        var iterator = states.sequence.makeAsyncIterator()
+        _ = await iterator.next()
+        states.send(.completed(1))
+        states.finish()
+        #expect(await iterator.next() == .completed(1))
+        #expect(await iterator.next() == nil)
+        let waiting = Task { await ManualStates<Int>().sequence.first { _ in true } }
+        waiting.cancel()
+        #expect(await waiting.value == nil)
+    }
+}

@@ -1,0 +1,225 @@
+import Foundation
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ManualTimeTests {
+    let time = ManualTime()
+
+    @Test func `C11: both clocks stand still until they are moved, and move together`() {
+        let now = time.now
+        let date = time.date
+        #expect(date == Date(timeIntervalSince1970: 1_000_000_000))
+        #expect(time.now == now && time.date == date)
+        time.advance(by: .milliseconds(1500))
+        #expect(now.duration(to: time.now) == .milliseconds(1500))
+        #expect(time.date == date.addingTimeInterval(1.5))
+    }
+
+    @Test func `the wall clock starts at its date, wherever the monotonic one starts`() {
+        let date = Date(timeIntervalSince1970: 42)
+        let time = ManualTime(date: date, now: MonotonicInstant(nanoseconds: 7_000_000_000))
+        #expect(time.now == MonotonicInstant(nanoseconds: 7_000_000_000))
+        #expect(time.date == date)
+    }
+
+    @Test(arguments: [-365 * 86_400, 3_600])
+    func `C11: setting the wall clock moves neither the monotonic clock nor a sleeper`(seconds: Int) async throws {
+        let napper = nap(.seconds(1))
+        try await time.sleepers(atLeast: 1)
+        let (now, date) = (time.now, time.date)
+        time.shiftDate(by: .seconds(seconds))
+        #expect(time.date == date.addingTimeInterval(Double(seconds)))
+        time.setDate(Date(timeIntervalSince1970: Double(seconds)))
+        #expect(time.date == Date(timeIntervalSince1970: Double(seconds)))
+        #expect(time.now == now && time.sleeperCount == 1)
+        time.advance(by: .seconds(1))
+        #expect(time.date == Date(timeIntervalSince1970: Double(seconds + 1)))
+        try await napper.value
+    }
+
+    @Test func `a sleeper sleeps until its deadline is reached, not a nanosecond less`() async throws {
+        let napper = nap(.seconds(2))
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .nanoseconds(1_999_999_999))
+        #expect(time.sleeperCount == 1)
+        time.advance(by: .nanoseconds(1))
+        #expect(time.sleeperCount == 0)
+        try await napper.value
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(-1)])
+    func `sleeping until a moment that has come returns at once`(offset: Duration) async throws {
+        try await time.sleep(until: time.now.advanced(by: offset))
+        #expect(time.sleeperCount == 0)
+    }
+
+    @Test func `sleepers wake in the order of their deadlines`() async throws {
+        // All on the main actor, so that the order of resuming is the order of running.
+        let log = Log()
+        var nappers: [Task<Void, any Error>] = []
+        for (count, seconds) in [3, 1, 2, 1].enumerated() {
+            nappers.append(
+                Task { @MainActor in
+                    try await time.sleep(until: MonotonicInstant(nanoseconds: Int64(seconds) * 1_000_000_000))
+                    log.lines.append("\(seconds)#\(count)")
+                })
+            try await time.sleepers(atLeast: count + 1)
+        }
+        time.advance(by: .seconds(3))
+        for napper in nappers { try await napper.value }
+        #expect(await log.lines == ["1#1", "1#3", "2#2", "3#0"])
+    }
+
+    @Test func `stepping shows each sleeper exactly its own deadline`() async throws {
+        let ticker = Task {
+            var seen: [Int64] = []
+            for _ in 0..<3 {
+                try await time.sleep(until: time.now.advanced(by: .seconds(1)))
+                seen.append(time.now.nanoseconds)
+            }
+            return seen
+        }
+        for step in 1...3 {
+            try await time.sleepers(atLeast: 1)
+            #expect(time.advanceToNextDeadline() == MonotonicInstant(nanoseconds: Int64(step) * 1_000_000_000))
+        }
+        #expect(try await ticker.value == [1_000_000_000, 2_000_000_000, 3_000_000_000])
+    }
+
+    @Test func `stepping wakes everybody who is due then and nobody else`() async throws {
+        let nappers = [1, 1, 5].map { nap(.seconds($0)) }
+        try await time.sleepers(atLeast: 3)
+        #expect(time.nextDeadline == MonotonicInstant(nanoseconds: 1_000_000_000))
+        time.advanceToNextDeadline()
+        #expect(time.sleeperCount == 1)
+        #expect(time.nextDeadline == MonotonicInstant(nanoseconds: 5_000_000_000))
+        time.advanceToNextDeadline()
+        for napper in nappers { try await napper.value }
+    }
+
+    @Test func `without sleepers there is no step to take`() {
+        let now = time.now
+        #expect(time.nextDeadline == nil)
+        #expect(time.advanceToNextDeadline() == nil)
+        #expect(time.now == now)
+    }
+
+    @Test func `C9: a cancelled sleeper wakes at once and only it`() async throws {
+        let cancelled = nap(.seconds(1))
+        let other = nap(.seconds(1))
+        try await time.sleepers(atLeast: 2)
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        #expect(time.sleeperCount == 1)
+        time.advance(by: .seconds(1))
+        try await other.value
+    }
+
+    @Test func `C9: sleeping in a cancelled task throws and leaves no sleeper`() async throws {
+        let napper = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await time.sleep(until: .distantFuture)
+        }
+        await #expect(throws: CancellationError.self) { try await napper.value }
+        #expect(time.sleeperCount == 0)
+    }
+
+    @Test func `waiting for sleepers returns when they are there, and when they have gone`() async throws {
+        let gone = Task { try await time.sleepers(atMost: 0) }
+        try await gone.value
+        let there = Task { try await time.sleepers(atLeast: 2) }
+        let nappers = [nap(.seconds(1)), nap(.seconds(2))]
+        try await there.value
+        let empty = Task { try await time.sleepers(atMost: 0) }
+        time.advance(by: .seconds(2))
+        try await empty.value
+        for napper in nappers { try await napper.value }
+    }
+
+    @Test func `C9: waiting for sleepers is cancelled at once`() async throws {
+        let waiter = Task { try await time.sleepers(atLeast: 1) }
+        waiter.cancel()
+        await #expect(throws: CancellationError.self) { try await waiter.value }
+    }
+
+    @Test func `time saturates where it has no representation`() {
+        time.advance(by: .seconds(Int64.max / 2_000_000_000))
+        time.advance(by: .nanoseconds(Int64.max))
+        #expect(time.now == .distantFuture)
+    }
+
+    @Test func `moving the monotonic clock back is a mistake of the test`() async {
+        await #expect(processExitsWith: .failure) { ManualTime().advance(by: .nanoseconds(-1)) }
+    }
+
+    @Test func `C15: time is released when nobody sleeps on it any longer`() async throws {
+        var time: ManualTime? = ManualTime()
+        weak let released = time
+        let napper = Task { [time] in try await time?.sleep(until: .distantFuture) }
+        try await time?.sleepers(atLeast: 1)
+        time = nil
+        #expect(released != nil)
+        napper.cancel()
+        _ = await napper.result
+        #expect(released == nil)
+    }
+
+    @Test func `racing cancellation against moving time wakes every sleeper once`() async throws {
+        for round in 0..<500 {
+            let nappers = (1...4).map { nap(.nanoseconds($0)) }
+            if round.isMultiple(of: 2) { try await time.sleepers(atLeast: 1) }
+            async let moved: Void = Self.concurrently { for _ in 0..<4 { time.advance(by: .nanoseconds(1)) } }
+            async let cancelled: Void = Self.concurrently { for napper in nappers { napper.cancel() } }
+            _ = await (moved, cancelled)
+            for napper in nappers {
+                if case .failure(let error) = await napper.result { #expect(error is CancellationError) }
+            }
+            #expect(time.sleeperCount == 0)
+        }
+    }
+
+    @Test func `many sleepers, movers and cancellers at once leave nobody asleep`() async throws {
+        let nappers = (0..<1_000).map { number in
+            Task {
+                var woken = 0
+                for step in 1...10 {
+                    do {
+                        try await time.sleep(until: time.now.advanced(by: .nanoseconds((number * step) % 17)))
+                        woken += 1
+                    } catch {
+                        #expect(error is CancellationError)
+                        return woken
+                    }
+                }
+                return woken
+            }
+        }
+        let mover = Task.detached { [time] in
+            while !Task.isCancelled {
+                time.advanceToNextDeadline()
+                await Task.yield()
+            }
+        }
+        for (number, napper) in nappers.enumerated() where number.isMultiple(of: 3) { napper.cancel() }
+        for (number, napper) in nappers.enumerated() {
+            let woken = await napper.value
+            if !number.isMultiple(of: 3) { #expect(woken == 10) }
+        }
+        mover.cancel()
+        await mover.value
+        #expect(time.sleeperCount == 0)
+    }
+
+    private func nap(_ duration: Duration) -> Task<Void, any Error> {
+        let deadline = time.now.advanced(by: duration)
+        return Task { try await time.sleep(until: deadline) }
+    }
+
+    @concurrent private static func concurrently(_ body: @Sendable () -> Void) async { body() }
+
+    @MainActor private final class Log {
+        var lines: [String] = []
+        nonisolated init() {}
+    }
+}

@@ -1,0 +1,271 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ScriptedFetcherTests {
+    typealias Fetcher = ScriptedFetcher<Int, String>
+
+    // MARK: Answers
+
+    @Test func `answers are given in the order of the script`() async throws {
+        let fetcher = Fetcher(.success("a"), .failure(Offline()), .notModified(.fresh(for: .seconds(1))))
+        let tag = Validator(entityTag: "\"1\"")
+        #expect(try await fetcher.fetch(param: 1, revalidating: nil) == .modified("a"))
+        await #expect(throws: Offline.self) { try await fetcher.fetch(param: 2, revalidating: nil) }
+        #expect(try await fetcher.fetch(param: 3, revalidating: tag) == .notModified(.fresh(for: .seconds(1))))
+        fetcher.enqueue(.success("b", freshness: .fresh(for: .seconds(2)), validator: tag), .success("c"))
+        #expect(try await fetcher.fetch(param: 4, revalidating: nil) == .modified("b", .fresh(for: .seconds(2)), tag))
+        #expect(try await fetcher.fetch(param: 5, revalidating: nil) == .modified("c"))
+    }
+
+    @Test func `requests are recorded with number, key and validator`() async throws {
+        let fetcher = Fetcher(.success("a"), .success("b"))
+        let tag = Validator(entityTag: "\"1\"")
+        _ = try await fetcher.fetch(param: 7, revalidating: nil)
+        _ = try await fetcher.fetch(param: 8, revalidating: tag)
+        #expect(fetcher.requests.map(\.number) == [1, 2])
+        #expect(fetcher.requests.map(\.param) == [7, 8])
+        #expect(fetcher.requests.map(\.validator) == [nil, tag])
+        #expect(fetcher.requests.allSatisfy { $0.direction == nil && $0.pageKey == nil })
+    }
+
+    @Test func `a closure answers what the script does not`() async throws {
+        let fetcher = Fetcher { request in
+            if request.param < 0 { throw Offline() }
+            return .success("\(request.param)#\(request.number)")
+        }
+        fetcher.enqueue(.success("scripted"))
+        #expect(try await fetcher.fetch(param: 5, revalidating: nil) == .modified("scripted"))
+        #expect(try await fetcher.fetch(param: 5, revalidating: nil) == .modified("5#2"))
+        await #expect(throws: Offline.self) { try await fetcher.fetch(param: -1, revalidating: nil) }
+        #expect(fetcher.endedCount == 3)
+    }
+
+    @Test func `an unscripted request says what to do`() async throws {
+        let fetcher = Fetcher()
+        let error = await #expect(throws: StoreError.self) { try await fetcher.fetch(param: 5, revalidating: nil) }
+        #expect(error?.code == .unscriptedRequest)
+        #expect(error?.description.contains("fetch 1") == true && error?.description.contains("enqueue") == true)
+        #expect((fetcher.startedCount, fetcher.endedCount, fetcher.runningCount) == (1, 1, 0))
+    }
+
+    // MARK: The gate
+
+    @Test func `a held fetch has begun and waits until the gate is opened`() async throws {
+        let fetcher = Fetcher()
+        fetcher.hold()
+        let fetches = (0..<3).map { number in Task { try await fetcher.fetch(param: number, revalidating: nil) } }
+        try await fetcher.started(count: 3)
+        #expect((fetcher.heldCount, fetcher.runningCount, fetcher.endedCount) == (3, 3, 0))
+        fetcher.enqueue(.success("first"), .success("second"), .success("third"))
+        fetcher.release()
+        var answers: [Int: FetchResult<String>] = [:]
+        for (number, fetch) in fetches.enumerated() { answers[number] = try await fetch.value }
+        // Answers go to the fetches in the order in which they began, whatever order that was.
+        #expect(fetcher.requests.map { answers[$0.param] } == [.modified("first"), .modified("second"), .modified("third")])
+        #expect((fetcher.heldCount, fetcher.runningCount, fetcher.endedCount) == (0, 0, 3))
+        fetcher.enqueue(.success("fourth"))
+        #expect(try await fetcher.fetch(param: 9, revalidating: nil) == .modified("fourth"))
+    }
+
+    @Test func `fetches are released one by one while the gate stays closed`() async throws {
+        let fetcher = Fetcher(.success("a"), .success("b"))
+        fetcher.hold()
+        let first = try await held(fetcher, number: 1)
+        let second = try await held(fetcher, number: 2)
+        try await fetcher.release(next: 1)
+        #expect(try await first.value == .modified("a"))
+        #expect(fetcher.heldCount == 1)
+        try await fetcher.release(next: 1)
+        #expect(try await second.value == .modified("b"))
+    }
+
+    @Test func `held fetches are answered out of order`() async throws {
+        let fetcher = Fetcher()
+        fetcher.hold()
+        let first = try await held(fetcher, number: 1)
+        let second = try await held(fetcher, number: 2)
+        let third = try await held(fetcher, number: 3)
+        try await fetcher.answer(2, with: .success("two"))
+        #expect(try await second.value == .modified("two"))
+        try await fetcher.answerNext(with: .failure(Offline()))
+        await #expect(throws: Offline.self) { try await first.value }
+        try await fetcher.answerNext(with: .success("three"))
+        #expect(try await third.value == .modified("three"))
+    }
+
+    @Test func `answering waits for the fetch that is not there yet`() async throws {
+        let fetcher = Fetcher()
+        fetcher.hold()
+        async let next: Void = fetcher.answerNext(with: .success("one"))
+        #expect(try await fetcher.fetch(param: 1, revalidating: nil) == .modified("one"))
+        try await next
+        async let second: Void = fetcher.answer(2, with: .success("two"))
+        #expect(try await fetcher.fetch(param: 1, revalidating: nil) == .modified("two"))
+        try await second
+        fetcher.enqueue(.success("three"))
+        async let third: Void = fetcher.release(next: 1)
+        #expect(try await fetcher.fetch(param: 1, revalidating: nil) == .modified("three"))
+        try await third
+    }
+
+    @Test func `answering a fetch that has left the gate is an error`() async throws {
+        let fetcher = Fetcher(.success("a"))
+        _ = try await fetcher.fetch(param: 1, revalidating: nil)
+        let error = await #expect(throws: StoreError.self) { try await fetcher.answer(1, with: .success("late")) }
+        #expect(error?.code == .notHeld)
+    }
+
+    @Test func `a cancelled fetch uses up no answer`() async throws {
+        let fetcher = Fetcher(.success("a"))
+        fetcher.hold()
+        let first = try await held(fetcher, number: 1)
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        fetcher.release()
+        #expect(try await fetcher.fetch(param: 1, revalidating: nil) == .modified("a"))
+    }
+
+    // MARK: Cancellation
+
+    @Test func `C9: a held fetch ends at once when it is cancelled`() async throws {
+        let fetcher = Fetcher()
+        fetcher.hold()
+        let fetch = try await held(fetcher, number: 1)
+        fetch.cancel()
+        try await fetcher.cancelled(count: 1)
+        await #expect(throws: CancellationError.self) { try await fetch.value }
+        #expect((fetcher.cancelledCount, fetcher.endedCount, fetcher.heldCount) == (1, 1, 0))
+    }
+
+    @Test(arguments: [ScriptedCancellation.honoured, .ignored])
+    func `a fetch in a task that is cancelled already`(cancellation: ScriptedCancellation) async throws {
+        let fetcher = Fetcher(.success("a"), cancellation: cancellation)
+        let fetch = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await fetcher.fetch(param: 1, revalidating: nil)
+        }
+        switch cancellation {
+        case .honoured: await #expect(throws: CancellationError.self) { try await fetch.value }
+        case .ignored: #expect(try await fetch.value == .modified("a"))
+        }
+        #expect((fetcher.startedCount, fetcher.cancelledCount, fetcher.endedCount) == (1, 1, 1))
+    }
+
+    @Test func `an origin that ignores cancellation answers when it is released`() async throws {
+        let fetcher = Fetcher(.success("late"), cancellation: .ignored)
+        fetcher.hold()
+        let fetch = try await held(fetcher, number: 1)
+        fetch.cancel()
+        try await fetcher.cancelled(count: 1)
+        #expect((fetcher.heldCount, fetcher.endedCount) == (1, 0))
+        fetcher.release()
+        #expect(try await fetch.value == .modified("late"))
+        #expect((fetcher.cancelledCount, fetcher.endedCount) == (1, 1))
+    }
+
+    @Test func `whether cancellation is honoured can change between fetches`() async throws {
+        let fetcher = Fetcher(.success("a"))
+        fetcher.cancellation = .ignored
+        fetcher.hold()
+        let fetch = try await held(fetcher, number: 1)
+        fetch.cancel()
+        try await fetcher.cancelled(count: 1)
+        #expect(fetcher.cancellation == .ignored && fetcher.heldCount == 1)
+        fetcher.release()
+        _ = try await fetch.value
+    }
+
+    @Test(arguments: 0..<6)
+    func `C9: every wait is cancelled at once`(number: Int) async throws {
+        let fetcher = Fetcher()
+        let waits: [@Sendable () async throws -> Void] = [
+            { try await fetcher.started(count: 1) }, { try await fetcher.ended(count: 1) }, { try await fetcher.cancelled(count: 1) },
+            { try await fetcher.release(next: 1) }, { try await fetcher.answerNext(with: .success("")) },
+            { try await fetcher.answer(1, with: .success("")) },
+        ]
+        let waiter = Task { try await waits[number]() }
+        waiter.cancel()
+        await #expect(throws: CancellationError.self) { try await waiter.value }
+    }
+
+    @Test func `C15: a fetcher keeps nothing of the fetches that ended`() async throws {
+        let counter = LifeCounter()
+        let fetcher = ScriptedFetcher<Int, LifeCounter.Life> { _ in .success(counter.make()) }
+        for _ in 0..<100 { _ = try await fetcher.fetch(param: 1, revalidating: nil) }
+        try await counter.none()
+        #expect(fetcher.runningCount == 0)
+    }
+
+    @Test func `racing cancellation against release ends every fetch once`() async throws {
+        let fetcher = Fetcher { _ in .success("a") }
+        for round in 1...300 {
+            fetcher.hold()
+            let fetches = (0..<3).map { number in Task { try await fetcher.fetch(param: number, revalidating: nil) } }
+            if round.isMultiple(of: 2) { try await fetcher.started(count: round * 3) }
+            async let released: Void = Self.concurrently { fetcher.release() }
+            async let cancelled: Void = Self.concurrently { fetches.forEach { $0.cancel() } }
+            _ = await (released, cancelled)
+            for fetch in fetches {
+                switch await fetch.result {
+                case .success(let result): #expect(result == .modified("a"))
+                case .failure(let error): #expect(error is CancellationError)
+                }
+            }
+            #expect((fetcher.startedCount, fetcher.endedCount, fetcher.runningCount) == (round * 3, round * 3, 0))
+        }
+    }
+
+    @concurrent private static func concurrently(_ body: @Sendable () -> Void) async { body() }
+
+    private func held(_ fetcher: Fetcher, number: Int) async throws -> Task<FetchResult<String>, any Error> {
+        let fetch = Task { try await fetcher.fetch(param: number, revalidating: nil) }
+        try await fetcher.started(count: number)
+        return fetch
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct ScriptedPaginationFetcherTests {
+    let tag = Validator(entityTag: "\"1\"")
+
+    @Test func `pages are answered with their keys, and requests tell side and key`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Int>(
+            .page([1, 2], nextKey: "n", prevKey: "p", freshness: .fresh(for: .seconds(1)), validator: tag), .page(Page([3])), .page([0]))
+        let first = try await fetcher.fetch(param: "list")
+        #expect(first == Page([1, 2], nextKey: "n", prevKey: "p", freshness: .fresh(for: .seconds(1)), validator: tag))
+        #expect(try await fetcher.fetchNext(nextKey: "n", param: "list").elements == [3])
+        #expect(try await fetcher.fetchPrev(prevKey: "p", param: "list").elements == [0])
+        #expect(fetcher.requests.map(\.direction) == [nil, .next, .prev])
+        #expect(fetcher.requests.map(\.pageKey) == [nil, "n", "p"])
+        #expect(fetcher.requests.map(\.param) == ["list", "list", "list"])
+    }
+
+    @Test func `a store's request shows its validator and can be confirmed`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified(), .page([1], prevKey: "p"))
+        let origin: any Origin<String, [Int]> = fetcher
+        #expect(try await origin.respond(to: .content("list", revalidating: tag)).result == .notModified())
+        let page = try await origin.respond(to: .page(.prev, key: "p", "list"))
+        #expect(page.result == .modified([1]) && page.prevKey == "p")
+        #expect(fetcher.requests.map(\.validator) == [tag, nil])
+    }
+
+    @Test func `a confirmation of a page without validator is an error`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified())
+        let error = await #expect(throws: StoreError.self) { try await fetcher.fetch(param: "list") }
+        #expect(error?.code == .nothingToConfirm)
+    }
+
+    @Test func `both sides are held and answered apart`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Int> { _ in .failure(Offline()) }
+        fetcher.hold()
+        let next = Task { try await fetcher.fetchNext(nextKey: "n", param: "list") }
+        try await fetcher.started(count: 1)
+        let prev = Task { try await fetcher.fetchPrev(prevKey: "p", param: "list") }
+        try await fetcher.started(count: 2)
+        try await fetcher.answer(2, with: .page([0]))
+        #expect(try await prev.value.elements == [0])
+        fetcher.release()
+        await #expect(throws: Offline.self) { try await next.value }
+    }
+}

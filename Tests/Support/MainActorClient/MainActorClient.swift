@@ -1,0 +1,68 @@
+// A client whose module has the main actor as its default isolation, as new app targets have: that this file compiles is the test.
+
+internal import Foundation
+public import StoreCore
+
+/// What the client keeps of a user.
+nonisolated public struct User: Hashable, Sendable {
+    /// The user's name.
+    public var name: String
+
+    /// Makes a user.
+    public init(name: String) {
+        self.name = name
+    }
+}
+
+/// A fetcher runs in the store's own task, not on the main actor: without `nonisolated` it does not conform.
+nonisolated public struct UserFetcher: Fetcher {
+    /// Makes a fetcher.
+    public init() {}
+
+    /// Gets a user.
+    public func fetch(param id: Int) async throws -> User {
+        User(name: "user \(id)")
+    }
+}
+
+/// A revalidating fetcher, for the same reason.
+nonisolated struct CheckedUserFetcher: RevalidatingFetcher {
+    func fetch(param id: Int, revalidating validator: Validator?) async throws -> FetchResult<User> {
+        validator == nil ? .modified(User(name: "user \(id)")) : .notModified()
+    }
+}
+
+/// A fetcher of pages, for the same reason.
+nonisolated struct UserListFetcher: TwoWayPaginationFetcher {
+    func fetch(param list: String) async throws -> Page<User> { Page([], nextKey: "2") }
+    func fetchNext(nextKey: String, param list: String) async throws -> Page<User> { Page([]) }
+    func fetchPrev(prevKey: String, param list: String) async throws -> Page<User> { Page([]) }
+}
+
+/// A cacher that keeps nothing; an actor of its own would do as well.
+nonisolated struct ForgetfulUserCacher: Cacher {
+    func load(param id: Int) async throws -> CacheRecord<User>? { nil }
+    func save(_ record: CacheRecord<User>, param id: Int) async throws {}
+    func remove(param id: Int) async throws {}
+    func removeAll() async throws {}
+}
+
+/// A screen's model: on the main actor without a word of it.
+public final class UserModel {
+    /// The names that were shown, one for each state.
+    public private(set) var shown: [String] = []
+
+    /// Makes a model.
+    public init() {}
+
+    /// Follows the states of a user until the task is cancelled.
+    public func follow(_ states: LoadingStateSequence<User>) async {
+        for await state in states {
+            switch state {
+            case .loading(let stale): shown.append(stale.map { "\($0.name)…" } ?? "…")
+            case .completed(let user, next: _, prev: _): shown.append(user.name)
+            case .error(let error, content: _): shown.append("\(error)")
+            }
+        }
+    }
+}
