@@ -140,14 +140,13 @@ public final class ManualStates<Content: Sendable>: Sendable {
 
         init(_ states: ManualStates) {
             self.states = states
-            super.init()
         }
 
         deinit {
             if let ticket { states.leave(ticket) }
         }
 
-        override func next() async -> LoadingState<Content>? {
+        func next() async -> LoadingState<Content>? {
             let ticket = self.ticket ?? states.join()
             self.ticket = ticket
             return await states.next(ticket)
