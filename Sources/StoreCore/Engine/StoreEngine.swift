@@ -85,6 +85,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         _ body: @Sendable (Key, inout Turn) -> Result
     ) -> Result {
         var turn = Turn(now: time.now, date: time.date, tickets: state.tickets)
+        let (truth, overlay, revision) = (key.machine.held?.record.content, key.machine.overlay, key.machine.revision)
         let result = body(key, &turn)
         // Reading the memory in front is done on the spot and makes more to do, so the list may grow while it is worked off.
         var position = 0
@@ -94,6 +95,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             carryOut(action, key, &turn, &state, &outbox)
         }
         state.tickets = turn.tickets
+        if key.machine.revision != revision || overlay != nil { outbox.discarded += [truth, overlay] }
         arm(key)
         state.retire(key, &outbox)
         return result
@@ -116,7 +118,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             if let task = key.takeFetch(ticket) { outbox.cancelled.append(task) }
         case .answer(let id, let answer):
             // Legal: a caller who holds on to the truth has had his answer.
-            if let continuation = key.callers.removeValue(forKey: id) { outbox.callers.append((continuation, answer)) }
+            if let continuation = key.takeCaller(id) { outbox.callers.append((continuation, answer)) }
         case .publish:
             publish(key, &outbox)
         case .mirror(let record, let deadline):
@@ -182,6 +184,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
 
     private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         live[key.param] = nil
+        outbox.discarded += [key.machine.held?.record.content, key.machine.overlay]
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
         if live.isEmpty, live.capacity > 64 { live = [:] }
