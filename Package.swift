@@ -28,5 +28,9 @@ let package = Package(
         .target(name: "TextStore", dependencies: ["StoreCore"], swiftSettings: settings),
         .target(name: "RemoteRouting", dependencies: ["StoreCore"], swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
+
+        // Support for tests and examples: a real origin on 127.0.0.1 that misbehaves on command.
+        .target(name: "LoopbackOrigin", path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
+        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin"], swiftSettings: settings),
     ]
 )
