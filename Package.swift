@@ -34,5 +34,8 @@ let package = Package(
             name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
         .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient"], swiftSettings: settings),
+        // Support for tests and examples: a real origin on 127.0.0.1 that misbehaves on command.
+        .target(name: "LoopbackOrigin", path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
+        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin"], swiftSettings: settings),
     ]
 )
