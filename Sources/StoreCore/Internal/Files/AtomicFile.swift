@@ -21,6 +21,15 @@ package enum AtomicFile {
         try file.write(bytes)
         try file.commit(as: name)
     }
+
+    /// Writes an array of bytes; see above.
+    package static func write(
+        _ bytes: [UInt8], as name: String, in directory: Directory, kind: String, options: FileWriteOptions = FileWriteOptions()
+    ) throws(StoreError) {
+        try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in
+            try write(UnsafeRawBufferPointer(bytes), as: name, in: directory, kind: kind, options: options)
+        }
+    }
 }
 
 /// How a file is written.

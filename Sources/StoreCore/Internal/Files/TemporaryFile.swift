@@ -129,7 +129,9 @@ extension TemporaryFile {
     ///   - kind: The word given when such files are made.
     package static func isName(_ name: String, kind: String) -> Bool {
         let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 5, parts[0].isEmpty, parts[1].elementsEqual(kind.utf8), parts[4].elementsEqual("tmp".utf8) else { return false }
+        guard parts.count == 5, parts[0].isEmpty, parts[1].elementsEqual(kind.utf8), parts[4].elementsEqual("tmp".utf8) else {
+            return false
+        }
         let isProcess = !parts[2].isEmpty && parts[2].count <= 10 && parts[2].allSatisfy { (0x30...0x39).contains($0) }
         let isRandom = parts[3].count == 16 && parts[3].allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
         return isProcess && isRandom
