@@ -134,20 +134,19 @@ public final class ManualStates<Content: Sendable>: Sendable {
     }
 
     /// One observer; it leaves when its iterator is released.
-    private final class Source: LoadingStateSource<Content> {
+    private final class Source: LoadingStateSource {
         private let states: ManualStates
         private var ticket: Int?
 
         init(_ states: ManualStates) {
             self.states = states
-            super.init()
         }
 
         deinit {
             if let ticket { states.leave(ticket) }
         }
 
-        override func next() async -> LoadingState<Content>? {
+        func next() async -> LoadingState<Content>? {
             let ticket = self.ticket ?? states.join()
             self.ticket = ticket
             return await states.next(ticket)
