@@ -1,7 +1,7 @@
 /// What a cacher noticed beside the answers to its calls.
 package enum CacherNotice<Param: Hashable & Sendable>: Sendable {
     /// Something was wrong that did not fail the call: a load that was a miss because the record is damaged.
-    case fault(StoreEvent<Param>.CacherOperation, Param?, any Error)
+    case fault(StoreEventKind.CacherOperation, Param?, any Error)
     /// Records were dropped to stay within the cacher's bounds.
     case evicted(count: Int)
 }

@@ -15,18 +15,8 @@ extension FileCacher {
     /// - Throws: ``StoreError/Code/fileSystem`` where files could not be removed; the others are removed all the same.
     @concurrent
     public func removeAll() async throws {
-        guard var listing = try directory.list() else { return }
         var failure: StoreError?
-        while let entry = try listing.next() {
-            let isRecord = FileKey.digest(fileName: entry.name) != nil
-            guard isRecord || TemporaryFile.isName(entry.name, kind: FileKey.temporaryKind) else { continue }
-            do throws(StoreError) {
-                let kind = entry.kind == .unknown ? try listing.status(of: entry)?.kind : entry.kind
-                if kind == .regular { try directory.remove(entry.name) }
-            } catch {
-                failure = failure ?? error
-            }
-        }
+        do throws(StoreError) { try FileKey.removeRecords(in: directory) } catch { failure = error }
         state.withLock { $0.ledger.allRemoved() }
         if let failure { throw failure }
         if options.durability == .power { try directory.synchronize() }
