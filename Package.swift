@@ -21,6 +21,7 @@ let package = Package(
         .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
         .executable(name: "tour", targets: ["Tour"]),
+        .executable(name: "benchmarks", targets: ["Benchmarks"]),
     ],
     dependencies: [],
     targets: [
@@ -42,5 +43,10 @@ let package = Package(
 
         .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin"], swiftSettings: settings),
+
+        // The benchmarks, and what they ask of the allocator.
+        .executableTarget(
+            name: "Benchmarks", dependencies: ["StoreCore", "CHeapUsage"], path: "Tests/Benchmarks", swiftSettings: settings),
+        .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
     ]
 )
