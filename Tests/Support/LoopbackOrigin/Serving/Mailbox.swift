@@ -11,6 +11,8 @@ final class Mailbox: TaskExecutor {
         case nudge(at: ContinuousClock.Instant)
         case goDown(Reply)
         case comeBack(Reply)
+        /// Asks for nothing but a reply, once what has begun is done.
+        case settle(Reply)
         case stop
     }
 

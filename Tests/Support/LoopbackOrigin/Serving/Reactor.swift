@@ -115,6 +115,7 @@ extension Reactor {
                 goDown()
                 reply.send()
             case .comeBack(let reply): reply.send(comeBack())
+            case .settle(let reply): reply.send()
             case .stop: phase = .stopped
             }
         }
@@ -124,7 +125,7 @@ extension Reactor {
     private func returnToSender(_ letter: Mailbox.Letter) {
         switch letter {
         case .job(let job): mailbox.runElsewhere(job)
-        case .goDown(let reply), .comeBack(let reply): reply.send(.stopped)
+        case .goDown(let reply), .comeBack(let reply), .settle(let reply): reply.send(.stopped)
         case .answer, .nudge, .stop: return
         }
     }
