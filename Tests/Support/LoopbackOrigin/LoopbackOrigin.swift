@@ -54,20 +54,13 @@ public final class LoopbackOrigin: Sendable {
             }
             let service = Service(fallback: handler, limits: limits)
             let mailbox = try Mailbox()
-            let thread: JoinableThread
-            do throws(Failure) {
-                thread = try JoinableThread {
-                    Reactor(listener: listener, port: port, service: service, mailbox: mailbox).run()
-                }
-            } catch {
-                _ = mailbox.close()
-                throw error
+            thread = try JoinableThread {
+                Reactor(listener: listener, port: port, service: service, mailbox: mailbox).run()
             }
             self.port = port
             self.url = url
             self.service = service
             self.mailbox = mailbox
-            self.thread = thread
         } catch {
             listener.hangUp()
             throw error
