@@ -5,7 +5,7 @@ import Testing
 /// An inflater of one's own would prove little; where there is a `gzip` it is the judge.
 @Suite(.timeLimit(.minutes(1)), .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gzip")))
 struct GzipTests {
-    @Test(arguments: [0, 1, 2, 258, 259, 260, 517, 1290, 1291, 1292, 5000, 4_300_000, 100_000_000])
+    @Test(arguments: [0, 1, 2, 258, 259, 260, 517, 1290, 1291, 1292, 5000, 20_000_000])
     func `a bomb inflates to that many zeros`(count: Int) throws {
         let bytes = try wireBytes(of: .gzipBomb(inflatingTo: count))
         #expect(bytes.count < 200 + count / 1000)

@@ -74,14 +74,17 @@ struct LifetimeTests {
     }
 
     @Test func `a client that leaves cancels its handler`() async throws {
+        let gate = Gate()
         let origin = try LoopbackOrigin { _ in
             await untilCancelled()
+            gate.open()
             return .status(200)
         }
         let client = try RawClient(origin)
         try client.get("/")
         try await origin.waitForRequests(count: 1)
         client.hangUp()
+        await gate.passed()
         try await origin.waitUntil { $0.requests.first?.ending == .clientLeft && $0.openConnections == 0 }
     }
 

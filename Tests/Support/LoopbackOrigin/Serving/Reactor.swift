@@ -40,7 +40,7 @@ final class Reactor {
             }
         }
         cutConnections { $0.hangUp() }
-        listener?.hangUp()
+        listener?.stopListening()
         for letter in mailbox.close() { returnToSender(letter) }
         service.journal.close()
     }
@@ -134,7 +134,7 @@ extension Reactor {
         guard phase == .up else { return }
         phase = .down
         poller.forget(.listener)
-        listener?.hangUp()
+        listener?.stopListening()
         // Without a listener the port would be free for anyone. Should it be lost in between, coming back fails and says so.
         listener = try? Socket.bound(to: port)
         cutConnections { $0.reset() }
