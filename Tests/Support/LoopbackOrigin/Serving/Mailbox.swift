@@ -11,6 +11,8 @@ final class Mailbox: TaskExecutor {
         case nudge(at: ContinuousClock.Instant)
         case goDown(Reply)
         case comeBack(Reply)
+        /// Asks for nothing but a reply, once what has begun is done.
+        case settle(Reply)
         case stop
     }
 
@@ -36,11 +38,16 @@ final class Mailbox: TaskExecutor {
     }
 
     private let pipe: WakePipe
-    /// Guards the letters and, with them, the pipe: nobody rings a pipe that has been closed.
+    /// Guards the letters; the pipe is rung outside, or its reader would wake only to wait for the lock.
     private let state = Mutex(State())
 
     init() throws(LoopbackOrigin.Failure) {
         pipe = try WakePipe()
+    }
+
+    /// Whoever may still post holds the mailbox, so that nobody rings a pipe that is closed.
+    deinit {
+        pipe.close()
     }
 
     /// The descriptor that becomes readable when a letter arrives.
@@ -49,19 +56,20 @@ final class Mailbox: TaskExecutor {
     /// Leaves a letter; returns whether anyone will read it.
     @discardableResult
     func post(_ letter: Letter) -> Bool {
-        state.withLock { state in
-            guard !state.isClosed else { return false }
-            if state.letters.isEmpty { pipe.ring() }
+        let (isAccepted, isFirst) = state.withLock { state in
+            guard !state.isClosed else { return (false, false) }
             state.letters.append(letter)
-            return true
+            return (true, state.letters.count == 1)
         }
+        if isFirst { pipe.ring() }
+        return isAccepted
     }
 
     /// Takes all letters.
     func empty() -> [Letter] {
-        state.withLock { state in
-            guard !state.letters.isEmpty else { return [] }
-            pipe.silence()
+        // First, because a ring that comes after this is for letters that may not be among those taken.
+        pipe.silence()
+        return state.withLock { state in
             defer { state.letters = [] }
             return state.letters
         }
@@ -70,9 +78,7 @@ final class Mailbox: TaskExecutor {
     /// Takes the last letters and accepts no more.
     func close() -> [Letter] {
         state.withLock { state in
-            guard !state.isClosed else { return [] }
             state.isClosed = true
-            pipe.close()
             defer { state.letters = [] }
             return state.letters
         }
