@@ -36,13 +36,14 @@ let package = Package(
             name: "Tour", dependencies: ["StoreCore", "LoopbackOrigin"], path: "Examples/Tour", swiftSettings: settings),
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
-        .target(name: "LoopbackOrigin", path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
+        .target(
+            name: "LoopbackOrigin", dependencies: ["StoreCore"], path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
         .target(
             name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
 
         .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient"], swiftSettings: settings),
-        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin"], swiftSettings: settings),
+        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(

@@ -1,5 +1,5 @@
 import LoopbackOrigin
-import Synchronization
+import StoreCore
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -53,7 +53,7 @@ struct RecordingTests {
     }
 
     @Test func `the hook hears of every exchange in order`() async throws {
-        let lines = Mutex<[String]>([])
+        let lines = Lock<[String]>([])
         let origin = try LoopbackOrigin { request in
             .text("0123456789").misbehaving(request.path == "/cut" ? .truncate(afterBodyBytes: 3) : .drip(bytes: 10, every: .zero))
         }

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 // Fetches and timers: tasks of the store's own, which report back with their ticket.
 
 extension StoreEngine {

@@ -1,5 +1,5 @@
 public import Foundation
-import Synchronization
+import StoreCore
 
 /// A real HTTP/1.1 origin on 127.0.0.1 for tests and examples, which records what it gets and misbehaves on command.
 ///
@@ -33,7 +33,7 @@ public final class LoopbackOrigin: Sendable {
     let mailbox: Mailbox
     private let thread: JoinableThread
     /// Guards that the thread is joined only once.
-    private let isRunning = Mutex(true)
+    private let isRunning = Lock(true)
 
     /// Starts an origin; when this returns, connections are accepted.
     ///

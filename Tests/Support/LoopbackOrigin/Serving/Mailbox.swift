@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import StoreCore
 
 /// What other threads want of the origin's thread; as a task executor it also takes the handlers' jobs there.
 ///
@@ -19,7 +19,7 @@ final class Mailbox: TaskExecutor {
     /// Where a caller waits for the thread to have done what it asked for.
     final class Reply: Sendable {
         private let arrival = DispatchSemaphore(value: 0)
-        private let failure = Mutex<LoopbackOrigin.Failure?>(nil)
+        private let failure = Lock<LoopbackOrigin.Failure?>(nil)
 
         func send(_ failure: LoopbackOrigin.Failure? = nil) {
             self.failure.withLock { $0 = failure }
@@ -39,7 +39,7 @@ final class Mailbox: TaskExecutor {
 
     private let pipe: WakePipe
     /// Guards the letters; the pipe is rung outside, or its reader would wake only to wait for the lock.
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init() throws(LoopbackOrigin.Failure) {
         pipe = try WakePipe()
