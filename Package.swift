@@ -33,6 +33,8 @@ let package = Package(
         .target(
             name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
-        .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient"], swiftSettings: settings),
+        // A process that saves records and is killed meanwhile.
+        .executableTarget(name: "CrashWriter", dependencies: ["StoreCore"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
+        .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter"], swiftSettings: settings),
     ]
 )

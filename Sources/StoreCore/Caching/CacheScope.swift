@@ -45,7 +45,7 @@ public final class CacheScope: Sendable {
             do { try await clear() } catch { firstError = firstError ?? error }
         }
         if let directory {
-            do { try removeRecords(in: directory) } catch { firstError = firstError ?? error }
+            do { try await removeRecords(in: directory) } catch { firstError = firstError ?? error }
         }
         if let firstError { throw firstError }
     }
@@ -61,8 +61,9 @@ public final class CacheScope: Sendable {
         }
     }
 
-    private func removeRecords(in directory: URL) throws {
-        // Replaced when files have a cacher: nothing is stored there yet.
+    @concurrent
+    private func removeRecords(in directory: URL) async throws {
+        try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .tree)
     }
 
     /// A store, held weakly; gives what clears it, or `nil` once it is gone.
