@@ -36,6 +36,18 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         rules = KeyRules(
             expiry: cacher.expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
             merge: merge)
+        observeNotices()
+    }
+
+    /// Turns what the cacher notices beside its answers into events.
+    private func observeNotices() {
+        guard onEvent != nil, let backing = backing as? any NoticingCacher<Param, Content> else { return }
+        backing.observeNotices { [weak self] notice in
+            switch notice {
+            case .fault(let operation, let param, let error): self?.report(.cacherFault(operation, error), param)
+            case .evicted(let count): self?.report(.evicted(count: count), nil)
+            }
+        }
     }
 
     deinit {

@@ -134,7 +134,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
     }
 
     /// One observer; it leaves when its iterator is released.
-    private final class Source: LoadingStateSource<Content> {
+    private final class Source: LoadingStateSource {
         private let states: ManualStates
         private var ticket: Int?
 

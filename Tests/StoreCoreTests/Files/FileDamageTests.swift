@@ -68,8 +68,8 @@ struct FileDamageTests {
     @Test func `F2 the report names the file and what is wrong, and reaches a store's hook too`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let notices = FaultRecorder()
-        cacher.observeNotices { event, param in
-            guard case .cacherFault(.load, let error as StoreError) = event, param == "key" else { return }
+        cacher.observeNotices { notice in
+            guard case .fault(.load, "key", let error as StoreError) = notice else { return }
             notices.record(FileCacherFault(.damaged, file: URL(filePath: "/"), error: error))
         }
         let name = try fileName("key")

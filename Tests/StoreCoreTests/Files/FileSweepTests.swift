@@ -145,8 +145,8 @@ struct FileSweepTests {
     @Test func `what was evicted is told to a store`() async throws {
         let counter = FaultRecorder()
         let small = cacher(limit: 10_500)
-        small.observeNotices { event, _ in
-            guard case .evicted(let count) = event else { return }
+        small.observeNotices { notice in
+            guard case .evicted(let count) = notice else { return }
             for _ in 0..<count { counter.record(FileCacherFault(.damaged, file: URL(filePath: "/"), error: StoreError(.fileSystem, ""))) }
         }
         try await fill(small, 10)
@@ -201,7 +201,7 @@ struct FileSweepTests {
 
     @Test func `a scope's clearing removes the records of all its directories, and nothing else`() async throws {
         let scope = CacheScope(directory: place.url)
-        let users = FileCacher<Int, String>(directory: try #require(scope.directory(named: "users")))
+        let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))
         try await users.save(record("Ada"), param: 1)
         try await cacher().save(record("top"), param: 1)
         try place.write([1], "users/notes.txt")

@@ -88,7 +88,7 @@ extension FileCacher {
                 let evicted = count - found.count
                 let survivors = found.map { (name: $0.name, size: $0.status.size) }
                 action = end { $0.scanEnded(found: survivors, freed: evicted > 0) }
-                if evicted > 0 { notify(.evicted(count: evicted), nil) }
+                if evicted > 0 { notify(.evicted(count: evicted)) }
             } catch {
                 action = end { ledger in
                     ledger.scanFailed()

@@ -38,7 +38,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     private let decoder = JSONDecoder()
     private let onFault: @Sendable (FileCacherFault) -> Void
     /// Who else is told of what goes wrong; it only grows.
-    private let observers = Mutex<[@Sendable (StoreEventKind, Param?) -> Void]>([])
+    private let observers = Mutex<[@Sendable (CacherNotice<Param>) -> Void]>([])
     /// The sizes of the files, and the scan that is running; guarded as one, so that there is never a second scan.
     let state: Mutex<State>
 
@@ -187,18 +187,18 @@ extension FileCacher {
         let path = directory.path(of: name)
         let error = StoreError(.unreadableRecord, "\(message) (\(path))", underlyingError: underlying)
         onFault(FileCacherFault(kind, file: URL(filePath: path), error: error))
-        notify(.cacherFault(.load, error), param)
+        notify(.fault(.load, param, error))
     }
 
     /// Reports that work in the background failed; it was begun by a save.
     func reportFailedSweep(_ error: any Error) {
         let failure = (error as? StoreError) ?? StoreError(.fileSystem, "sweeping \(directory.path)", underlyingError: error)
         onFault(FileCacherFault(.sweepFailed, file: URL(filePath: directory.path), error: failure))
-        notify(.cacherFault(.save, failure), nil)
+        notify(.fault(.save, nil, failure))
     }
 
-    func notify(_ event: StoreEventKind, _ param: Param?) {
-        for observer in observers.withLock({ $0 }) { observer(event, param) }
+    func notify(_ notice: CacherNotice<Param>) {
+        for observer in observers.withLock({ $0 }) { observer(notice) }
     }
 
     /// Waits until no scan is running.
@@ -208,7 +208,7 @@ extension FileCacher {
 }
 
 extension FileCacher: NoticingCacher {
-    package func observeNotices(_ observer: @escaping @Sendable (StoreEventKind, Param?) -> Void) {
+    package func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Param>) -> Void) {
         observers.withLock { $0.append(observer) }
     }
 }

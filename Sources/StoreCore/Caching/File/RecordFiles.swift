@@ -22,15 +22,15 @@ enum RecordFiles {
     enum Depth {
         /// The directory alone.
         case directory
-        /// The directory and all that are in it; links are not followed.
-        case tree
+        /// The directory and those that stand directly in it; links are not followed.
+        case children
     }
 
     /// Removes all records and their temporary files; a directory that is missing has none.
     ///
     /// - Parameters:
     ///   - directory: Where to remove them.
-    ///   - depth: Whether in the directories within it too.
+    ///   - depth: How far to go.
     /// - Throws: The first failure, after all other files were removed all the same.
     static func removeAll(in directory: Directory, depth: Depth = .directory) throws(StoreError) {
         var failure: StoreError?
@@ -40,10 +40,10 @@ enum RecordFiles {
         if var listing = try directory.list() {
             while let entry = try listing.next() {
                 let isOurs = digest(in: entry.name) != nil || isTemporary(entry.name)
-                guard isOurs || depth == .tree else { continue }
+                guard isOurs || depth == .children else { continue }
                 switch entry.kind == .unknown ? try listing.status(of: entry)?.kind : entry.kind {
                 case .regular where isOurs: files.append(entry.name)
-                case .directory where depth == .tree: directories.append(entry.name)
+                case .directory where depth == .children: directories.append(entry.name)
                 default: break
                 }
             }
@@ -53,7 +53,7 @@ enum RecordFiles {
         }
         for name in directories {
             do throws(StoreError) {
-                try removeAll(in: Directory(path: directory.path(of: name)), depth: .tree)
+                try removeAll(in: Directory(path: directory.path(of: name)))
             } catch {
                 failure = failure ?? error
             }

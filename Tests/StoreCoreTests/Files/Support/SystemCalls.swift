@@ -30,8 +30,10 @@ func truncateFile(_ path: String, to size: Int) throws {
 
 /// Another process, of which the output is read line by line.
 final class ChildProcess {
-    private var pid: pid_t
+    private let pid: pid_t
     private let output: Int32
+    /// How it ended; `nil` while it runs or nobody has asked.
+    private var ending: Int32?
     private var pending: [UInt8] = []
 
     /// Starts a program with its output in a pipe.
@@ -60,7 +62,7 @@ final class ChildProcess {
     }
 
     deinit {
-        if pid > 0 {
+        if pid > 0, isRunning {
             kill(pid, SIGKILL)
             waitpid(pid, nil, 0)
         }
@@ -84,14 +86,23 @@ final class ChildProcess {
 
     /// Kills the process at once; what it has said can still be read.
     func killNow() {
-        kill(pid, SIGKILL)
+        if ending == nil { kill(pid, SIGKILL) }
+    }
+
+    /// Whether the process has not ended yet; does not wait.
+    var isRunning: Bool {
+        var status: Int32 = 0
+        if ending == nil, waitpid(pid, &status, WNOHANG) == pid { ending = status }
+        return ending == nil
     }
 
     /// Waits for the end of the process; true where it ended by itself and well.
     func wait() -> Bool {
         var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        pid = 0
-        return status == 0
+        if ending == nil {
+            while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+            ending = status
+        }
+        return ending == 0
     }
 }

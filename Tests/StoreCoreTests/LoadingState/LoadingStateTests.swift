@@ -1,0 +1,106 @@
+import StoreCore
+import Testing
+
+@Suite struct LoadingStateTests {
+    static let states: [LoadingState<Int>] = [
+        .loading(content: nil), .loading(content: 1), .loading(content: 2),
+        .completed(1), .completed(2),
+        .completed(content: 1, next: .fixed(canRequestAdditionalData: true), prev: .none),
+        .completed(content: 1, next: .none, prev: .fixed(canRequestAdditionalData: true)),
+        .completed(content: 1, next: .loading, prev: .none), .completed(content: 1, next: .error(rawError: Offline()), prev: .none),
+        .error(rawError: Offline(), content: nil), .error(rawError: Offline(), content: 1),
+        .error(rawError: Refused(code: 1), content: nil),
+    ]
+
+    @Test(arguments: Array(states.enumerated()))
+    func `a state equals itself and no other`(index: Int, state: LoadingState<Int>) {
+        for (otherIndex, other) in Self.states.enumerated() { #expect((state == other) == (index == otherIndex)) }
+    }
+
+    @Test(arguments: [
+        (Refused(code: 1) as any Error, Refused(code: 1) as any Error, true),
+        (Refused(code: 1), Refused(code: 2), false),
+        (Refused(code: 1), Disguised(), false),
+        (Named(name: "a", detail: 1), Named(name: "a", detail: 2), true),
+    ])
+    func `errors are equal by type and reflection`(left: any Error, right: any Error, areEqual: Bool) {
+        #expect((LoadingState<Int>.error(rawError: left, content: 1) == .error(rawError: right, content: 1)) == areEqual)
+        #expect((AdditionalLoadingState.error(rawError: left) == .error(rawError: right)) == areEqual)
+    }
+
+    @Test(arguments: states)
+    func `the parts of a state`(state: LoadingState<Int>) {
+        switch state {
+        case .loading(let content):
+            #expect((state.isLoading, state.isCompleted) == (true, false))
+            #expect(state.content == content && state.error == nil)
+        case .completed(let content, next: _, prev: _):
+            #expect((state.isLoading, state.isCompleted) == (false, true))
+            #expect(state.content == content && state.error == nil)
+        case .error(let rawError, let content):
+            #expect((state.isLoading, state.isCompleted) == (false, false))
+            #expect(state.content == content && state.error.map { type(of: $0) == type(of: rawError) } == true)
+        }
+    }
+
+    @Test(arguments: states)
+    func `mapping changes the content and nothing else`(state: LoadingState<Int>) {
+        let mapped = state.map(String.init)
+        #expect(mapped.content == state.content.map(String.init))
+        #expect(mapped.map { Int($0) ?? 0 } == state)
+    }
+
+    @Test(arguments: states)
+    func `mapping throws what the transform throws, and calls it only for content`(state: LoadingState<Int>) {
+        let refuse: (Int) throws(Offline) -> Int = { _ throws(Offline) in throw Offline() }
+        if state.content == nil {
+            #expect(throws: Never.self) { try state.map(refuse) }
+        } else {
+            #expect(throws: Offline.self) { try state.map(refuse) }
+        }
+    }
+
+    @Test(arguments: states)
+    func `doAction calls the closure that fits and returns what it returned`(state: LoadingState<Int>) {
+        let copy: LoadingState<Int> = state.doAction(
+            onLoading: { .loading(content: $0) },
+            onCompleted: { .completed(content: $0, next: $1, prev: $2) },
+            onError: { .error(rawError: $0, content: $1) })
+        #expect(copy == state)
+    }
+
+    @Test func `doAction throws what the closure throws`() {
+        #expect(throws: Offline.self) {
+            try LoadingState<Int>.loading(content: 1).doAction(
+                onLoading: { _ in throw Offline() }, onCompleted: { _, _, _ in }, onError: { _, _ in })
+        }
+    }
+
+    @Test func `a short completed state has no pages beside it`() {
+        #expect(LoadingState.completed(1) == .completed(content: 1, next: .none, prev: .none))
+    }
+
+    @Test(arguments: [
+        (AdditionalLoadingState.none, false, false, false),
+        (.fixed(canRequestAdditionalData: true), true, false, false),
+        (.loading, false, true, false),
+        (.error(rawError: Offline()), true, false, true),
+    ])
+    func `what is known of pages`(state: AdditionalLoadingState, canRequest: Bool, isLoading: Bool, hasError: Bool) {
+        #expect(state.canRequestAdditionalData == canRequest)
+        #expect(state.isLoading == isLoading)
+        #expect((state.error is Offline) == hasError)
+    }
+
+    struct Refused: Error { var code: Int }
+    /// Looks like an error of another type.
+    struct Disguised: Error, CustomDebugStringConvertible {
+        var debugDescription: String { String(reflecting: Refused(code: 1)) }
+    }
+    /// Looks the same whatever its detail.
+    struct Named: Error, CustomDebugStringConvertible {
+        var name: String
+        var detail: Int
+        var debugDescription: String { name }
+    }
+}
