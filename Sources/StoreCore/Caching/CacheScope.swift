@@ -66,7 +66,7 @@ public final class CacheScope: Sendable {
     /// Removes the files of stores that are not there now, such as one that was not opened since the last start.
     @concurrent
     private static func removeRecords(in directory: URL) async throws {
-        try FileKey.removeRecords(inAndBelow: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)))
+        try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .children)
     }
 
     /// A store, held weakly; gives what clears it, or `nil` once it is gone.
