@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "TextStore", targets: ["TextStore"]),
         .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
+        .executable(name: "tour", targets: ["Tour"]),
     ],
     dependencies: [],
     targets: [
@@ -29,10 +30,17 @@ let package = Package(
         .target(name: "RemoteRouting", dependencies: ["StoreCore"], swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
 
-        // What the tests build on: a client that has the main actor as its default isolation.
+        // Examples: programs that a newcomer runs.
+        .executableTarget(
+            name: "Tour", dependencies: ["StoreCore", "LoopbackOrigin"], path: "Examples/Tour", swiftSettings: settings),
+
+        // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
+        .target(name: "LoopbackOrigin", path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
         .target(
             name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
+
         .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient"], swiftSettings: settings),
+        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin"], swiftSettings: settings),
     ]
 )

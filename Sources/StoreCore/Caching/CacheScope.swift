@@ -5,35 +5,40 @@ internal import Synchronization
 ///
 /// ```swift
 /// let scope = CacheScope(directory: cachesDirectory.appending(path: userID))
-/// let users = Store(cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(), scope: scope)
+/// let files = FileCacher<User.ID, User>(directory: scope.directory(named: "users"))
+/// let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
 /// …
 /// try await scope.clear()                                         // signing out leaves nothing behind
 /// ```
 ///
 /// The scope holds its stores weakly: it keeps none of them alive.
 public final class CacheScope: Sendable {
-    /// The directory under which the group's cachers keep their files; `nil` where all is in memory.
-    public let directory: URL?
+    /// The directory under which the group's cachers keep their files.
+    public let directory: URL
 
     /// Guards the members; those whose store is gone are swept out when one is added.
     private let members = Mutex<[Member]>([])
 
     /// Makes an empty group.
     ///
-    /// - Parameter directory: The directory under which the group's cachers keep their files.
+    /// - Parameter directory: The directory under which the group's cachers keep their files; by default one of its own among the
+    ///   system's temporary files. It is not created before something is saved in it.
     public init(directory: URL? = nil) {
-        self.directory = directory
+        self.directory =
+            directory
+            ?? FileManager.default.temporaryDirectory.appending(path: "scope-\(UUID().uuidString)", directoryHint: .isDirectory)
     }
 
     /// The directory for one kind of data within the scope's.
     ///
     /// - Parameter name: The name of the kind; one path component.
-    /// - Returns: The directory's URL; `nil` where the scope has none. It is not created.
-    public func directory(named name: String) -> URL? {
-        directory?.appending(path: name, directoryHint: .isDirectory)
+    /// - Returns: The directory's URL. It is not created.
+    public func directory(named name: String) -> URL {
+        directory.appending(path: name, directoryHint: .isDirectory)
     }
 
-    /// Clears every store of the group, then removes what is left in its directory from stores that are not there now.
+    /// Clears every store of the group, then removes the records of stores that are not there now: those in its directory and in the
+    /// directories directly below it.
     ///
     /// What is fetched for the old data and still under way when this is called reaches neither observers nor cachers.
     ///
@@ -44,9 +49,7 @@ public final class CacheScope: Sendable {
         for clear in clears {
             do { try await clear() } catch { firstError = firstError ?? error }
         }
-        if let directory {
-            do { try removeRecords(in: directory) } catch { firstError = firstError ?? error }
-        }
+        do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
         if let firstError { throw firstError }
     }
 
@@ -61,8 +64,10 @@ public final class CacheScope: Sendable {
         }
     }
 
-    private func removeRecords(in directory: URL) throws {
-        // Replaced when files have a cacher: nothing is stored there yet.
+    /// Removes the files of stores that are not there now, such as one that was not opened since the last start.
+    @concurrent
+    private static func removeRecords(in directory: URL) async throws {
+        try FileKey.removeRecords(inAndBelow: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)))
     }
 
     /// A store, held weakly; gives what clears it, or `nil` once it is gone.

@@ -57,6 +57,8 @@ enum CallerAnswer<Content: Sendable>: Sendable {
     case failure(any Error)
     case done
     case page(PageRequest)
+    /// The truth that the caller started from is not the newest any longer.
+    case outdated
     /// The caller's task was cancelled; never given by a machine.
     case cancelled
 }

@@ -42,6 +42,14 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         return (true, waiting)
     }
 
+    /// Takes out whoever waits for an answer.
+    func takeCaller(_ id: CallerID) -> UnsafeContinuation<CallerAnswer<Content>, Never>? {
+        let continuation = callers.removeValue(forKey: id)
+        // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
+        if callers.isEmpty, callers.capacity > 64 { callers = [:] }
+        return continuation
+    }
+
     func takeFetch(_ ticket: Ticket) -> Task<Void, Never>? {
         guard let position = fetches.firstIndex(where: { $0.ticket == ticket }) else { return nil }
         return fetches.remove(at: position).task
@@ -69,7 +77,9 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var callers: [(continuation: UnsafeContinuation<CallerAnswer<Content>, Never>, answer: CallerAnswer<Content>)] = []
     var cancelled: [Task<Void, Never>] = []
     var events: [StoreEvent<Param>] = []
+    /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
     var dropped: [MemoryTable<Param, Content>.Dropped] = []
+    var discarded: [Content?] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         for (continuation, answer) in callers { continuation.resume(returning: answer) }

@@ -14,6 +14,13 @@ struct CacherLane<Param: Hashable & Sendable, Content: Sendable> {
     var deferred: [DeferredCall<Param, Content>] = []
 
     var isBarred: Bool { clearWanted || isClearing }
+
+    /// What was to be saved after an earlier emptying must not be there after this one; its key still waits to hear that a call ended.
+    mutating func forgetDeferredRecords() {
+        for position in deferred.indices {
+            if case .save = deferred[position].call { deferred[position].call = .remove }
+        }
+    }
 }
 
 /// A call of the cacher for one key.
@@ -36,7 +43,7 @@ extension StoreEngine {
         if let entry = front?.entry(of: key.param) {
             let held =
                 entry.deadline == .min
-                ? date(entry.record, key.param, turn.date, turn.now)
+                ? date(entry.record, turn.date, turn.now)
                 : HeldRecord(entry.record, deadline: MonotonicInstant(nanoseconds: entry.deadline))
             key.machine.cacheReadFinished(ticket, .success(held), &turn)
         } else if backing != nil {
@@ -47,10 +54,13 @@ extension StoreEngine {
     }
 
     /// Turns a record's wall-clock age into a monotonic deadline.
-    private func date(_ record: CacheRecord<Content>, _ param: Param, _ date: Date, _ now: MonotonicInstant) -> HeldRecord<Content> {
+    ///
+    /// - Parameter needsRefresh: What its cacher says; `nil` for a record in memory, of which nobody but the clock is asked.
+    private func date(
+        _ record: CacheRecord<Content>, _ date: Date, _ now: MonotonicInstant, needsRefresh: Bool? = nil
+    ) -> HeldRecord<Content> {
         let remaining = record.remainingLifetime(expiry: rules.expiry, now: date)
-        let needsRefresh = backing?.needsRefresh(record, param: param, now: date) ?? (remaining <= .zero)
-        return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh, now: now)
+        return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh ?? (remaining <= .zero), now: now)
     }
 
     func mirror(
@@ -99,7 +109,9 @@ extension StoreEngine {
     private func load(_ param: Param, from backing: any Cacher<Param, Content>) async -> Result<HeldRecord<Content>?, any Error> {
         do {
             let record = try await backing.load(param: param)
-            return .success(record.map { date($0, param, time.date, time.now) })
+            guard let record else { return .success(nil) }
+            let now = time.date
+            return .success(date(record, now, time.now, needsRefresh: backing.needsRefresh(record, param: param, now: now)))
         } catch {
             return .failure(error)
         }
@@ -150,6 +162,7 @@ extension StoreEngine {
         let waits = state.withLock { state in
             // Barred first: what the cleared keys want saved from here on comes after the emptying.
             if backing != nil { state.lane.clearWanted = true }
+            state.lane.forgetDeferredRecords()
             front?.removeAll()
             for key in Array(state.live.values) {
                 take(key, &state, &outbox) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }

@@ -59,7 +59,7 @@ extension StoreEngine {
         case .content(let content): return content
         case .failure(let error): throw error
         case .cancelled: throw CancellationError()
-        case .done, .page: preconditionFailure("a caller for content was answered with something else")
+        case .done, .page, .outdated: preconditionFailure("a caller for content was answered with something else")
         }
     }
 
@@ -67,7 +67,7 @@ extension StoreEngine {
         switch await ask(param, .page(direction, continueWhenError: continueWhenError)) {
         case .page(let request): return request
         case .cancelled: return .failed(CancellationError())
-        case .content, .done, .failure: preconditionFailure("a caller for a page was answered with something else")
+        case .content, .done, .failure, .outdated: preconditionFailure("a caller for a page was answered with something else")
         }
     }
 
@@ -107,11 +107,11 @@ extension StoreEngine {
             try transform(&content)
             let updated = content
             let answer = await ask(param, id: nextID()) { machine, id, turn in
-                guard machine.revision == revision else { return .failure(CancellationError()) }
+                guard machine.revision == revision else { return .outdated }
                 let newRevision = machine.updated(updated, &turn)
                 return machine.callerArrived(id, needing: .saved(newRevision), &turn)
             }
-            if case .failure = answer { continue }
+            if case .outdated = answer { continue }
             return true
         }
     }

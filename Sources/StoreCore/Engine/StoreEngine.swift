@@ -36,6 +36,18 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         rules = KeyRules(
             expiry: cacher.expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
             merge: merge)
+        observeNotices()
+    }
+
+    /// Turns what the cacher notices beside its answers into events.
+    private func observeNotices() {
+        guard onEvent != nil, let backing = backing as? any NoticingCacher<Param, Content> else { return }
+        backing.observeNotices { [weak self] notice in
+            switch notice {
+            case .fault(let operation, let param, let error): self?.report(.cacherFault(operation, error), param)
+            case .evicted(let count): self?.report(.evicted(count: count), nil)
+            }
+        }
     }
 
     deinit {
@@ -85,6 +97,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         _ body: @Sendable (Key, inout Turn) -> Result
     ) -> Result {
         var turn = Turn(now: time.now, date: time.date, tickets: state.tickets)
+        let (truth, overlay, revision) = (key.machine.held?.record.content, key.machine.overlay, key.machine.revision)
         let result = body(key, &turn)
         // Reading the memory in front is done on the spot and makes more to do, so the list may grow while it is worked off.
         var position = 0
@@ -94,6 +107,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             carryOut(action, key, &turn, &state, &outbox)
         }
         state.tickets = turn.tickets
+        if key.machine.revision != revision || overlay != nil { outbox.discarded += [truth, overlay] }
         arm(key)
         state.retire(key, &outbox)
         return result
@@ -116,7 +130,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             if let task = key.takeFetch(ticket) { outbox.cancelled.append(task) }
         case .answer(let id, let answer):
             // Legal: a caller who holds on to the truth has had his answer.
-            if let continuation = key.callers.removeValue(forKey: id) { outbox.callers.append((continuation, answer)) }
+            if let continuation = key.takeCaller(id) { outbox.callers.append((continuation, answer)) }
         case .publish:
             publish(key, &outbox)
         case .mirror(let record, let deadline):
@@ -182,6 +196,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
 
     private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         live[key.param] = nil
+        outbox.discarded += [key.machine.held?.record.content, key.machine.overlay]
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
         if live.isEmpty, live.capacity > 64 { live = [:] }

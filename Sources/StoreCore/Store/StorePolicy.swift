@@ -12,7 +12,7 @@
 /// | ``refreshScope`` | first page | refreshing a list starts it anew |
 ///
 /// A cacher has defaults of its own: content never expires, a ``MemoryCacher`` holds 10 000 entries, a ``FileCacher`` 256 MB with
-/// ``FileCacher/Durability/crash``.
+/// ``Durability/crash``.
 public struct StorePolicy: Sendable {
     /// How long after it expired `requireData` may serve content at once while refreshing it (RFC 5861 §3).
     ///

@@ -1,0 +1,30 @@
+import Foundation
+import StoreCore
+
+/// The life after a restart: the same program as a new process, with the same directory and nothing in memory.
+enum AfterRestart {
+    /// Runs the new process and waits for its end.
+    ///
+    /// - Returns: Its exit status.
+    static func launch(directory: URL, origin: URL, isPlain: Bool) async throws -> Int32 {
+        let process = Process()
+        process.executableURL = Bundle.main.executableURL
+        process.arguments = ["--restarted", directory.path(percentEncoded: false), origin.absoluteString] + (isPlain ? ["--plain"] : [])
+        return try await withCheckedThrowingContinuation { continuation in
+            process.terminationHandler = { continuation.resume(returning: $0.terminationStatus) }
+            do { try process.run() } catch { continuation.resume(throwing: error) }
+        }
+    }
+
+    /// What the new process does.
+    ///
+    /// - Returns: Whether the first thing that it could show was the shelf as it was saved.
+    static func run(directory: String, origin: String, on stage: Stage) async throws -> Bool {
+        guard let origin = URL(string: origin) else { return false }
+        stage.note("process \(ProcessInfo.processInfo.processIdentifier), with nothing in memory")
+        let repository = BookRepository(origin: origin, directory: URL(filePath: directory, directoryHint: .isDirectory))
+        var observer = ShownObserver(repository.shelf.flowable.publish(), on: stage, describe: Chapters.describe)
+        let first = try await observer.follow { _ in true }
+        return first.isCompleted && first.content?.count == 10
+    }
+}

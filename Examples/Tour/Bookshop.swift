@@ -1,0 +1,76 @@
+import Foundation
+import LoopbackOrigin
+import Synchronization
+
+/// A book, as the shop sends it and as the repository keeps it.
+struct Book: Codable, Hashable, Identifiable, Sendable {
+    var id: Int
+    var title: String
+    var inStock: Int
+}
+
+/// The origin: a bookshop with one shelf, a stock that changes, and a server that can go down.
+final class Bookshop: Sendable {
+    let origin: LoopbackOrigin
+
+    private let shelf: Mutex<[Book]>
+    private let confirmed = Mutex(0)
+    private static let pageSize = 5
+
+    /// Opens the shop.
+    ///
+    /// - Parameter pace: How long each answer takes, so that loading can be seen.
+    init(pace: Duration) throws {
+        let titles = [
+            "Moby-Dick", "Treasure Island", "The Sea-Wolf", "Kidnapped", "Typhoon", "Lord Jim", "The Shadow-Line", "White-Jacket",
+            "Captains Courageous", "Two Years Before the Mast", "Robinson Crusoe", "The Odyssey", "Persuasion", "Omoo", "Typee",
+        ]
+        shelf = Mutex(titles.enumerated().map { Book(id: $0.offset + 1, title: $0.element, inStock: 3) })
+        origin = try LoopbackOrigin()
+        origin.on(.get, "/shelf") { [unowned self] request in page(request).misbehaving(.delayHead(by: pace)) }
+        origin.on(.get, "/books/:id") { [unowned self] request in book(request).misbehaving(.delayHead(by: pace)) }
+    }
+
+    /// Sells or buys copies of a book.
+    func setStock(of id: Int, to count: Int) {
+        shelf.withLock { shelf in
+            for place in shelf.indices where shelf[place].id == id { shelf[place].inStock = count }
+        }
+    }
+
+    /// How often the origin has said that what somebody has is still right, with no body.
+    var confirmations: Int { confirmed.withLock { $0 } }
+
+    /// How many requests for a path the origin has got.
+    func requests(to path: String) -> Int { origin.requests(to: path).count }
+
+    // MARK: Answers
+
+    /// A page of the shelf; without a number the middle one, so that there is something on both sides.
+    private func page(_ request: LoopbackOrigin.Request) -> LoopbackOrigin.Response {
+        let books = shelf.withLock { $0 }
+        let last = (books.count - 1) / Self.pageSize
+        let number = request.query("page").flatMap(Int.init) ?? last / 2
+        guard (0...last).contains(number) else { return .notFound(for: request) }
+        let page = ShelfPage(
+            books: Array(books.dropFirst(number * Self.pageSize).prefix(Self.pageSize)),
+            next: number < last ? "\(number + 1)" : nil, prev: number > 0 ? "\(number - 1)" : nil)
+        return .json(page)
+    }
+
+    /// One book, with an entity tag and an answer of no bytes to whoever has it already.
+    private func book(_ request: LoopbackOrigin.Request) -> LoopbackOrigin.Response {
+        let book = shelf.withLock { shelf in shelf.first { "\($0.id)" == request.parameter("id") } }
+        guard let book else { return .notFound(for: request) }
+        let response = LoopbackOrigin.Response.json(book).tagged().revalidated(by: request)
+        if response.status == 304 { confirmed.withLock { $0 += 1 } }
+        return response
+    }
+}
+
+/// A page of the shelf on the wire.
+struct ShelfPage: Codable, Sendable {
+    var books: [Book]
+    var next: String?
+    var prev: String?
+}

@@ -1,0 +1,136 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+
+/// The steps of the tour, each with what must be so at its end.
+struct Chapters {
+    let stage: Stage
+    let bookshop: Bookshop
+    let repository: BookRepository
+    let directory: URL
+
+    func run() async throws {
+        try await loading()
+        try await paging()
+        try await expiring()
+        try await sharing()
+        try await thousandCallers()
+        try await outage()
+        try await restart()
+    }
+
+    private func loading() async throws {
+        stage.chapter("Loading, then completed")
+        var observer = shelfObserver()
+        let state = try await observer.follow { $0.isCompleted }
+        stage.check("the first state is loading, with nothing to show yet", observer.states.first?.isLoading == true)
+        stage.check("then the first page of the shelf is there", state.content?.count == 5)
+    }
+
+    private func paging() async throws {
+        stage.chapter("The next page, and the previous one")
+        var observer = shelfObserver()
+        _ = try await observer.follow { $0.isCompleted }
+        stage.check("a second observer gets what is there, without a fetch", bookshop.requests(to: "/shelf") == 1)
+        let shelf = repository.shelf.flowable
+        async let next = shelf.requestNextData()
+        _ = try await observer.follow { $0.content?.count == 10 }
+        async let previous = shelf.requestPrevData()
+        let state = try await observer.follow { $0.content?.count == 15 }
+        let requests = await (next, previous)
+        stage.check(
+            "both pages were loaded, one at each end",
+            state.content?.map(\.id) == Array(1...15) && requests.0.isLoaded && requests.1.isLoaded)
+        let end = await shelf.requestNextData()
+        stage.check("where the shelf ends there is nothing to ask for", end.isNoPage && bookshop.requests(to: "/shelf") == 3)
+    }
+
+    private func expiring() async throws {
+        stage.chapter("Content expires, and is refreshed while the old copy stays on screen")
+        var observer = bookObserver(1)
+        _ = try await observer.follow { $0.isCompleted }
+        stage.note("somebody buys two copies; this one is good for 400 ms")
+        bookshop.setStock(of: 1, to: 1)
+        let state = try await observer.follow { $0.isCompleted && $0.content?.inStock == 1 }
+        let stale = observer.states.contains { $0.isLoading && $0.content?.inStock == 3 }
+        stage.check("while loading, the stale copy was still there", stale)
+        stage.check("then the new one", state.content?.inStock == 1)
+        _ = try await observer.follow { $0.isLoading }
+        _ = try await observer.follow { $0.isCompleted }
+        stage.check("a refresh of what has not changed sends its entity tag, and gets 304 and no body", bookshop.confirmations > 0)
+    }
+
+    private func sharing() async throws {
+        stage.chapter("One update, two observers")
+        let shelf = repository.shelf.flowable
+        var left = shelfObserver("left ", describe: { "\($0[0].title): \($0[0].inStock) in stock" })
+        var right = shelfObserver("right", describe: { "\($0[0].title): \($0[0].inStock) in stock" })
+        _ = try await left.follow { $0.isCompleted }
+        _ = try await right.follow { $0.isCompleted }
+        stage.note("update { $0[0].inStock = 99 }")
+        await shelf.update { $0[0].inStock = 99 }
+        let seen = try await (left.follow { $0.isCompleted }, right.follow { $0.isCompleted })
+        stage.check("both see it", seen.0.content?[0].inStock == 99 && seen.1.content?[0].inStock == 99)
+    }
+
+    private func thousandCallers() async throws {
+        stage.chapter("1 000 callers, one fetch")
+        let before = bookshop.requests(to: "/books/7")
+        let callers = (0..<1_000).map { _ in Task { try await repository.books[7].requireData() } }
+        var answers: Set<Book> = []
+        for caller in callers { answers.insert(try await caller.value) }
+        let requests = bookshop.requests(to: "/books/7") - before
+        stage.check("1 000 callers were answered by \(requests) request", requests == 1 && answers.count == 1)
+    }
+
+    private func outage() async throws {
+        stage.chapter("The origin goes down, and comes back")
+        var observer = shelfObserver()
+        _ = try await observer.follow { $0.isCompleted }
+        bookshop.origin.goDown()
+        stage.note("down: connections are refused")
+        await repository.shelf.flowable.refresh()
+        let failed = try await observer.follow { $0.error != nil }
+        stage.check("an error, and the last good content with it", failed.content?.count == 15)
+        let kept = try await repository.shelf.flowable.requireData()
+        stage.check("what is valid is still served", kept.count == 15)
+        try bookshop.origin.comeBack()
+        stage.note("up again")
+        await repository.shelf.flowable.refresh()
+        let fresh = try await observer.follow { $0.isCompleted }
+        stage.check("fresh again, from the first page on", fresh.content?.map(\.id) == Array(6...10))
+        let next = await repository.shelf.flowable.requestNextData()
+        stage.check("and the next page can be asked for", next.isLoaded)
+    }
+
+    private func restart() async throws {
+        stage.chapter("A restart finds what was saved")
+        let before = bookshop.requests(to: "/shelf")
+        let status = try await AfterRestart.launch(directory: directory, origin: bookshop.origin.url, isPlain: !stage.isLive)
+        let asked = bookshop.requests(to: "/shelf") - before
+        stage.check("a new process shows the shelf at once, and asks the origin nothing", status == 0 && asked == 0)
+    }
+
+    // MARK: Observers
+
+    private func shelfObserver(_ who: String = " ", describe: (@Sendable ([Book]) -> String)? = nil) -> ShownObserver<[Book]> {
+        ShownObserver(repository.shelf.flowable.publish(), on: stage, who: who, describe: describe ?? Self.describe)
+    }
+
+    private func bookObserver(_ id: Int) -> ShownObserver<Book> {
+        ShownObserver(repository.books[id].publish(), on: stage) { "\($0.title): \($0.inStock) in stock" }
+    }
+
+    static func describe(_ books: [Book]) -> String {
+        guard let first = books.first, let last = books.last else { return "an empty shelf" }
+        return "\(books.count) books, \(first.title) … \(last.title)"
+    }
+}
+
+extension PageRequest {
+    /// Whether there was no page to ask for.
+    var isNoPage: Bool { if case .noPage = self { true } else { false } }
+
+    /// Whether the page is part of the list now.
+    var isLoaded: Bool { if case .loaded = self { true } else { false } }
+}

@@ -1,0 +1,53 @@
+import StoreCore
+
+/// One observer whose states are put on the stage as they come.
+struct ShownObserver<Content: Sendable> {
+    private var iterator: LoadingStateSequence<Content>.Iterator
+    private let stage: Stage
+    private let who: String
+    private let describe: (Content) -> String
+
+    /// Everything that this observer has been given.
+    private(set) var states: [LoadingState<Content>] = []
+
+    init(_ sequence: LoadingStateSequence<Content>, on stage: Stage, who: String = " ", describe: @escaping (Content) -> String) {
+        iterator = sequence.makeAsyncIterator()
+        self.stage = stage
+        self.who = who
+        self.describe = describe
+    }
+
+    /// Takes states until one is as wanted.
+    ///
+    /// - Returns: That state.
+    mutating func follow(until isWanted: (LoadingState<Content>) -> Bool) async throws -> LoadingState<Content> {
+        while let state = await iterator.next() {
+            states.append(state)
+            show(state)
+            if isWanted(state) { return state }
+        }
+        throw CancellationError()
+    }
+
+    private func show(_ state: LoadingState<Content>) {
+        let content = state.content.map(describe)
+        switch state {
+        case .loading:
+            stage.state(.loading, "loading", content.map { "\($0), stale" } ?? "nothing yet", who: who)
+        case .completed(_, let next, let prev):
+            let pages = [pageNote("next", next), pageNote("previous", prev)].compactMap { $0 }
+            stage.state(.completed, "completed", ([content ?? ""] + pages).joined(separator: "  "), who: who)
+        case .error(let error, _):
+            stage.state(.failed, "error", "\(error)" + (content.map { "; still there: \($0)" } ?? ""), who: who)
+        }
+    }
+
+    private func pageNote(_ side: String, _ state: AdditionalLoadingState) -> String? {
+        switch state {
+        case .fixed(canRequestAdditionalData: true): "[\(side): more]"
+        case .fixed(canRequestAdditionalData: false): nil
+        case .loading: "[\(side): loading]"
+        case .error(let error): "[\(side): \(error)]"
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import LoopbackOrigin
+
+/// `swift run tour`: one repository's life over real HTTP, against an origin inside this process.
+@main
+struct Tour {
+    static func main() async {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        let stage = Stage(isPlain: arguments.contains("--plain"))
+        do {
+            switch arguments.filter({ $0 != "--plain" }) {
+            case []:
+                exit(try await run(on: stage) ? 0 : 1)
+            case let restart where restart.count == 3 && restart[0] == "--restarted":
+                exit(try await AfterRestart.run(directory: restart[1], origin: restart[2], on: stage) ? 0 : 1)
+            case ["--help"], ["-h"]:
+                print(help)
+                exit(0)
+            case let unknown:
+                stage.complain("tour does not know \(unknown.joined(separator: " ")); see tour --help")
+                exit(64)
+            }
+        } catch {
+            stage.complain("the tour could not go on: \(error)")
+            exit(1)
+        }
+    }
+
+    private static let help = """
+        usage: tour [--plain]
+
+        Shows what a store does, over real HTTP against an origin inside this process, in about ten seconds.
+        On a terminal it draws as it goes; elsewhere, or with --plain, it prints one line for each thing that happens.
+        Exits 0 if every step came out as it should, 1 if not, 64 if it was called wrongly.
+        """
+
+    /// The whole tour.
+    ///
+    /// - Returns: Whether every step came out as it should.
+    private static func run(on stage: Stage) async throws -> Bool {
+        stage.endProcess(after: .seconds(60), complaining: "a step did not end within a minute")
+        let bookshop = try Bookshop(pace: stage.isLive ? .milliseconds(350) : .milliseconds(60))
+        let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-tour-\(UUID().uuidString)")
+        defer {
+            bookshop.origin.stop()
+            // What a failed removal leaves behind is a temporary directory, which the system empties.
+            try? FileManager.default.removeItem(at: directory)
+        }
+        stage.title("Storehouse · a tour", "one repository over real HTTP, from \(bookshop.origin.url)")
+
+        let repository = BookRepository(origin: bookshop.origin.url, directory: directory)
+        let chapters = Chapters(stage: stage, bookshop: bookshop, repository: repository, directory: directory)
+        try await chapters.run()
+        return stage.close()
+    }
+}

@@ -1,0 +1,173 @@
+internal import Foundation
+internal import Synchronization
+
+// What concerns all records at once: removing them, listing their keys, and staying within the limit.
+
+extension FileCacher {
+    /// One record that a scan found.
+    private struct Found {
+        var name: SHA256.Digest
+        var status: FileStatus
+    }
+
+    /// Removes every record, of whatever schema version, and nothing else; off the caller's actor.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem`` where files could not be removed; the others are removed all the same.
+    @concurrent
+    public func removeAll() async throws {
+        var failure: StoreError?
+        do throws(StoreError) { try FileKey.removeRecords(in: directory) } catch { failure = error }
+        state.withLock { $0.ledger.allRemoved() }
+        if let failure { throw failure }
+        if options.durability == .power { try directory.synchronize() }
+    }
+
+    /// The keys of all records of this schema version; off the caller's actor.
+    ///
+    /// Reads the beginning of each file, so that what stands there is a key that was saved; whether its content can be read is seen when
+    /// it is loaded.
+    ///
+    /// - Returns: The keys, in no order.
+    /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` where the task is cancelled.
+    @concurrent
+    public func keys() async throws -> [Param]? {
+        guard var listing = try directory.list() else { return [] }
+        var keys: [Param] = []
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        while let entry = try listing.next() {
+            guard let digest = FileKey.digest(fileName: entry.name), entry.kind == .regular || entry.kind == .unknown else { continue }
+            if let key = try readKey(entry.name, digest, &buffer) { keys.append(key) }
+            if keys.count.isMultiple(of: 256) { try Task.checkCancellation() }
+        }
+        return keys
+    }
+
+    /// The key in a file; `nil` where there is no record of this schema version whose name fits it.
+    private func readKey(_ name: String, _ digest: SHA256.Digest, _ buffer: inout [UInt8]) throws -> Param? {
+        guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
+        let status = try file.status()
+        guard status.kind == .regular, status.size <= limit else { return nil }
+        var count = try buffer.withUnsafeMutableBytes { try file.read(into: $0) }
+        let size = buffer.withUnsafeBytes { bytes in
+            FileRecordFormat.sizeOfHeadAndKey(.init(rebasing: bytes.prefix(count)), fileSize: status.size)
+        }
+        guard let size else { return nil }
+        if size > buffer.count {
+            buffer = [UInt8](repeating: 0, count: size)
+            count = try buffer.withUnsafeMutableBytes { try file.read(into: $0) }
+        }
+        let head: FileRecordFormat.Head
+        do {
+            head = try buffer.withUnsafeBytes { try FileRecordFormat.readHead(.init(rebasing: $0.prefix(count)), fileSize: status.size) }
+        } catch {
+            // It is a miss; the load that finds it deletes and reports it.
+            return nil
+        }
+        guard head.format == FileRecordFormat.version, head.schema == schema else { return nil }
+        let json = Array(buffer[head.key])
+        guard SHA256.digest(of: json) == digest else { return nil }
+        do {
+            return try decodeKey(json)
+        } catch {
+            report(
+                .undecodable, name,
+                "decoding a key of schema version \(schema): raise the cacher's version when \(Param.self) changes", nil,
+                underlying: error)
+            return nil
+        }
+    }
+
+    /// Looks through the directory for as long as there is more than the limit, and removes what was used longest ago.
+    @concurrent
+    func scanAndSweep() async {
+        var action = FileLedger.Action.scan
+        while action == .scan {
+            do {
+                excludeFromBackup()
+                var found = try await scan()
+                let count = found.count
+                try await sweep(&found)
+                let evicted = count - found.count
+                let survivors = found.map { (name: $0.name, size: $0.status.size) }
+                action = end { $0.scanEnded(found: survivors, freed: evicted > 0) }
+                if evicted > 0 { notify(.evicted(count: evicted)) }
+            } catch {
+                action = end { ledger in
+                    ledger.scanFailed()
+                    return .none
+                }
+                reportFailedSweep(error)
+            }
+        }
+    }
+
+    /// Ends a scan; where none follows, its task is forgotten in the same step, so that the next save may start one.
+    private func end(_ body: (inout FileLedger) -> FileLedger.Action) -> FileLedger.Action {
+        state.withLock { state in
+            let action = body(&state.ledger)
+            if action == .none { state.sweep = nil }
+            return action
+        }
+    }
+
+    /// All records, whatever is in them; orphans of saves that never ended are removed on the way.
+    private func scan() async throws -> [Found] {
+        guard var listing = try directory.list() else { return [] }
+        var found: [Found] = []
+        var count = 0
+        let orphanedBefore = FileStatus.now() - TemporaryFile.orphanAge.saturatedNanoseconds
+        while let entry = try listing.next() {
+            count += 1
+            // Others want the thread too.
+            if count.isMultiple(of: 512) { await Task.yield() }
+            if let name = FileKey.digest(fileName: entry.name) {
+                guard let status = try listing.status(of: entry), status.kind == .regular else { continue }
+                found.append(Found(name: name, status: status))
+            } else if TemporaryFile.isName(entry.name, kind: FileKey.temporaryKind) {
+                guard let status = try listing.status(of: entry), status.kind == .regular else { continue }
+                if status.modified < orphanedBefore { try directory.remove(entry.name) }
+            }
+        }
+        return found
+    }
+
+    /// Removes what was used longest ago, where there is more than the limit; `found` keeps what stays.
+    private func sweep(_ found: inout [Found]) async throws {
+        let sizes = found.lazy.map { (name: $0.name, size: $0.status.size) }
+        var (total, target, hasChanges) = state.withLock { state in
+            (state.ledger.total(found: sizes), state.ledger.target, state.ledger.hasChanges)
+        }
+        guard total > limit else { return }
+        found.sort { $0.status.modified > $1.status.modified }
+        // What was saved last is never removed.
+        let keep = hasChanges ? 0 : 1
+        var survivors: [Found] = []
+        var count = 0
+        while total > target, found.count > keep, let oldest = found.popLast() {
+            let isChanged = state.withLock { $0.ledger.isChanged(oldest.name) }
+            let name = FileKey.fileName(of: oldest.name)
+            if !isChanged, try directory.remove(name, ifStill: oldest.status, kind: FileKey.temporaryKind) {
+                total -= oldest.status.size
+            } else {
+                survivors.append(oldest)
+            }
+            count += 1
+            if count.isMultiple(of: 128) { await Task.yield() }
+        }
+        found += survivors
+    }
+
+    private func excludeFromBackup() {
+        #if canImport(Darwin)
+        guard backup == .excluded else { return }
+        var url = URL(filePath: directory.path, directoryHint: .isDirectory)
+        var values = URLResourceValues()
+        values.isExcludedFromBackup = true
+        do {
+            try url.setResourceValues(values)
+        } catch {
+            reportFailedSweep(error)
+        }
+        #endif
+    }
+}

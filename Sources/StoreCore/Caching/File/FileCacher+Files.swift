@@ -1,0 +1,92 @@
+internal import Foundation
+internal import Synchronization
+
+// What a load, a save and a removal do to one file.
+
+extension FileCacher {
+    /// Writes a file, making the directory where it is missing.
+    func write(_ bytes: [UInt8], as name: String) throws(StoreError) {
+        // More than once, because somebody else may remove the directory, or with all other records our temporary file, at any moment.
+        for _ in 0..<4 {
+            do throws(StoreError) {
+                return try AtomicFile.write(bytes, as: name, in: directory, kind: FileKey.temporaryKind, options: options)
+            } catch {
+                guard error.fileSystemErrno == ENOENT else { throw error }
+                try directory.create(durability: options.durability)
+            }
+        }
+        throw .fileSystem("saving into", path: directory.path, errno: ENOENT)
+    }
+
+    /// Changes a file and keeps the sum of all sizes right.
+    func change(_ name: SHA256.Digest, to size: Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
+        state.withLock { $0.ledger.changeBegan(name) }
+        var old = 0
+        do throws(StoreError) {
+            old = try sizeOfRecord(name)
+            try body()
+        } catch {
+            // The first error is what counts; a size that cannot be learned is put right by the next scan.
+            let now = (try? sizeOfRecord(name)) ?? old
+            ended(name, from: old, to: now)
+            throw error
+        }
+        ended(name, from: old, to: size)
+    }
+
+    func ended(_ name: SHA256.Digest, from old: Int, to new: Int) {
+        state.withLock { state in
+            guard state.ledger.changeEnded(name, from: old, to: new) == .scan else { return }
+            state.sweep = Task.detached(priority: .utility) { await self.scanAndSweep() }
+        }
+    }
+
+    private func sizeOfRecord(_ name: SHA256.Digest) throws(StoreError) -> Int {
+        guard let status = try directory.status(of: FileKey.fileName(of: name)), status.kind == .regular else { return 0 }
+        return status.size
+    }
+
+    func openFile(_ name: String, _ param: Param) throws(StoreError) -> OpenFile? {
+        do throws(StoreError) {
+            return try OpenFile(reading: directory.path(of: name))
+        } catch {
+            // A link, which is not followed, or a socket.
+            guard let code = error.fileSystemErrno, code == ELOOP || code == ENXIO else { throw error }
+            report(.foreign, name, "reading a record: its name is that of something else; nothing was changed", param, underlying: error)
+            return nil
+        }
+    }
+
+    func isOurs(_ status: FileStatus, _ name: String, _ param: Param) -> Bool {
+        guard status.kind == .regular else {
+            report(.foreign, name, "reading a record: its name is that of something else; nothing was changed", param)
+            return false
+        }
+        guard status.size <= limit else {
+            report(.undecodable, name, "reading a record: its \(status.size) bytes are more than the limit of \(limit)", param)
+            return false
+        }
+        return true
+    }
+
+    /// Whether a file was last used more than an hour ago, or in a future that a wrong clock made.
+    func isUnusedForLong(_ status: FileStatus) -> Bool {
+        abs(FileStatus.now() - status.modified) > 3_600_000_000_000
+    }
+
+    /// Deletes a damaged file, unless a new one has taken its name meanwhile.
+    func discard(_ digest: SHA256.Digest, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) {
+        let name = FileKey.fileName(of: digest)
+        state.withLock { $0.ledger.changeBegan(digest) }
+        var failure: StoreError?
+        var isGone = false
+        do throws(StoreError) {
+            isGone = try directory.remove(name, ifStill: status, kind: FileKey.temporaryKind)
+        } catch {
+            failure = error
+        }
+        ended(digest, from: status.size, to: isGone ? 0 : status.size)
+        let outcome = failure == nil ? "it was deleted" : "it could not be deleted"
+        report(.damaged, name, "reading a record: \(damage.reason); \(outcome)", param, underlying: failure)
+    }
+}

@@ -1,0 +1,142 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+/// One directory, by its path: making, listing and removing without Foundation's file manager, which costs ten times as much.
+package struct Directory: Hashable, Sendable {
+    /// The absolute path, without a slash at its end.
+    package let path: String
+
+    /// Names a directory, which need not exist.
+    ///
+    /// - Parameter path: The absolute path.
+    package init(path: String) {
+        var path = path[...]
+        while path.count > 1, path.last == "/" { path = path.dropLast() }
+        self.path = String(path)
+    }
+
+    /// The path of a file in this directory.
+    package func path(of name: String) -> String {
+        path == "/" ? "/" + name : path + "/" + name
+    }
+
+    /// Makes the directory and those above it that are missing, for this user only (mode 0700).
+    ///
+    /// - Parameter durability: With ``Durability/power`` the directories above are synchronized, so that the new ones last.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func create(durability: Durability = .crash) throws(StoreError) {
+        let result = uninterrupted { mkdir(path, 0o700) }
+        guard result != 0 else {
+            if durability == .power { try parent?.synchronize() }
+            return
+        }
+        let code = errno
+        switch code {
+        case EEXIST:
+            // A link to a directory is as good; it was put there by somebody who may decide that.
+            var info = stat()
+            guard stat(path, &info) == 0, FileKind(mode: info.st_mode) == .directory else {
+                throw .fileSystem("making directory", path: path, errno: ENOTDIR)
+            }
+        case ENOENT:
+            guard let parent else { throw .fileSystem("making directory", path: path, errno: code) }
+            try parent.create(durability: durability)
+            let second = uninterrupted { mkdir(path, 0o700) }
+            // Somebody else may have been faster.
+            guard second == 0 || errno == EEXIST else { throw .fileSystem("making directory", path: path, errno: errno) }
+            if durability == .power { try parent.synchronize() }
+        default:
+            throw .fileSystem("making directory", path: path, errno: code)
+        }
+    }
+
+    /// The directory above; `nil` for the root and for a path of one part.
+    package var parent: Directory? {
+        guard let slash = path.lastIndex(of: "/"), path != "/" else { return nil }
+        return Directory(path: slash == path.startIndex ? "/" : String(path[..<slash]))
+    }
+
+    /// Brings names that were made, changed or removed here to the disk.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func synchronize() throws(StoreError) {
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw .fileSystem("opening directory", path: path, errno: errno) }
+        defer { _ = close(descriptor) }
+        guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
+    }
+
+    /// Opens the directory for listing; `nil` where there is none.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func list() throws(StoreError) -> DirectoryListing? {
+        try DirectoryListing(self)
+    }
+
+    /// Kind, size, times and identity of what stands under a name; `nil` where there is nothing.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status(of name: String) throws(StoreError) -> FileStatus? {
+        try FileStatus.of(path: path(of: name))
+    }
+
+    /// Removes the file under a name; a symbolic link is removed itself, not what it points to.
+    ///
+    /// - Parameter name: The file's name.
+    /// - Returns: Whether there was one.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    @discardableResult
+    package func remove(_ name: String) throws(StoreError) -> Bool {
+        let path = path(of: name)
+        guard unlink(path) != 0 else { return true }
+        let code = errno
+        // A directory that is gone has no such file either.
+        if code == ENOENT { return false }
+        throw .fileSystem("removing", path: path, errno: code)
+    }
+
+    /// Removes the file under a name unless another file has taken the name meanwhile.
+    ///
+    /// The file is first moved to a temporary name, which is one step, and looked at again there: a newer file that came in between is
+    /// put back, unless a newer one still is there.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name.
+    ///   - known: What was known of the file when it was decided to remove it.
+    ///   - kind: The kind of temporary name to use, as in ``TemporaryFile``.
+    /// - Returns: Whether the file was removed.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func remove(_ name: String, ifStill known: FileStatus, kind: String) throws(StoreError) -> Bool {
+        guard try status(of: name) == known else { return false }
+        let path = path(of: name)
+        let aside = TemporaryFile.makeName(kind: kind)
+        let asidePath = self.path(of: aside)
+        guard rename(path, asidePath) == 0 else {
+            let code = errno
+            if code == ENOENT { return false }
+            throw .fileSystem("removing", path: path, errno: code)
+        }
+        let isSame = try status(of: aside) == known
+        // Not overwriting: where the name is taken again, what took it is newer still. Some file systems have no links.
+        if !isSame, link(asidePath, path) != 0, errno != EEXIST {
+            guard rename(asidePath, path) == 0 else { throw .fileSystem("putting back", path: path, errno: errno) }
+            return false
+        }
+        try remove(aside)
+        return isSame
+    }
+}
+
+/// Brings a file's content to the disk; on Apple's systems through the drive's own cache too.
+func synchronizeDescriptor(_ descriptor: Int32) -> Int32 {
+    #if canImport(Darwin)
+    // `fsync` stops at the drive's cache; the stronger call is missing on some network volumes.
+    if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
+    #endif
+    return uninterrupted { fsync(descriptor) }
+}

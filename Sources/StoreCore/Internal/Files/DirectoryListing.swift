@@ -1,0 +1,74 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+/// The entries of a directory one after another, in no order; closed when it goes out of scope.
+package struct DirectoryListing: ~Copyable {
+    #if canImport(Darwin)
+    private typealias Stream = UnsafeMutablePointer<DIR>
+    #else
+    private typealias Stream = OpaquePointer
+    #endif
+
+    /// One entry: its name, and its kind where the file system says that without being asked for more.
+    package struct Entry: Hashable, Sendable {
+        /// The name; bytes that are not UTF-8 are replaced, so that such a name never looks like one of ours.
+        package var name: String
+        /// What stands under the name.
+        package var kind: FileKind
+    }
+
+    private let stream: Stream
+    private let path: String
+
+    init?(_ directory: Directory) throws(StoreError) {
+        guard let stream = opendir(directory.path) else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw .fileSystem("listing directory", path: directory.path, errno: code)
+        }
+        self.stream = stream
+        self.path = directory.path
+    }
+
+    deinit {
+        // It was only read.
+        _ = closedir(stream)
+    }
+
+    /// The next entry, without `.` and `..`; `nil` at the end.
+    ///
+    /// Entries that are made or removed meanwhile may be there or not.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package mutating func next() throws(StoreError) -> Entry? {
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                let code = errno
+                if code == 0 { return nil }
+                throw .fileSystem("listing directory", path: path, errno: code)
+            }
+            // By offset and not by value: an entry is shorter than its C type, and ends where its name does.
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }
+            let characters = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
+            if characters[0] == 0x2E, characters[1] == 0 || (characters[1] == 0x2E && characters[2] == 0) { continue }
+            return Entry(name: String(cString: characters), kind: FileKind(entryType: entry.pointee.d_type))
+        }
+    }
+
+    /// Kind, size, times and identity of an entry, without following links; `nil` where it is gone.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status(of entry: Entry) throws(StoreError) -> FileStatus? {
+        var info = stat()
+        guard fstatat(dirfd(stream), entry.name, &info, AT_SYMLINK_NOFOLLOW) != 0 else { return FileStatus(info) }
+        let code = errno
+        if code == ENOENT { return nil }
+        throw .fileSystem("examining", path: path + "/" + entry.name, errno: code)
+    }
+}

@@ -1,0 +1,106 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+// Files that touch C structs import only the C library: beside an import of Foundation the compiler takes their members for those of a
+// module that cannot be imported.
+
+/// What the file system knows of a file: its kind, size, identity and times.
+package struct FileStatus: Hashable, Sendable {
+    /// What kind of file this is.
+    package var kind: FileKind
+    /// The size in bytes.
+    package var size: Int
+    /// When the content was last changed, or the file last marked as used; nanoseconds since 1970.
+    package var modified: Int64
+    /// The file's number on its device: two names with the same one are the same file.
+    package var inode: UInt64
+    /// The permission bits.
+    package var permissions: UInt16
+
+    init(_ info: stat) {
+        kind = FileKind(mode: info.st_mode)
+        size = Int(info.st_size)
+        #if canImport(Darwin)
+        modified = FileStatus.nanoseconds(info.st_mtimespec)
+        #else
+        modified = FileStatus.nanoseconds(info.st_mtim)
+        #endif
+        inode = UInt64(info.st_ino)
+        permissions = UInt16(truncatingIfNeeded: info.st_mode & 0o7777)
+    }
+
+    /// The status of what stands at a path; symbolic links are not followed.
+    ///
+    /// - Parameter path: The path.
+    /// - Returns: The status; `nil` where there is nothing.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package static func of(path: String) throws(StoreError) -> FileStatus? {
+        var info = stat()
+        guard lstat(path, &info) != 0 else { return FileStatus(info) }
+        let code = errno
+        if code == ENOENT { return nil }
+        throw .fileSystem("examining", path: path, errno: code)
+    }
+
+    /// The wall clock as the file system counts it: nanoseconds since 1970.
+    package static func now() -> Int64 {
+        var reading = timespec()
+        clock_gettime(CLOCK_REALTIME, &reading)
+        return nanoseconds(reading)
+    }
+
+    private static func nanoseconds(_ time: timespec) -> Int64 {
+        // Saturated: a file system may hold years that do not fit.
+        let (seconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflow else { return time.tv_sec < 0 ? .min : .max }
+        let (sum, carry) = seconds.addingReportingOverflow(Int64(time.tv_nsec))
+        return carry ? .max : sum
+    }
+}
+
+/// What kind of thing stands under a name.
+package enum FileKind: Hashable, Sendable {
+    /// A plain file.
+    case regular
+    /// A directory.
+    case directory
+    /// A symbolic link.
+    case link
+    /// A pipe, socket or device, or something this system has and we do not know.
+    case other
+    /// The file system did not say; the status will.
+    case unknown
+
+    init(mode: mode_t) {
+        switch mode & S_IFMT {
+        case S_IFREG: self = .regular
+        case S_IFDIR: self = .directory
+        case S_IFLNK: self = .link
+        default: self = .other
+        }
+    }
+
+    init(entryType: UInt8) {
+        switch Int(entryType) {
+        case Int(DT_REG): self = .regular
+        case Int(DT_DIR): self = .directory
+        case Int(DT_LNK): self = .link
+        case Int(DT_UNKNOWN): self = .unknown
+        default: self = .other
+        }
+    }
+}
+
+/// Calls again for as long as a signal interrupts.
+@inline(__always)
+func uninterrupted<Result: SignedInteger>(_ call: () -> Result) -> Result {
+    while true {
+        let result = call()
+        if result >= 0 || errno != EINTR { return result }
+    }
+}

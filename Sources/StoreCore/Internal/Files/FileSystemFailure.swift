@@ -1,0 +1,39 @@
+internal import Foundation
+
+extension StoreError {
+    /// A call of the operating system that failed.
+    ///
+    /// - Parameters:
+    ///   - operation: What was being done, as in "writing".
+    ///   - path: The file or directory it was done to.
+    ///   - errno: The call's error number; it becomes the underlying `POSIXError`.
+    /// - Returns: An error that names operation, path and reason, and says what to do.
+    package static func fileSystem(_ operation: String, path: String, errno: Int32) -> StoreError {
+        let code = POSIXErrorCode(rawValue: errno)
+        let reason = String(cString: strerror(errno))
+        let message = "\(operation) \(path): \(reason) (errno \(errno)); \(advice(for: code))"
+        return StoreError(.fileSystem, message, underlyingError: code.map { POSIXError($0) })
+    }
+
+    /// The error number of the call that failed, where this is an error of the file system.
+    package var fileSystemErrno: Int32? {
+        guard code == .fileSystem, let error = underlyingError as? POSIXError else { return nil }
+        return error.code.rawValue
+    }
+
+    private static func advice(for code: POSIXErrorCode?) -> String {
+        switch code {
+        case .ENOSPC, .EDQUOT: "free some space on the disk and try again"
+        case .EFBIG: "the file is larger than the system allows; keep less in one file"
+        case .EACCES, .EPERM: "let this process write to the directory, or choose another one"
+        case .EROFS: "the disk is mounted read-only; choose a directory that can be written"
+        case .ENOTDIR: "a part of the path is not a directory; choose another directory"
+        case .ENOENT: "a part of the path is missing; create it and try again"
+        case .EISDIR, .EEXIST, .ENOTEMPTY: "something else already has this name; move it away"
+        case .ELOOP: "a symbolic link has this name and is not followed; move it away"
+        case .ENAMETOOLONG: "choose a directory with a shorter path"
+        case .EMFILE, .ENFILE: "too many files are open; close some and try again"
+        default: "look at the disk and at the path, then try again"
+        }
+    }
+}

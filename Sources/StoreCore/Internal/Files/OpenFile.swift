@@ -1,0 +1,68 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+/// A file opened for reading; closed when it goes out of scope.
+///
+/// While it is open its inode number belongs to no other file, so that ``Directory/remove(_:ifStill:)`` can tell it from a newer one.
+package struct OpenFile: ~Copyable {
+    private let descriptor: Int32
+    private let path: String
+
+    /// Opens what stands at a path; a symbolic link is not followed, and a pipe is not waited for.
+    ///
+    /// - Parameter path: The path.
+    /// - Returns: `nil` where there is nothing.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` where the name is a symbolic link.
+    package init?(reading path: String) throws(StoreError) {
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw .fileSystem("opening", path: path, errno: code)
+        }
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    deinit {
+        // Nothing was written, so there is nothing that closing could lose.
+        _ = close(descriptor)
+    }
+
+    /// Kind, size, times and identity of the file.
+    package func status() throws(StoreError) -> FileStatus {
+        var info = stat()
+        guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
+        throw .fileSystem("examining", path: path, errno: errno)
+    }
+
+    /// Reads until the buffer is full or the file ends.
+    ///
+    /// - Parameters:
+    ///   - buffer: Where the bytes go.
+    ///   - offset: Where in the file to begin, in bytes.
+    /// - Returns: The number of bytes read.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int = 0) throws(StoreError) -> Int {
+        var count = 0
+        while count < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+            let result = uninterrupted { pread(descriptor, rest.baseAddress, rest.count, off_t(offset + count)) }
+            if result < 0 { throw .fileSystem("reading", path: path, errno: errno) }
+            if result == 0 { break }
+            count += result
+        }
+        return count
+    }
+
+    /// Marks the file as used now, by its modification time; where that is not allowed, nothing happens.
+    package func touch() {
+        // Of no interest: on a read-only disk nothing is ever swept, and only sweeping looks at the time.
+        _ = futimens(descriptor, nil)
+    }
+}

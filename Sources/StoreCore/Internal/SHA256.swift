@@ -1,0 +1,121 @@
+#if canImport(CryptoKit)
+internal import CryptoKit
+#endif
+
+/// The SHA-256 hash function of FIPS 180-4, for names and digests of whole files.
+///
+/// Feed it any number of pieces, then ask once for the digest. Where the platform has CryptoKit that does the work, with the processor's
+/// own instructions; elsewhere plain Swift does, at about 300 MB/s in a release build.
+package struct SHA256: Sendable {
+    #if canImport(CryptoKit)
+    private var core = CryptoKit.SHA256()
+    #else
+    private var core = SHA256Core()
+    #endif
+
+    package init() {}
+
+    /// Takes the next piece of the message.
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        #if canImport(CryptoKit)
+        core.update(bufferPointer: bytes)
+        #else
+        core.update(bytes)
+        #endif
+    }
+
+    /// Takes the next piece of the message.
+    package mutating func update(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { update($0) }
+    }
+
+    /// The digest of everything taken so far; the hash goes on from where it is, so that prefixes can be asked for too.
+    package func digest() -> Digest {
+        #if canImport(CryptoKit)
+        return core.finalize().withUnsafeBytes { Digest(bigEndianBytes: $0) }
+        #else
+        var end = core
+        return end.finish()
+        #endif
+    }
+
+    /// The digest of a message that is there as a whole.
+    package static func digest(of bytes: UnsafeRawBufferPointer) -> Digest {
+        var hash = SHA256()
+        hash.update(bytes)
+        return hash.digest()
+    }
+
+    /// The digest of a message that is there as a whole.
+    package static func digest(of bytes: [UInt8]) -> Digest {
+        bytes.withUnsafeBytes { digest(of: $0) }
+    }
+}
+
+extension SHA256 {
+    /// 256 bits, held inline.
+    package struct Digest: Hashable, Sendable, CustomStringConvertible {
+        /// The digest as four numbers, most significant first.
+        private let words: (UInt64, UInt64, UInt64, UInt64)
+
+        package init(_ first: UInt64, _ second: UInt64, _ third: UInt64, _ fourth: UInt64) {
+            words = (first, second, third, fourth)
+        }
+
+        /// Takes 32 bytes, first the most significant one.
+        fileprivate init(bigEndianBytes bytes: UnsafeRawBufferPointer) {
+            func word(_ index: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self)) }
+            self.init(word(0), word(1), word(2), word(3))
+        }
+
+        /// Reads 64 lower-case hexadecimal digits; `nil` for anything else.
+        package init?(hex: some Collection<UInt8>) {
+            guard hex.count == 64 else { return nil }
+            var values: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+            for digit in hex {
+                let value: UInt8
+                switch digit {
+                case 0x30...0x39: value = digit - 0x30
+                case 0x61...0x66: value = digit - 0x61 + 10
+                default: return nil
+                }
+                values.0 = values.0 << 4 | values.1 >> 60
+                values.1 = values.1 << 4 | values.2 >> 60
+                values.2 = values.2 << 4 | values.3 >> 60
+                values.3 = values.3 << 4 | UInt64(value)
+            }
+            words = values
+        }
+
+        /// The digest as 32 bytes.
+        package var bytes: [UInt8] {
+            [words.0, words.1, words.2, words.3].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } }
+        }
+
+        /// The digest as 64 lower-case hexadecimal digits.
+        package var hex: String {
+            String(unsafeUninitializedCapacity: 64) { digits in
+                var position = 0
+                for word in [words.0, words.1, words.2, words.3] {
+                    for shift in stride(from: UInt64(60), through: 0, by: -4) {
+                        let value = UInt8(truncatingIfNeeded: word >> shift) & 0xF
+                        digits[position] = value < 10 ? 0x30 + value : 0x61 + value - 10
+                        position += 1
+                    }
+                }
+                return position
+            }
+        }
+
+        /// The digest as hexadecimal digits.
+        package var description: String { hex }
+
+        package static func == (lhs: Digest, rhs: Digest) -> Bool { lhs.words == rhs.words }
+
+        package func hash(into hasher: inout Hasher) {
+            // Any part of a digest is as random as the whole.
+            hasher.combine(words.0)
+            hasher.combine(words.1)
+        }
+    }
+}

@@ -1,0 +1,129 @@
+#if !canImport(CryptoKit)
+
+/// SHA-256 in plain Swift, as FIPS 180-4 §6.2 states it, for platforms without CryptoKit.
+struct SHA256Core: Sendable {
+    /// The hash value so far (§5.3.3).
+    private var state = State()
+    /// Bytes of a block that is not full yet.
+    private var pending: [UInt8] = []
+    /// The message's length so far, in bytes.
+    private var length: UInt64 = 0
+
+    private struct State: Sendable {
+        var a: UInt32 = 0x6a09_e667
+        var b: UInt32 = 0xbb67_ae85
+        var c: UInt32 = 0x3c6e_f372
+        var d: UInt32 = 0xa54f_f53a
+        var e: UInt32 = 0x510e_527f
+        var f: UInt32 = 0x9b05_688c
+        var g: UInt32 = 0x1f83_d9ab
+        var h: UInt32 = 0x5be0_cd19
+    }
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        length &+= UInt64(bytes.count)
+        var rest = bytes[...]
+        if !pending.isEmpty {
+            let head = rest.prefix(64 - pending.count)
+            pending.append(contentsOf: head)
+            rest = rest.dropFirst(head.count)
+            guard pending.count == 64 else { return }
+            pending.withUnsafeBytes { SHA256Core.compress(&state, blocks: $0) }
+            pending.removeAll(keepingCapacity: true)
+        }
+        let whole = rest.count & ~63
+        SHA256Core.compress(&state, blocks: UnsafeRawBufferPointer(rebasing: rest.prefix(whole)))
+        pending.append(contentsOf: rest.dropFirst(whole))
+    }
+
+    /// Pads the message (§5.1.1) and gives its digest.
+    mutating func finish() -> SHA256.Digest {
+        let bits = length &<< 3
+        var tail = pending
+        tail.append(0x80)
+        tail.append(contentsOf: repeatElement(0, count: (tail.count <= 56 ? 56 : 120) - tail.count))
+        for shift in stride(from: UInt64(56), through: 0, by: -8) { tail.append(UInt8(truncatingIfNeeded: bits >> shift)) }
+        tail.withUnsafeBytes { SHA256Core.compress(&state, blocks: $0) }
+        func pair(_ high: UInt32, _ low: UInt32) -> UInt64 { UInt64(high) << 32 | UInt64(low) }
+        return SHA256.Digest(pair(state.a, state.b), pair(state.c, state.d), pair(state.e, state.f), pair(state.g, state.h))
+    }
+
+    /// The compression function over any number of whole blocks (§6.2.2).
+    private static func compress(_ state: inout State, blocks: UnsafeRawBufferPointer) {
+        guard let base = blocks.baseAddress else { return }
+        withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 64) { schedule in
+            guard let w = schedule.baseAddress else { return }
+            constants.withUnsafeBufferPointer { table in
+                guard let k = table.baseAddress else { return }
+                for start in stride(from: 0, to: blocks.count, by: 64) {
+                    compress(&state, block: base + start, schedule: w, constants: k)
+                }
+            }
+        }
+    }
+
+    @inline(__always)
+    private static func compress(
+        _ state: inout State, block: UnsafeRawPointer, schedule w: UnsafeMutablePointer<UInt32>, constants k: UnsafePointer<UInt32>
+    ) {
+        for t in 0..<16 { w[t] = UInt32(bigEndian: block.loadUnaligned(fromByteOffset: t &* 4, as: UInt32.self)) }
+        for t in 16..<64 {
+            let x = w[t &- 15]
+            let y = w[t &- 2]
+            let small0 = rotate(x, 7) ^ rotate(x, 18) ^ (x &>> 3)
+            let small1 = rotate(y, 17) ^ rotate(y, 19) ^ (y &>> 10)
+            w[t] = w[t &- 16] &+ small0 &+ w[t &- 7] &+ small1
+        }
+        var s = state
+        // Eight rounds at a time, so that the working variables take turns instead of being moved.
+        for t in stride(from: 0, to: 64, by: 8) {
+            round(s.a, s.b, s.c, &s.d, s.e, s.f, s.g, &s.h, k[t] &+ w[t])
+            round(s.h, s.a, s.b, &s.c, s.d, s.e, s.f, &s.g, k[t &+ 1] &+ w[t &+ 1])
+            round(s.g, s.h, s.a, &s.b, s.c, s.d, s.e, &s.f, k[t &+ 2] &+ w[t &+ 2])
+            round(s.f, s.g, s.h, &s.a, s.b, s.c, s.d, &s.e, k[t &+ 3] &+ w[t &+ 3])
+            round(s.e, s.f, s.g, &s.h, s.a, s.b, s.c, &s.d, k[t &+ 4] &+ w[t &+ 4])
+            round(s.d, s.e, s.f, &s.g, s.h, s.a, s.b, &s.c, k[t &+ 5] &+ w[t &+ 5])
+            round(s.c, s.d, s.e, &s.f, s.g, s.h, s.a, &s.b, k[t &+ 6] &+ w[t &+ 6])
+            round(s.b, s.c, s.d, &s.e, s.f, s.g, s.h, &s.a, k[t &+ 7] &+ w[t &+ 7])
+        }
+        state.a &+= s.a
+        state.b &+= s.b
+        state.c &+= s.c
+        state.d &+= s.d
+        state.e &+= s.e
+        state.f &+= s.f
+        state.g &+= s.g
+        state.h &+= s.h
+    }
+
+    @inline(__always)
+    private static func round(
+        _ a: UInt32, _ b: UInt32, _ c: UInt32, _ d: inout UInt32, _ e: UInt32, _ f: UInt32, _ g: UInt32, _ h: inout UInt32, _ kw: UInt32
+    ) {
+        let big1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)
+        let choice = g ^ (e & (f ^ g))
+        let first = h &+ big1 &+ choice &+ kw
+        let big0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)
+        let majority = (a & b) | (c & (a | b))
+        d &+= first
+        h = first &+ big0 &+ majority
+    }
+
+    @inline(__always)
+    private static func rotate(_ x: UInt32, _ count: UInt32) -> UInt32 {
+        (x &>> count) | (x &<< (32 &- count))
+    }
+
+    /// The round constants (§4.2.2).
+    private static let constants: [UInt32] = [
+        0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5,
+        0xd807_aa98, 0x1283_5b01, 0x2431_85be, 0x550c_7dc3, 0x72be_5d74, 0x80de_b1fe, 0x9bdc_06a7, 0xc19b_f174,
+        0xe49b_69c1, 0xefbe_4786, 0x0fc1_9dc6, 0x240c_a1cc, 0x2de9_2c6f, 0x4a74_84aa, 0x5cb0_a9dc, 0x76f9_88da,
+        0x983e_5152, 0xa831_c66d, 0xb003_27c8, 0xbf59_7fc7, 0xc6e0_0bf3, 0xd5a7_9147, 0x06ca_6351, 0x1429_2967,
+        0x27b7_0a85, 0x2e1b_2138, 0x4d2c_6dfc, 0x5338_0d13, 0x650a_7354, 0x766a_0abb, 0x81c2_c92e, 0x9272_2c85,
+        0xa2bf_e8a1, 0xa81a_664b, 0xc24b_8b70, 0xc76c_51a3, 0xd192_e819, 0xd699_0624, 0xf40e_3585, 0x106a_a070,
+        0x19a4_c116, 0x1e37_6c08, 0x2748_774c, 0x34b0_bcb5, 0x391c_0cb3, 0x4ed8_aa4a, 0x5b9c_ca4f, 0x682e_6ff3,
+        0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
+    ]
+}
+#endif

@@ -1,0 +1,155 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import LoopbackOrigin
+
+/// A TCP client that sees the bytes as they are; every wait ends after ten seconds at the latest.
+final class RawClient {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+        let number: Int32
+
+        init(_ operation: String, _ number: Int32 = errno) {
+            self.number = number
+            description = "\(operation): \(String(cString: strerror(number)))"
+        }
+    }
+
+    /// How a connection was found to have ended.
+    enum End: Equatable {
+        case closed
+        case reset
+    }
+
+    private var descriptor: Int32
+    /// What has arrived and was not asked for yet.
+    private var pending: [UInt8] = []
+
+    init(_ origin: borrowing LoopbackOrigin) throws {
+        #if canImport(Glibc)
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+        descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        guard descriptor >= 0 else { throw Failure("socket") }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = origin.port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let outcome = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard outcome == 0 else {
+            let failure = Failure("connect")
+            hangUp()
+            throw failure
+        }
+    }
+
+    deinit {
+        hangUp()
+    }
+
+    func hangUp() {
+        if descriptor >= 0 { _ = close(descriptor) }
+        descriptor = -1
+    }
+
+    /// Sends text as it is.
+    func write(_ text: String) throws {
+        try write(bytes: Array(text.utf8))
+    }
+
+    func write(bytes: [UInt8]) throws {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            #if canImport(Darwin)
+            let flags: Int32 = 0
+            #else
+            let flags = Int32(MSG_NOSIGNAL)
+            #endif
+            let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, flags) }
+            guard count > 0 else { throw Failure("send") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Sends a request without a body.
+    func get(_ target: String, _ headers: String..., method: String = "GET") throws {
+        let lines = (["\(method) \(target) HTTP/1.1", "Host: x"] + headers).map { $0 + "\r\n" }.joined()
+        try write(lines + "\r\n")
+    }
+
+    /// Everything until the connection ends, and how it ends.
+    func readToEnd() throws -> (text: String, end: End) {
+        while true {
+            if let end = try receive() {
+                defer { pending = [] }
+                return (String(decoding: pending, as: UTF8.self), end)
+            }
+        }
+    }
+
+    /// Exactly as many bytes.
+    func read(_ count: Int) throws -> String {
+        while pending.count < count {
+            guard try receive() == nil else { throw Failure("ended behind \(String(decoding: pending, as: UTF8.self))", 0) }
+        }
+        defer { pending.removeFirst(count) }
+        return String(decoding: pending.prefix(count), as: UTF8.self)
+    }
+
+    /// Everything up to and including `mark`.
+    func read(through mark: String) throws -> String {
+        var text = ""
+        while !text.hasSuffix(mark) { text += try read(1) }
+        return text
+    }
+
+    /// A whole response whose body has a `Content-Length`.
+    func readResponse() throws -> (head: String, body: String) {
+        let head = try read(through: "\r\n\r\n")
+        let length = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }
+        return (head, try read(length.flatMap { Int($0.dropFirst(16)) } ?? 0))
+    }
+
+    /// The raw bytes of the body of a response with a `Content-Length`.
+    func readBodyBytes() throws -> [UInt8] {
+        let head = try read(through: "\r\n\r\n")
+        let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }.flatMap { Int($0.dropFirst(16)) } ?? 0
+        while pending.count < length, try receive() == nil {}
+        defer { pending.removeFirst(min(length, pending.count)) }
+        return Array(pending.prefix(length))
+    }
+
+    /// Whether something arrives, or the connection ends, within that many milliseconds.
+    func hears(within milliseconds: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return !pending.isEmpty || poll(&entry, 1, milliseconds) > 0
+    }
+
+    /// Waits for more; the end if there is none.
+    private func receive() throws -> End? {
+        guard hears(within: 0) || waits() else { throw Failure("nothing arrived behind \(String(decoding: pending, as: UTF8.self))", 0) }
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        if count > 0 {
+            pending += buffer.prefix(count)
+            return nil
+        }
+        if count == 0 { return .closed }
+        guard errno == ECONNRESET else { throw Failure("recv") }
+        return .reset
+    }
+
+    private func waits() -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 10_000) > 0
+    }
+}

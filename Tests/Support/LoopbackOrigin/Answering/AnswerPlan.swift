@@ -1,0 +1,171 @@
+/// The steps that put a response on the wire: what to send, when to pause and how to end. Decided once, without I/O.
+struct AnswerPlan {
+    enum Step {
+        case pause(Duration)
+        case head([UInt8])
+        case body(WireBody, pace: Pace)
+        case end(End)
+    }
+
+    /// How much of a body is sent at a time, and what pause lies between.
+    struct Pace {
+        var bytes = 65_536
+        var pause: Duration?
+    }
+
+    /// What becomes of the connection behind the answer.
+    enum End: Equatable {
+        case keepAlive
+        /// Closes so that what was sent still arrives.
+        case close
+        /// Closes at once, as a server does whose patience with an idle connection has ended.
+        case hangUp
+        case reset
+        case closeOnNextRequest
+        /// Waits for the client to leave.
+        case hang
+    }
+
+    /// What is still to be done, in reverse: the last element is next.
+    private(set) var steps: [Step] = []
+    /// The status the head says; `nil` when no head is sent.
+    private(set) var status: Int?
+    /// Whether the answer arrives as its head promises.
+    private(set) var isComplete = true
+
+    private var misbehavior: Reading
+    private let request: LoopbackOrigin.Request
+
+    init(_ response: LoopbackOrigin.Response, to request: LoopbackOrigin.Request) {
+        self.request = request
+        misbehavior = Reading(response.misbehaviors)
+        if let delay = misbehavior.headDelay { steps.append(.pause(delay)) }
+        switch (misbehavior.insteadOfHead, response.body) {
+        case (.some(let end), _):
+            isComplete = false
+            steps.append(.end(end))
+        case (nil, .verbatim(let bytes)):
+            status = Self.status(in: bytes)
+            send(WireBody([.init(bytes: [UInt8](bytes))]), end: ending(closes: closes(response)))
+        case (nil, .data(let data)):
+            sendMessage(response, WireBody([.init(bytes: [UInt8](data))]))
+        case (nil, .gzippedZeros(let count)):
+            sendMessage(response, Gzip.zeros(count: count))
+        }
+        steps.reverse()
+    }
+
+    /// Takes the next step.
+    mutating func next() -> Step? {
+        steps.popLast()
+    }
+
+    /// Puts steps in front of the others.
+    mutating func putBack(_ step: Step, after pause: Duration?) {
+        steps.append(step)
+        if let pause { steps.append(.pause(pause)) }
+    }
+
+    private mutating func sendMessage(_ response: LoopbackOrigin.Response, _ content: WireBody) {
+        status = response.status
+        let hasBody = Self.mayHaveBody(response.status)
+        let isSent = hasBody && request.method != .head
+        var headers = response.headers
+        var closes = closes(response)
+        var body = content
+        switch framing(of: response) {
+        case .length:
+            let lengths = misbehavior.declaredLengths ?? (hasBody && headers["Content-Length"] == nil ? [body.count] : [])
+            for length in lengths { headers.add("Content-Length", "\(length)") }
+        case .chunked(let size):
+            if hasBody { headers.add("Transfer-Encoding", "chunked") }
+            if let place = misbehavior.chunkBreak { body.cut(to: place) }
+            body = body.chunked(by: max(1, size))
+            body.append(Array((misbehavior.chunkBreak == nil ? "0\r\n\r\n" : "not a size\r\n").utf8))
+        case .untilClosed:
+            closes = true
+        }
+        if closes, headers["Connection"] == nil { headers.add("Connection", "close") }
+        let lines = headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+        steps.append(.head(StatusLine.bytes(status: response.status) + Array("\(lines)\r\n".utf8)))
+        if let delay = misbehavior.bodyDelay { steps.append(.pause(delay)) }
+        if misbehavior.chunkBreak != nil {
+            isComplete = false
+            closes = true
+        }
+        send(isSent ? body : WireBody([]), end: ending(closes: closes))
+    }
+
+    private mutating func send(_ body: WireBody, end: End) {
+        var body = body
+        var end = end
+        if let cut = misbehavior.cut {
+            body.cut(to: cut.place)
+            end = cut.end
+            isComplete = false
+        }
+        if body.count > 0 { steps.append(.body(body, pace: misbehavior.pace)) }
+        steps.append(.end(end))
+    }
+
+    private func framing(of response: LoopbackOrigin.Response) -> LoopbackOrigin.Response.Framing {
+        let wanted = misbehavior.chunkBreak != nil && response.framing == .length ? .chunked(bytes: 65_536) : response.framing
+        if case .chunked = wanted, request.minorVersion == 0 { return .untilClosed }
+        return wanted
+    }
+
+    private func ending(closes: Bool) -> End {
+        misbehavior.connection ?? (closes ? .close : .keepAlive)
+    }
+
+    /// Whether client or handler want the connection to end here (RFC 9112, section 9.3).
+    private func closes(_ response: LoopbackOrigin.Response) -> Bool {
+        let asked = request.headers.listedTokens("Connection")
+        let isLast = asked.contains("close") || (request.minorVersion == 0 && !asked.contains("keep-alive"))
+        return isLast || response.headers.listedTokens("Connection").contains("close")
+    }
+
+    private static func mayHaveBody(_ status: Int) -> Bool {
+        status >= 200 && status != 204 && status != 304
+    }
+
+    /// The status in bytes that are sent verbatim, if they begin as a response does.
+    private static func status(in bytes: some Collection<UInt8>) -> Int? {
+        let line = String(decoding: bytes.prefix(32), as: UTF8.self).split(separator: " ")
+        guard line.count > 1, line[0].hasPrefix("HTTP/1.") else { return nil }
+        return Int(line[1].prefix(3))
+    }
+}
+
+extension AnswerPlan {
+    /// A list of misbehaviors as the answers to the questions that the plan asks; of two that contradict each other the later counts.
+    private struct Reading {
+        var headDelay: Duration?
+        var bodyDelay: Duration?
+        var pace = Pace()
+        var cut: (place: Int, end: End)?
+        var insteadOfHead: End?
+        var declaredLengths: [Int]?
+        var chunkBreak: Int?
+        var connection: End?
+
+        init(_ misbehaviors: [LoopbackOrigin.Misbehavior]) {
+            for misbehavior in misbehaviors {
+                switch misbehavior {
+                case .delayHead(let duration): headDelay = duration
+                case .delayBody(let duration): bodyDelay = duration
+                case .drip(let bytes, let pause): pace = Pace(bytes: max(1, bytes), pause: pause)
+                case .truncate(let place): cut = (place, .close)
+                case .reset(let place): cut = (place, .reset)
+                case .resetBeforeHead: insteadOfHead = .reset
+                case .stall(let place): cut = (place, .hang)
+                case .neverAnswer: insteadOfHead = .hang
+                case .declareLengths(let lengths): declaredLengths = lengths
+                case .breakChunk(let place): chunkBreak = place
+                case .closeSilently: connection = .hangUp
+                case .closeOnNextRequest: connection = .closeOnNextRequest
+                }
+            }
+        }
+    }
+}

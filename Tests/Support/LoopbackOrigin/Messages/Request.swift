@@ -1,0 +1,105 @@
+public import Foundation
+
+extension LoopbackOrigin {
+    /// A request as it arrived, complete with its body.
+    ///
+    /// ```swift
+    /// origin.on(.get, "/users/:id") { request in
+    ///     .json(["id": request.parameter("id"), "verbose": request.query("verbose") ?? "no"])
+    /// }
+    /// ```
+    public struct Request: Sendable {
+        /// The position among all requests of this origin, from 1.
+        public internal(set) var number: Int
+        /// The connection the request arrived on, from 1 in the order of acceptance.
+        public let connection: Int
+        /// The method.
+        public let method: Method
+        /// The request target exactly as sent.
+        public let target: String
+        /// The target's path as sent, percent-encoding kept; of an absolute-form target, the part behind the authority.
+        public let path: String
+        /// The target's query, percent-decoded; a plus sign stays a plus sign.
+        public let queryItems: [URLQueryItem]
+        /// The minor version of HTTP/1: 0 or 1.
+        public let minorVersion: Int
+        /// The header fields.
+        public let headers: Headers
+        /// The fields behind the last chunk of a chunked body.
+        public let trailers: Headers
+        /// The body, freed of chunked coding.
+        public let body: Data
+        /// Every byte from the request line to the empty line that ends the head.
+        public let rawHead: Data
+        /// When the last byte arrived.
+        public let receivedAt: ContinuousClock.Instant
+        /// The values that the route's pattern took from the path, percent-decoded.
+        public internal(set) var parameters: [String: String] = [:]
+
+        /// The first value of a query item; `nil` when there is none, empty when it has no value.
+        public func query(_ name: String) -> String? {
+            queryItems.first { $0.name == name }.map { $0.value ?? "" }
+        }
+
+        /// The value the route's pattern took for `name`; asking for a name the pattern does not have is a programming error.
+        public func parameter(_ name: String) -> String {
+            guard let value = parameters[name] else {
+                preconditionFailure("the route of \(method) \(path) has no parameter “\(name)”, only \(parameters.keys.sorted())")
+            }
+            return value
+        }
+
+        /// The body decoded from JSON.
+        ///
+        /// - Throws: `DecodingError` when the body is something else.
+        public func decoded<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
+            let decoder = JSONDecoder()
+            decoder.dateDecodingStrategy = .iso8601
+            return try decoder.decode(type, from: body)
+        }
+    }
+}
+
+extension LoopbackOrigin.Request {
+    init(_ parsed: ParsedRequest, number: Int, connection: Int, receivedAt: ContinuousClock.Instant) {
+        let (path, query) = Self.split(parsed.head.target)
+        self.number = number
+        self.connection = connection
+        self.receivedAt = receivedAt
+        self.path = path
+        queryItems = Self.items(of: query)
+        method = parsed.head.method
+        target = parsed.head.target
+        minorVersion = parsed.head.minorVersion
+        headers = parsed.head.headers
+        trailers = parsed.trailers
+        body = Data(parsed.body)
+        rawHead = Data(parsed.head.raw)
+    }
+
+    /// Path and query of a target in any of the forms of RFC 9112, section 3.2.
+    private static func split(_ target: String) -> (path: String, query: Substring) {
+        var rest = target[...]
+        if !rest.hasPrefix("/"), let scheme = rest.range(of: "://") {
+            let afterScheme = rest[scheme.upperBound...]
+            rest = afterScheme.firstIndex { $0 == "/" || $0 == "?" }.map { afterScheme[$0...] } ?? "/"
+        }
+        let parts = rest.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let path = parts.first.map(String.init) ?? ""
+        return (path.isEmpty ? "/" : path, parts.count > 1 ? parts[1] : "")
+    }
+
+    private static func items(of query: Substring) -> [URLQueryItem] {
+        query.split(separator: "&").map { pair in
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(PercentCoding.decode)
+            return URLQueryItem(name: parts.first ?? "", value: parts.count > 1 ? parts[1] : nil)
+        }
+    }
+}
+
+/// Percent-encoding, read leniently: what is not a valid escape stays as it is.
+enum PercentCoding {
+    static func decode(_ text: some StringProtocol) -> String {
+        String(text).removingPercentEncoding ?? String(text)
+    }
+}

@@ -1,0 +1,84 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// The descriptors one thread waits for, and what it waits for on each.
+struct Poller {
+    /// Whom a descriptor belongs to; a connection's number is never used again, its descriptor may be.
+    enum Token: Hashable {
+        case mailbox
+        case listener
+        case connection(Int)
+    }
+
+    struct Interest: OptionSet {
+        let rawValue: Int16
+
+        static let reading = Interest(rawValue: Int16(POLLIN))
+        static let writing = Interest(rawValue: Int16(POLLOUT))
+    }
+
+    struct Readiness {
+        let token: Token
+        let canRead: Bool
+        let canWrite: Bool
+        /// The peer is gone for good; reported even when nobody asked.
+        let isBroken: Bool
+    }
+
+    private var entries: [pollfd] = []
+    private var tokens: [Token] = []
+    private var slots: [Token: Int] = [:]
+
+    /// Starts waiting on `descriptor`, or changes what is waited for.
+    mutating func watch(_ descriptor: Int32, for interest: Interest, as token: Token) {
+        if let slot = slots[token] {
+            entries[slot].events = interest.rawValue
+        } else {
+            slots[token] = entries.count
+            entries.append(pollfd(fd: descriptor, events: interest.rawValue, revents: 0))
+            tokens.append(token)
+        }
+    }
+
+    /// Stops waiting; the last entry moves into the gap.
+    mutating func forget(_ token: Token) {
+        guard let slot = slots.removeValue(forKey: token) else { return }
+        let lastEntry = entries.removeLast()
+        let lastToken = tokens.removeLast()
+        guard slot < entries.count else { return }
+        entries[slot] = lastEntry
+        tokens[slot] = lastToken
+        slots[lastToken] = slot
+    }
+
+    /// Waits for the first readiness, or for `timeout`; without a timeout, as long as it takes.
+    mutating func wait(for timeout: Duration?) -> [Readiness] {
+        guard poll(&entries, nfds_t(entries.count), Self.milliseconds(timeout)) > 0 else { return [] }
+        var ready: [Readiness] = []
+        for (slot, entry) in entries.enumerated() where entry.revents != 0 {
+            ready.append(
+                Readiness(
+                    token: tokens[slot],
+                    canRead: entry.revents & Int16(POLLIN) != 0,
+                    canWrite: entry.revents & Int16(POLLOUT) != 0,
+                    isBroken: entry.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0
+                ))
+        }
+        return ready
+    }
+
+    /// Whole milliseconds, rounded up: waking early would mean asking again at once.
+    private static func milliseconds(_ duration: Duration?) -> Int32 {
+        guard let duration else { return -1 }
+        guard duration > .zero else { return 0 }
+        let (seconds, attoseconds) = duration.components
+        guard seconds < 3600 else { return 3_600_000 }
+        let fraction = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+        return Int32(seconds * 1000 + fraction)
+    }
+}

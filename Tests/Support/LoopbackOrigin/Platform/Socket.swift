@@ -1,0 +1,148 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// A TCP socket on 127.0.0.1: the few POSIX calls the origin needs, never blocking, each named for what it does.
+struct Socket: Sendable {
+    let descriptor: Int32
+
+    /// What one attempt to accept found.
+    enum Acceptance {
+        case connection(Socket)
+        case nobody
+        /// The process has no descriptor left; trying again at once would only spin.
+        case exhausted
+    }
+
+    /// What one attempt to send or receive came to.
+    enum Transfer: Equatable {
+        case bytes(Int)
+        case wouldBlock
+        case ended
+    }
+
+    /// A socket bound to `port` that does not listen yet, so that connecting to it is refused while nobody else can take the port.
+    static func bound(to port: UInt16) throws(LoopbackOrigin.Failure) -> Socket {
+        let socket = try open()
+        socket.set(SO_REUSEADDR, at: SOL_SOCKET, to: Int32(1))
+        var address = loopbackAddress(port: port)
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let outcome = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket.descriptor, $0, size) }
+        }
+        guard outcome == 0 else {
+            let failure = LoopbackOrigin.Failure.system("bind to 127.0.0.1:\(port)", errno)
+            socket.hangUp()
+            throw failure
+        }
+        return socket
+    }
+
+    /// Starts queueing connections.
+    func startListening() throws(LoopbackOrigin.Failure) {
+        guard listen(descriptor, 4096) == 0 else { throw .system("listen", errno) }
+    }
+
+    /// The port the socket is bound to.
+    var localPort: UInt16 {
+        var address = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let outcome = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
+        }
+        return outcome == 0 ? UInt16(bigEndian: address.sin_port) : 0
+    }
+
+    /// Takes the next connection from the queue.
+    func acceptConnection() -> Acceptance {
+        let accepted = accept(descriptor, nil, nil)
+        guard accepted >= 0 else {
+            return errno == EMFILE || errno == ENFILE ? .exhausted : .nobody
+        }
+        let connection = Socket(descriptor: accepted)
+        connection.prepare()
+        // Without it a drip of single bytes would be gathered into one packet by Nagle's algorithm.
+        connection.set(TCP_NODELAY, at: Int32(IPPROTO_TCP), to: Int32(1))
+        return .connection(connection)
+    }
+
+    /// Reads what has arrived into `buffer`.
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+        if count > 0 { return .bytes(count) }
+        return count < 0 && Self.isTemporary(errno) ? .wouldBlock : .ended
+    }
+
+    /// Sends as many of `bytes` as the kernel takes now.
+    func transmit(_ bytes: ArraySlice<UInt8>) -> Transfer {
+        #if canImport(Darwin)
+        let flags: Int32 = 0
+        #else
+        let flags = Int32(MSG_NOSIGNAL)
+        #endif
+        let count = bytes.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, flags) }
+        if count >= 0 { return .bytes(count) }
+        return Self.isTemporary(errno) ? .wouldBlock : .ended
+    }
+
+    /// Says that nothing more will be sent; what the peer still sends can be read.
+    func finishSending() {
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    /// Closes the socket the usual way.
+    func hangUp() {
+        _ = close(descriptor)
+    }
+
+    /// Closes the socket with a reset: the peer sees an error instead of an end.
+    func reset() {
+        set(SO_LINGER, at: SOL_SOCKET, to: linger(l_onoff: 1, l_linger: 0))
+        hangUp()
+    }
+}
+
+extension Socket {
+    private static func open() throws(LoopbackOrigin.Failure) -> Socket {
+        #if canImport(Glibc)
+        let kind = Int32(SOCK_STREAM.rawValue)
+        #else
+        let kind = SOCK_STREAM
+        #endif
+        let descriptor = socket(AF_INET, kind, 0)
+        guard descriptor >= 0 else { throw .system("open a socket", errno) }
+        let opened = Socket(descriptor: descriptor)
+        opened.prepare()
+        return opened
+    }
+
+    /// Never blocks, and is not inherited by child processes, which would keep the port open.
+    private func prepare() {
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        #if canImport(Darwin)
+        set(SO_NOSIGPIPE, at: SOL_SOCKET, to: Int32(1))
+        #endif
+    }
+
+    private func set<Value: BitwiseCopyable>(_ option: Int32, at level: Int32, to value: Value) {
+        var value = value
+        _ = setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Value>.size))
+    }
+
+    private static func loopbackAddress(port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return address
+    }
+
+    private static func isTemporary(_ code: Int32) -> Bool {
+        code == EAGAIN || code == EWOULDBLOCK || code == EINTR
+    }
+}

@@ -1,0 +1,124 @@
+import Synchronization
+
+/// Keeps the record and tells those who wait for it to change.
+final class Journal: Sendable {
+    typealias RecordedRequest = LoopbackOrigin.RecordedRequest
+
+    private struct State {
+        var record = LoopbackOrigin.Record()
+        var lastNumber = 0
+        /// Grows with every change, so that a waiter that looked before it cannot miss one.
+        var version = 0
+        var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
+        var lastTicket = 0
+        var isClosed = false
+    }
+
+    /// Guards the record and the waiters together: whoever begins to wait has seen the record as it was at that moment.
+    private let state = Mutex(State())
+
+    var snapshot: (record: LoopbackOrigin.Record, version: Int) {
+        state.withLock { ($0.record, $0.version) }
+    }
+
+    /// Counts a new connection; returns its number.
+    func connectionOpened() -> Int {
+        change { state in
+            state.record.openConnections += 1
+            state.record.acceptedConnections += 1
+            return state.record.acceptedConnections
+        }
+    }
+
+    func connectionClosed() {
+        change { $0.record.openConnections -= 1 }
+    }
+
+    /// Enters a request that is complete; returns it with its number.
+    func requestArrived(_ parsed: ParsedRequest, on connection: Int) -> LoopbackOrigin.Request {
+        let arrived = LoopbackOrigin.Request(parsed, number: 0, connection: connection, receivedAt: .now)
+        return change { state in
+            var request = arrived
+            state.lastNumber += 1
+            request.number = state.lastNumber
+            state.record.requests.append(RecordedRequest(request: request))
+            return request
+        }
+    }
+
+    /// Enters how an exchange ended, unless its request has been forgotten.
+    func exchangeEnded(_ exchange: RecordedRequest) {
+        change { state in
+            guard let first = state.record.requests.first?.number else { return }
+            let index = exchange.number - first
+            guard state.record.requests.indices.contains(index) else { return }
+            state.record.requests[index] = exchange
+        }
+    }
+
+    func requestRefused(_ rejection: LoopbackOrigin.Rejection) {
+        change { $0.record.rejections.append(rejection) }
+    }
+
+    /// Forgets requests and rejections; the counters of connections and the numbers go on.
+    func forget() {
+        change { state in
+            state.record.requests = []
+            state.record.rejections = []
+        }
+    }
+
+    /// Makes every waiter look again, although nothing has changed: a deadline may have passed.
+    func nudge() {
+        change { _ in }
+    }
+
+    /// Ends every wait, those to come as well.
+    func close() {
+        let waiters = state.withLock { state in
+            state.isClosed = true
+            defer { state.waiters = [:] }
+            return state.waiters
+        }
+        for waiter in waiters.values { waiter.resume(throwing: LoopbackOrigin.Failure.stopped) }
+    }
+
+    /// Waits until the record differs from what it was at `version`.
+    ///
+    /// - Throws: `CancellationError`, or `Failure.stopped` when the origin is.
+    func change(since version: Int) async throws {
+        let ticket = state.withLock { state in
+            state.lastTicket += 1
+            return state.lastTicket
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let outcome: Result<Void, any Error>? = state.withLock { state in
+                    // A cancellation before this moment is seen here, one after it finds the continuation.
+                    if Task.isCancelled { return .failure(CancellationError()) }
+                    if state.version != version { return .success(()) }
+                    if state.isClosed { return .failure(LoopbackOrigin.Failure.stopped) }
+                    state.waiters[ticket] = continuation
+                    return nil
+                }
+                if let outcome { continuation.resume(with: outcome) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { $0.waiters.removeValue(forKey: ticket) }
+            waiter?.resume(throwing: CancellationError())
+        }
+    }
+
+    /// Changes the record and wakes, outside the lock, everyone who waits for that.
+    @discardableResult
+    private func change<Outcome: Sendable>(_ body: (inout State) -> Outcome) -> Outcome {
+        let (outcome, waiters) = state.withLock { state in
+            let outcome = body(&state)
+            state.version += 1
+            defer { state.waiters = [:] }
+            return (outcome, state.waiters)
+        }
+        for waiter in waiters.values { waiter.resume() }
+        return outcome
+    }
+}

@@ -1,0 +1,235 @@
+/// One client's connection: requests in, answers out, one at a time. Lives on the origin's thread and never blocks it.
+final class Connection {
+    /// An exchange under way: from the moment the request is complete until the last byte of its answer is sent.
+    private struct Exchange {
+        var record: LoopbackOrigin.RecordedRequest
+        /// The handler at work; cancelled when the client leaves.
+        let handler: Task<Void, Never>
+        var plan: AnswerPlan?
+    }
+
+    private enum Phase {
+        case open
+        /// Everything is sent and the sending side closed; what the client still sends is thrown away so that it is not reset.
+        case lingering
+        case closed
+    }
+
+    let number: Int
+    let socket: Socket
+    private let service: Service
+    private let mailbox: Mailbox
+    private var phase = Phase.open
+    private var parser: RequestParser
+    private var outbound: (bytes: ArraySlice<UInt8>, isBody: Bool) = ([], false)
+    private var exchange: Exchange?
+    private var closesOnNextRequest = false
+    /// Set when a malformed request was answered: behind the answer nothing can be read.
+    private var closesWhenSent = false
+
+    /// When the connection wants to go on although nothing arrives.
+    private(set) var deadline: ContinuousClock.Instant?
+
+    var isClosed: Bool { phase == .closed }
+
+    /// What to wait for; a client that pipelines more than is sensible is not read while it waits for answers.
+    var interest: Poller.Interest {
+        var interest: Poller.Interest = exchange == nil || parser.queue.count < 1_048_576 ? .reading : []
+        if hasOutbound { interest.insert(.writing) }
+        return interest
+    }
+
+    private var hasOutbound: Bool { !outbound.bytes.isEmpty }
+
+    init(number: Int, socket: Socket, service: Service, mailbox: Mailbox) {
+        self.number = number
+        self.socket = socket
+        self.service = service
+        self.mailbox = mailbox
+        parser = RequestParser(limits: service.limits)
+    }
+}
+
+// What happens to a connection.
+extension Connection {
+    func becameReady(_ readiness: Poller.Readiness, buffer: UnsafeMutableRawBufferPointer) {
+        if readiness.canRead {
+            read(into: buffer)
+        } else if readiness.isBroken {
+            leave(.clientLeft)
+        }
+        if !isClosed, readiness.canWrite { proceed() }
+    }
+
+    func deadlinePassed() {
+        deadline = nil
+        if phase == .lingering { close() } else { proceed() }
+    }
+
+    /// The handler has answered; an answer to an exchange that is over comes too late and is dropped.
+    func answered(_ response: LoopbackOrigin.Response, number: Int) {
+        guard let current = exchange, current.record.number == number, current.plan == nil else { return }
+        exchange?.plan = AnswerPlan(response, to: current.record.request)
+        proceed()
+    }
+
+    /// The origin goes down or is stopped.
+    func cut(by closing: (Socket) -> Void) {
+        leave(.originLeft, by: closing)
+    }
+}
+
+// Reading.
+extension Connection {
+    private func read(into buffer: UnsafeMutableRawBufferPointer) {
+        switch socket.receive(into: buffer) {
+        case .wouldBlock: return
+        case .ended: leave(.clientLeft)
+        case .bytes(let count):
+            guard phase == .open, !closesWhenSent else { return }
+            parser.append(buffer.prefix(count))
+            understand()
+        }
+    }
+
+    /// Begins the next exchange if its request is complete.
+    private func understand() {
+        do throws(MalformedRequest) {
+            while phase == .open, exchange == nil, let output = try parser.next() {
+                switch output {
+                case .continueExpected: send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+                case .request(let parsed): begin(parsed)
+                }
+            }
+        } catch {
+            refuse(error)
+        }
+    }
+
+    private func begin(_ parsed: ParsedRequest) {
+        let request = service.journal.requestArrived(parsed, on: number)
+        guard !closesOnNextRequest else {
+            var record = LoopbackOrigin.RecordedRequest(request: request)
+            record.ending = .cut
+            service.exchangeEnded(record)
+            return close()
+        }
+        let handler = Task(executorPreference: mailbox) { [service, mailbox, number] in
+            let response = await service.routes.respond(to: request)
+            mailbox.post(.answer(response, number: request.number, connection: number))
+        }
+        exchange = Exchange(record: LoopbackOrigin.RecordedRequest(request: request), handler: handler)
+    }
+
+    private func refuse(_ error: MalformedRequest) {
+        service.journal.requestRefused(.init(connection: number, status: error.status, reason: error.reason))
+        closesWhenSent = true
+        let body = Array("\(error.reason)\n".utf8)
+        let fields = "Content-Type: text/plain\r\nContent-Length: \(body.count)\r\nConnection: close\r\n\r\n"
+        send(StatusLine.bytes(status: error.status) + Array(fields.utf8) + body)
+    }
+}
+
+// Writing.
+extension Connection {
+    /// Sends bytes that belong to no exchange.
+    private func send(_ bytes: [UInt8]) {
+        outbound = (outbound.bytes + bytes, false)
+        proceed()
+    }
+
+    /// Sends what waits and takes step after step of the answer, until one has to wait.
+    private func proceed() {
+        while phase == .open, flush(), deadline == nil {
+            if closesWhenSent { return linger() }
+            guard let step = exchange?.plan?.next() else { return }
+            take(step)
+        }
+    }
+
+    private func take(_ step: AnswerPlan.Step) {
+        switch step {
+        case .pause(let duration):
+            deadline = .now + duration
+        case .head(let bytes):
+            noteStatus()
+            outbound = (bytes[...], false)
+        case .body(var body, let pace):
+            noteStatus()
+            outbound = (body.take(upTo: pace.bytes)[...], true)
+            if body.count > 0 { exchange?.plan?.putBack(.body(body, pace: pace), after: pace.pause) }
+        case .end(let end):
+            finish(end)
+        }
+    }
+
+    private func noteStatus() {
+        guard let status = exchange?.plan?.status else { return }
+        exchange?.record.status = status
+    }
+
+    /// Sends what waits; returns whether all of it is gone.
+    private func flush() -> Bool {
+        while hasOutbound {
+            switch socket.transmit(outbound.bytes) {
+            case .bytes(let count):
+                outbound.bytes = outbound.bytes.dropFirst(count)
+                if outbound.isBody { exchange?.record.bodyBytesSent += count }
+            case .wouldBlock:
+                return false
+            case .ended:
+                leave(.clientLeft)
+                return false
+            }
+        }
+        return true
+    }
+
+    private func finish(_ end: AnswerPlan.End) {
+        guard end != .hang else { return }
+        conclude(exchange?.plan?.isComplete == true ? .complete : .cut)
+        switch end {
+        case .keepAlive: understand()
+        case .closeOnNextRequest:
+            closesOnNextRequest = true
+            understand()
+        case .close: linger()
+        case .hangUp: close()
+        case .reset: close { $0.reset() }
+        case .hang: break
+        }
+    }
+}
+
+// Leaving.
+extension Connection {
+    private func leave(_ ending: LoopbackOrigin.RecordedRequest.Ending, by closing: (Socket) -> Void = { $0.hangUp() }) {
+        guard !isClosed else { return }
+        conclude(ending)
+        close(by: closing)
+    }
+
+    /// Enters how the exchange under way ended, if there is one.
+    private func conclude(_ ending: LoopbackOrigin.RecordedRequest.Ending) {
+        guard let ended = exchange else { return }
+        exchange = nil
+        ended.handler.cancel()
+        var record = ended.record
+        record.ending = ending
+        service.exchangeEnded(record)
+    }
+
+    /// Ends the sending side, and gives the client a second to take what was sent.
+    private func linger() {
+        socket.finishSending()
+        phase = .lingering
+        deadline = .now + .seconds(1)
+    }
+
+    private func close(by closing: (Socket) -> Void = { $0.hangUp() }) {
+        phase = .closed
+        deadline = nil
+        closing(socket)
+        service.journal.connectionClosed()
+    }
+}

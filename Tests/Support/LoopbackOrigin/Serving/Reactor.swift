@@ -1,0 +1,159 @@
+/// The origin's thread: waits for sockets, letters and deadlines, and serves whichever is ready.
+///
+/// It is made on that thread and never leaves it, so nothing guards its state; all that comes from outside comes as a letter.
+final class Reactor {
+    private enum Phase {
+        case up
+        case down
+        case stopped
+    }
+
+    private let service: Service
+    private let mailbox: Mailbox
+    private let port: UInt16
+    /// The bound socket: listening while the origin is up, merely holding the port while it is down.
+    private var listener: Socket?
+    private var phase = Phase.up
+    private var poller = Poller()
+    private var connections: [Int: Connection] = [:]
+    /// The connections that wait for a moment, and that moment.
+    private var deadlines: [Int: ContinuousClock.Instant] = [:]
+    private var nudges: [ContinuousClock.Instant] = []
+    /// When accepting may be tried again after the process had run out of descriptors.
+    private var acceptsAgain: ContinuousClock.Instant?
+
+    init(listener: Socket, port: UInt16, service: Service, mailbox: Mailbox) {
+        self.listener = listener
+        self.port = port
+        self.service = service
+        self.mailbox = mailbox
+    }
+
+    /// Serves until a letter says to stop.
+    func run() {
+        poller.watch(mailbox.descriptor, for: .reading, as: .mailbox)
+        listener.map { poller.watch($0.descriptor, for: .reading, as: .listener) }
+        withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 16) { buffer in
+            while phase != .stopped {
+                for readiness in poller.wait(for: timeout) { serve(readiness, buffer: buffer) }
+                keepDeadlines()
+            }
+        }
+        cutConnections { $0.hangUp() }
+        listener?.hangUp()
+        for letter in mailbox.close() { returnToSender(letter) }
+        service.journal.close()
+    }
+
+    /// The time until the next deadline; `nil` when there is none.
+    private var timeout: Duration? {
+        let moments = [deadlines.values.min(), nudges.min(), acceptsAgain].compactMap(\.self)
+        return moments.min().map { ContinuousClock.now.duration(to: $0) }
+    }
+
+    private func serve(_ readiness: Poller.Readiness, buffer: UnsafeMutableRawBufferPointer) {
+        switch readiness.token {
+        case .mailbox: readLetters()
+        case .listener: acceptConnections()
+        case .connection(let number): serve(number) { $0.becameReady(readiness, buffer: buffer) }
+        }
+    }
+
+    /// Lets something happen to a connection, and sees to what it waits for now.
+    private func serve(_ number: Int, _ event: (Connection) -> Void) {
+        guard let connection = connections[number] else { return }
+        event(connection)
+        deadlines[number] = connection.deadline
+        if connection.isClosed {
+            connections[number] = nil
+            poller.forget(.connection(number))
+        } else {
+            poller.watch(connection.socket.descriptor, for: connection.interest, as: .connection(number))
+        }
+    }
+
+    private func keepDeadlines() {
+        let now = ContinuousClock.now
+        for (number, _) in deadlines.filter({ $0.value <= now }) { serve(number) { $0.deadlinePassed() } }
+        if nudges.contains(where: { $0 <= now }) {
+            nudges.removeAll { $0 <= now }
+            service.journal.nudge()
+        }
+        if let moment = acceptsAgain, moment <= now {
+            acceptsAgain = nil
+            if phase == .up, let listener { poller.watch(listener.descriptor, for: .reading, as: .listener) }
+        }
+    }
+
+    private func acceptConnections() {
+        while phase == .up, let listener {
+            switch listener.acceptConnection() {
+            case .nobody: return
+            case .exhausted:
+                poller.watch(listener.descriptor, for: [], as: .listener)
+                acceptsAgain = .now + .milliseconds(10)
+                return
+            case .connection(let socket):
+                let number = service.journal.connectionOpened()
+                connections[number] = Connection(number: number, socket: socket, service: service, mailbox: mailbox)
+                poller.watch(socket.descriptor, for: .reading, as: .connection(number))
+            }
+        }
+    }
+}
+
+// Letters.
+extension Reactor {
+    private func readLetters() {
+        for letter in mailbox.empty() {
+            switch letter {
+            case .job(let job): mailbox.run(job)
+            case .answer(let response, let number, let connection):
+                serve(connection) { $0.answered(response, number: number) }
+            case .nudge(let moment): nudges.append(moment)
+            case .goDown(let reply):
+                goDown()
+                reply.send()
+            case .comeBack(let reply): reply.send(comeBack())
+            case .stop: phase = .stopped
+            }
+        }
+    }
+
+    /// What nobody will read any more: a job must still run, and who waits for a reply must get one.
+    private func returnToSender(_ letter: Mailbox.Letter) {
+        switch letter {
+        case .job(let job): mailbox.runElsewhere(job)
+        case .goDown(let reply), .comeBack(let reply): reply.send(.stopped)
+        case .answer, .nudge, .stop: return
+        }
+    }
+
+    private func goDown() {
+        guard phase == .up else { return }
+        phase = .down
+        poller.forget(.listener)
+        listener?.hangUp()
+        // Without a listener the port would be free for anyone. Should it be lost in between, coming back fails and says so.
+        listener = try? Socket.bound(to: port)
+        cutConnections { $0.reset() }
+    }
+
+    private func comeBack() -> LoopbackOrigin.Failure? {
+        guard phase == .down else { return nil }
+        do throws(LoopbackOrigin.Failure) {
+            let socket = if let listener { listener } else { try Socket.bound(to: port) }
+            listener = socket
+            try socket.startListening()
+            poller.watch(socket.descriptor, for: .reading, as: .listener)
+            phase = .up
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func cutConnections(by closing: (Socket) -> Void) {
+        for number in connections.keys { serve(number) { $0.cut(by: closing) } }
+    }
+}

@@ -1,0 +1,24 @@
+import Synchronization
+
+/// What the origin's thread and its owner share: who answers, what was seen, and who wants to hear of it.
+final class Service: Sendable {
+    let routes: RouteTable
+    let journal = Journal()
+    let limits: LoopbackOrigin.Limits
+    /// Guards the hook; it is called outside.
+    private let hook = Mutex<(@Sendable (LoopbackOrigin.RecordedRequest) -> Void)?>(nil)
+
+    init(fallback: @escaping LoopbackOrigin.Handler, limits: LoopbackOrigin.Limits) {
+        routes = RouteTable(fallback: fallback)
+        self.limits = limits
+    }
+
+    func setHook(_ hook: @escaping @Sendable (LoopbackOrigin.RecordedRequest) -> Void) {
+        self.hook.withLock { $0 = hook }
+    }
+
+    func exchangeEnded(_ exchange: LoopbackOrigin.RecordedRequest) {
+        journal.exchangeEnded(exchange)
+        hook.withLock(\.self)?(exchange)
+    }
+}
