@@ -135,12 +135,10 @@ struct CombineStateTests {
             return pairs
         }
         for step in 1...steps {
-            try await right.taken(by: 1)
+            try await left.taken(by: 1)
             right.send(.completed(step))
             try await right.taken(by: 1)
-            try await left.taken(by: 1)
             left.send(.completed(step))
-            try await left.taken(by: 1)
         }
         let pairs = await observer.value
         #expect(pairs.allSatisfy { $0.right == $0.left || $0.right == $0.left + 1 })
