@@ -149,3 +149,10 @@ extension Store {
     /// The engine as an object, to see whether it is freed.
     var engineObject: AnyObject { engine }
 }
+
+extension Store where Param == Int, Content == Int {
+    /// Asks for a state as an observer does who has left meanwhile.
+    func waitAsObserver(of param: Int, at place: Int, _ waiting: UnsafeContinuation<ObservedStep<Int>?, Never>) {
+        engine.wait(param, .max, at: place, seen: 0, waiting)
+    }
+}
