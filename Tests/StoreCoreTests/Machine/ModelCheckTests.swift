@@ -10,19 +10,19 @@ import Testing
 struct ModelCheckTests {
     @Test(arguments: ModelSetting.wholes)
     func `C1 to C15: every interleaving of all events keeps the laws`(setting: ModelSetting) {
-        check(setting, states: 4_000)
+        check(setting, states: 2_500, preludes: ModelSetting.preludes)
     }
 
     @Test(arguments: ModelSetting.themes)
     func `C1 to C15: every state of a few events keeps the laws`(setting: ModelSetting) {
-        check(setting, states: 4_000)
+        check(setting, states: 2_500)
     }
 
-    private func check(_ setting: ModelSetting, states: Int) {
+    private func check(_ setting: ModelSetting, states: Int, preludes: [[ModelEvent]] = []) {
         let seeds = max(1, ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"].flatMap { Int($0) } ?? 1)
         var search = ModelSearch(setting, from: ModelWorld.origins(setting))
         let began = ContinuousClock.now
-        search.run(maxDepth: .max, maxStates: states * seeds)
+        search.run(maxStates: states * seeds, preludes: preludes)
         let seconds = (ContinuousClock.now - began).timeInterval
         print(
             "model: \(setting.name): \(search.states) states, \(search.transitions) transitions, depth \(search.depth)"

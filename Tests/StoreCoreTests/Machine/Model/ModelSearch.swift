@@ -29,14 +29,20 @@ struct ModelSearch {
         self.origins = origins
     }
 
-    /// Searches until every state is known, or `maxDepth` events deep, or until there are `maxStates`.
-    mutating func run(maxDepth: Int, maxStates: Int = .max) {
+    /// Searches until every state is known, or until there are `maxStates`.
+    ///
+    /// - Parameters:
+    ///   - maxStates: How many states to look at.
+    ///   - preludes: Histories whose ends the search begins with too; events that are not possible are left out of them.
+    mutating func run(maxStates: Int, preludes: [[ModelEvent]] = []) {
         var frontier: [(world: ModelWorld, step: Int)] = []
-        for (place, origin) in origins.enumerated() where seen.insert(ModelFingerprint(origin)).inserted {
-            steps.append(Step(before: -1, event: nil, origin: place))
-            frontier.append((origin, steps.count - 1))
+        for place in origins.indices {
+            for prelude in [[]] + preludes {
+                if let start = begin(place, prelude) { frontier.append(start) }
+                if failure != nil { return finish() }
+            }
         }
-        while !frontier.isEmpty, depth < maxDepth {
+        while !frontier.isEmpty {
             var next: [(world: ModelWorld, step: Int)] = []
             for (world, step) in frontier {
                 for event in world.possibleEvents {
@@ -50,6 +56,17 @@ struct ModelSearch {
         }
         isComplete = frontier.isEmpty
         finish()
+    }
+
+    private mutating func begin(_ origin: Int, _ prelude: [ModelEvent]) -> (world: ModelWorld, step: Int)? {
+        var world = origins[origin]
+        steps.append(Step(before: -1, event: nil, origin: origin))
+        for event in prelude where world.possibleEvents.contains(event) {
+            world.apply(event)
+            if !world.violations.isEmpty { failure = history(of: steps.count - 1, then: [event]) }
+            steps.append(Step(before: steps.count - 1, event: event, origin: origin))
+        }
+        return seen.insert(ModelFingerprint(world)).inserted ? (world, steps.count - 1) : nil
     }
 
     private mutating func finish() { states = steps.count }
@@ -84,7 +101,9 @@ struct ModelSearch {
         }
         var world = origins[steps[place].origin]
         world.log.violations = []
-        var lines = ["\(setting.name): the cacher holds \((world.stored ?? world.front?.record).map { "\(ModelOracle.Truth($0))" } ?? "nothing")"]
+        var lines = [
+            "\(setting.name): the cacher holds \((world.stored ?? world.front?.record).map { "\(ModelOracle.Truth($0))" } ?? "nothing")"
+        ]
         for event in events {
             world.apply(event)
             let actions = world.moment.begun.isEmpty ? "" : ", a fetch begins"

@@ -31,6 +31,23 @@ extension ModelSetting {
         ModelSetting("a list without grace", isList: true, needs: listNeeds) { $0.unwantedFetch = .cancel(after: .zero) },
     ]
 
+    /// Histories after which there is more to go wrong than at the beginning.
+    static let preludes: [[ModelEvent]] = {
+        let observed: [ModelEvent] = [
+            .join(forces: false), .read(succeeds: true), .fetched(nil, .modified), .saved(succeeds: true), .arrive(.refresh),
+            .fetched(nil, .modified), .saved(succeeds: true),
+        ]
+        let page = ModelEvent.arrive(.page(.next, continueWhenError: true))
+        return [
+            observed,
+            observed + [page, .fetched(.next, .modified), .saved(succeeds: true)],
+            observed + [.patch, .patch, .settle(1, succeeds: true)],
+            observed + [page, .update, .clear, .invalidate],
+            observed + [.leave, .arrive(.truth), .tick, .tick],
+            [.arrive(.truth), .read(succeeds: true), .arrive(.content)],
+        ]
+    }()
+
     private static let listNeeds: [CallerNeed] = [
         .content, .refresh, .page(.next, continueWhenError: true), .page(.next, continueWhenError: false),
         .page(.prev, continueWhenError: true), .truth,

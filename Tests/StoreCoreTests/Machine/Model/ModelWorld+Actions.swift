@@ -65,7 +65,7 @@ extension ModelWorld {
 
     private mutating func beginFetch(_ fetch: ModelFetch) {
         check(flight == nil, "C1", "two fetches of the content at once")
-        check(isWanted || moment.servedStale || moment.lostExplicit || isBeingServedStale, "C1", "a fetch that nobody wants")
+        check(isWanted || moment.servedStale || isBeingServedStale, "C1", "a fetch that nobody wants")
         check(oracle.isKnown, "C1", "a fetch before the truth is known")
         let isWhole = setting.rules.policy.refreshScope == .loadedPages
         let pages = isWhole ? oracle.truth?.loaded ?? PageCounts() : PageCounts()

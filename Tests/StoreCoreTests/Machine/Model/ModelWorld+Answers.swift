@@ -8,6 +8,7 @@ extension ModelWorld {
             return violate("C9", "answers a caller who has been answered or has left")
         }
         let caller = callers[place]
+        if log.names != nil { moment.answers.append(told(answer)) }
         if caller.isAnswered { violate("C9", "answers a caller twice") }
         if !isRight(answer, for: caller) { violate(law(of: caller.need), "tells a caller for \(caller.need): \(answer)") }
         if caller.need == .truth {

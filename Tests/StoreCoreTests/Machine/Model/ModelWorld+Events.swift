@@ -127,7 +127,7 @@ extension ModelWorld {
             moment.lostExplicit = moment.lostExplicit || wantsRefresh
             oracle.forceWaits = false
             moment.hasBecomeKnown = !oracle.isKnown
-            let content = [nextNumber()]
+            let content = [nextNumber("mine")]
             let keys: (String?, String?)? = event == .updateWithKeys ? ("n", nil) : nil
             oracle.update(content, keys: keys, setting)
             awaitSave(machine.updated(content, keys: keys.map { .replaced(next: $0.0, prev: $0.1) } ?? .kept, &turn), &turn)
@@ -181,7 +181,7 @@ extension ModelWorld {
             forgottenPatch = nil
             if succeeds { machine.patchSucceeded(id, &turn) } else { machine.patchFailed(id, &turn) }
         default:
-            let mark = -nextNumber()
+            let mark = -nextNumber("patch")
             oracle.epoch += 1
             let id = machine.patchStarted({ $0.append(mark) }, &turn)
             oracle.patches.append(ModelOracle.Patch(id: id, mark: mark))

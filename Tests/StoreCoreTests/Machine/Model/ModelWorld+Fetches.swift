@@ -30,7 +30,8 @@ extension ModelWorld {
             machine.fetchFinished(fetch.ticket, .success(Fetched(response: response, pages: fetch.pages)), &turn)
         case .notModified:
             if fetch.tag != nil, var confirmed = oracle.truth {
-                check(confirmed.tag == fetch.tag, "C5", "a confirmation is accepted for another record than the one whose validator was sent")
+                check(
+                    confirmed.tag == fetch.tag, "C5", "a confirmation is accepted for another record than the one whose validator was sent")
                 confirmed.fetchedAt = oracle.now
                 (confirmed.isInvalidated, confirmed.isForbidden) = (false, false)
                 accept(confirmed)
@@ -46,7 +47,7 @@ extension ModelWorld {
     }
 
     private mutating func newContent(isForbidden: Bool) -> OriginResponse<[Int]> {
-        let number = nextNumber()
+        let number = nextNumber("new")
         let freshness = Freshness(storage: isForbidden ? .forbidden : .allowed)
         let validator = setting.world.contains(.validators) ? Validator(entityTag: "\(number)") : nil
         return OriginResponse(
@@ -77,7 +78,7 @@ extension ModelWorld {
             let loaded = direction == .next ? oracle.truth?.loaded.next : oracle.truth?.loaded.prev
             let name = direction == .next ? "n" : "p"
             let key: String? = (loaded ?? 0) > 0 ? nil : name
-            let page = [nextNumber()]
+            let page = [nextNumber("page")]
             oracle.append(page, direction, key: key)
             if outcome == .unstorable { oracle.truth?.isForbidden = true }
             let freshness = Freshness(storage: outcome == .unstorable ? .forbidden : .allowed)

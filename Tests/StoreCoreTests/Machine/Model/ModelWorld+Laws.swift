@@ -61,10 +61,12 @@ extension ModelWorld {
             check(flight != nil, "C2", "a forced fetch does not run")
         }
         if moment.isCleared || moment.isInvalidated {
-            check(begins == (isWanted || (moment.hasBecomeKnown && isWanted)), "C5", isWanted ? "no new fetch at once" : "a fetch that nobody wants")
+            check(
+                begins == (isWanted || (moment.hasBecomeKnown && isWanted)), "C5",
+                isWanted ? "no new fetch at once" : "a fetch that nobody wants")
             check(isWanted || running.isEmpty, "C2", "something is left running")
         }
-        if moment.isUpdated, moment.lostExplicit { check(begins, "C5", "an explicit refresh is not started again") }
+        if moment.isUpdated, moment.lostExplicit, isWanted { check(begins, "C5", "an explicit refresh is not started again") }
         if moment.isLastPatchSettled, observers > 0 { check(flight != nil, "C14", "no fetch after the last mutation") }
         if moment.event == .timer, let due = moment.dueBefore, due <= oracle.now { check(begins, "C10", "no fetch although it is due") }
         if moment.event == .trigger, !moment.hadFlight, let due = oracle.due(setting), due <= oracle.now {
@@ -102,7 +104,9 @@ extension ModelWorld {
     func checkSaved() {
         let expected = oracle.truth.flatMap { $0.isForbidden ? nil : $0 }
         if setting.rules.hasBacking, !isEmptying, !oracle.isUnread {
-            check(stored.map { ModelOracle.Truth($0) } == expected, "C6", "the cacher holds \(stored?.content as Any), not \(expected as Any)")
+            check(
+                stored.map { ModelOracle.Truth($0) } == expected, "C6", "the cacher holds \(stored?.content as Any), not \(expected as Any)"
+            )
         } else if !setting.rules.hasBacking, !wasEvicted {
             check(front.map { ModelOracle.Truth($0.record) } == expected, "C6", "memory holds \(front?.record.content as Any)")
         }

@@ -23,7 +23,9 @@ extension ModelWorld {
             check(deadline == expected, "C11", "the deadline is \(expected), not \(deadline)")
         }
         let (shown, expected) = (ModelShown(machine.state), ModelShown(oracle, running: running))
-        check(shown == expected, shown?.kind == .loading || expected?.kind == .loading ? "C2" : "C4", "\(shown as Any) in place of \(expected as Any)")
+        check(
+            shown == expected, shown?.kind == .loading || expected?.kind == .loading ? "C2" : "C4",
+            "\(shown as Any) in place of \(expected as Any)")
     }
 
     private func checkWhatRuns() {
@@ -34,7 +36,9 @@ extension ModelWorld {
         }
         for fetch in running {
             check(fetch.epoch == oracle.epoch, fetch.isOfContent ? "C5" : "C13", "a fetch of an older epoch goes on")
-            if let tag = fetch.tag { check(tag == oracle.truth?.tag, "C5", "a fetch goes on whose validator is not the truth's any longer") }
+            if let tag = fetch.tag {
+                check(tag == oracle.truth?.tag, "C5", "a fetch goes on whose validator is not the truth's any longer")
+            }
         }
     }
 
@@ -73,7 +77,9 @@ extension ModelWorld {
         let isKept = oracle.hasSaveFailed && oracle.settled == oracle.revision
         guard oracle.isKnown, call == nil else { return }
         check(oracle.settled == oracle.revision, "C6", "the newest truth is not being saved")
-        check(machine.isUnsaved == oracle.hasSaveFailed, "C6", "a record whose save failed is \(machine.isUnsaved ? "kept for nothing" : "not kept")")
+        check(
+            machine.isUnsaved == oracle.hasSaveFailed, "C6",
+            "a record whose save failed is \(machine.isUnsaved ? "kept for nothing" : "not kept")")
         if !isKept { checkSaved() }
     }
 

@@ -40,6 +40,8 @@ struct ModelWorld {
     /// The breaches of laws; shared by all copies of a world, because a search ends with the first.
     final class Log {
         var violations: [String] = []
+        /// What each number stands for, where a test wants to read it.
+        var names: [Int: String]?
     }
 
     /// A call of the cacher under way.
@@ -94,6 +96,7 @@ struct ModelWorld {
         var hadFlight = false
         var dueBefore: Int?
         var lostExplicit = false
+        var answers: [String] = []
         var begun: [Ticket] = []
         var cancelled: [ModelFetch] = []
         var published = 0
@@ -119,8 +122,9 @@ struct ModelWorld {
     var isWanted: Bool { observers > 0 || callers.contains { $0.wantsFetch } }
 
     /// A number that was never given before.
-    mutating func nextNumber() -> Int {
+    mutating func nextNumber(_ name: String = "") -> Int {
         lastNumber += 1
+        log.names?[lastNumber] = name
         return lastNumber
     }
 
