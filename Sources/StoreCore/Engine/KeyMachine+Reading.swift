@@ -94,6 +94,8 @@ extension KeyMachine {
             held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: turn.now)
         {
             startFlightUnlessHeldOff(&turn)
+            // Nobody waits for it, but cancelling it would leave the content stale for as long as the origin is slow.
+            flight?.isPromised = true
             return .content(content)
         }
         if flight == nil, let failure, holdsOff(at: turn.now) {

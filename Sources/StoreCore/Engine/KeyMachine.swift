@@ -77,6 +77,8 @@ struct KeyMachine<Content: Sendable> {
         var ticket: Ticket
         /// Whether somebody asked for it in so many words, so that an update must not make it go away.
         var isExplicit: Bool
+        /// Whether a caller was served stale content on the promise of it, so that it goes on although he waits for nothing.
+        var isPromised = false
     }
 
     /// One side of a list.
@@ -218,7 +220,7 @@ extension KeyMachine {
         advanceLane(&turn)
         if observers == 0 { (forcePending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
-        if isWanted || !isFetching {
+        if isWanted || !isFetching || flight?.isPromised == true {
             graceEnds = nil
         } else if graceEnds == nil, case .cancel(let grace) = rules.policy.unwantedFetch {
             if grace > .zero { graceEnds = turn.now.advanced(by: grace) } else { cancelUnwanted(&turn) }
