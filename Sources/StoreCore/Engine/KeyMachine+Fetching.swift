@@ -12,6 +12,8 @@ extension KeyMachine {
         let ticket = turn.tickets.next()
         flight = Flight(ticket: ticket, isExplicit: explicit)
         triggerPending = false
+        // Expired content has had its fetch now, however that ends (C10).
+        if let held, !held.isValid(at: turn.now) { refetchesAtDeadline = false }
         let pages = rules.policy.refreshScope == .loadedPages ? held?.record.loadedPages ?? PageCounts() : PageCounts()
         // Several pages are one answer only if all of them are fetched anew, so the first one's validator is of no use then.
         let validator = pages == PageCounts() ? held?.record.validator : nil

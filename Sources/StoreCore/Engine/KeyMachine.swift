@@ -195,10 +195,7 @@ extension KeyMachine {
     /// The moment that ``nextWake`` named may have come.
     mutating func timerFired(_ turn: inout Turn) {
         if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
-        if let due = automaticFetchDue, due <= turn.now {
-            refetchesAtDeadline = false
-            startFlight(explicit: false, &turn)
-        }
+        if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }
         endTurn(&turn)
     }
 
