@@ -79,6 +79,8 @@ struct KeyMachine<Content: Sendable> {
         var isExplicit: Bool
         /// Whether a caller was served stale content on the promise of it, so that it goes on although he waits for nothing.
         var isPromised = false
+        /// Whether the origin was asked to confirm the present record.
+        var revalidates: Bool
     }
 
     /// One side of a list.
