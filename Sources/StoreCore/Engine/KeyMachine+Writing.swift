@@ -61,7 +61,8 @@ extension KeyMachine {
         next = Side()
         prev = Side()
         truthChanged(&turn)
-        if cacherIsCleared { settle(revision, failed: false, &turn) }
+        // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
+        if cacherIsCleared, !lane.isSaving { settle(revision, failed: false, &turn) }
         restartIfWanted(explicit: wasExplicit, &turn)
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)

@@ -101,6 +101,10 @@ struct KeyMachine<Content: Sendable> {
         case idle
         case reading(Ticket)
         case saving(Ticket, revision: Ticket)
+
+        var isSaving: Bool {
+            if case .saving = self { true } else { false }
+        }
     }
 
     /// What a machine may see of the world while it handles one fact.
