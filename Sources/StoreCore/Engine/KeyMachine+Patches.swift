@@ -55,7 +55,7 @@ extension KeyMachine {
         guard flight != nil else { return }
         let wasExplicit = dropFlight(&turn)
         // Observers with content wait for the one fetch after the last mutation; whoever else waits gets a fetch of this epoch.
-        if wasExplicit || fetchCallers > 0 || (observers > 0 && content == nil) { startFlight(explicit: wasExplicit, &turn) }
+        if isWanted, wasExplicit || fetchCallers > 0 || content == nil { startFlight(explicit: wasExplicit, &turn) }
     }
 
     /// Makes the confirmed patches at the front part of the truth, and fetches once when the last mutation is settled.

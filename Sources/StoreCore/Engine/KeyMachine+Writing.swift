@@ -35,7 +35,7 @@ extension KeyMachine {
             default: nil
             }
         }
-        if wasExplicit || callers.values.contains(.refresh) { startFlight(explicit: true, &turn) }
+        if wasExplicit || callers.values.contains(.refresh) { restartIfWanted(explicit: true, &turn) }
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
