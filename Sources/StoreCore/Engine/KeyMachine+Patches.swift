@@ -52,6 +52,7 @@ extension KeyMachine {
 
     /// A fetch that began before the mutation did, or before it was confirmed, may bring the world before it.
     private mutating func startEpochForPatch(_ turn: inout Turn) {
+        supersedePages(&turn)
         guard flight != nil else { return }
         let wasExplicit = dropFlight(&turn)
         // Observers with content wait for the one fetch after the last mutation; whoever else waits gets a fetch of this epoch.
