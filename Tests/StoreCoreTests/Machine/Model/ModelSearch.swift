@@ -14,6 +14,12 @@ struct ModelSearch {
     private(set) var idlePublishes = 0
     private(set) var failure: String?
 
+    /// What was searched, in one line.
+    var summary: String {
+        "\(setting.name): \(states) states, \(transitions) transitions, \(depth) deep\(isComplete ? ", all there are" : ""), "
+            + "\(idlePublishes) publishes without a change"
+    }
+
     private var seen: Set<ModelFingerprint> = []
     private var steps: [Step] = []
 
@@ -29,12 +35,12 @@ struct ModelSearch {
         self.origins = origins
     }
 
-    /// Searches until every state is known, or until there are `maxStates`.
+    /// Searches until every state is known, or until there are `maxStates`; gives way to other tests again and again.
     ///
     /// - Parameters:
     ///   - maxStates: How many states to look at.
     ///   - preludes: Histories whose ends the search begins with too; events that are not possible are left out of them.
-    mutating func run(maxStates: Int, preludes: [[ModelEvent]] = []) {
+    mutating func run(maxStates: Int, preludes: [[ModelEvent]] = []) async {
         var frontier: [(world: ModelWorld, step: Int)] = []
         for place in origins.indices {
             for prelude in [[]] + preludes {
@@ -45,6 +51,7 @@ struct ModelSearch {
         while !frontier.isEmpty {
             var next: [(world: ModelWorld, step: Int)] = []
             for (world, step) in frontier {
+                await Task.yield()
                 for event in world.possibleEvents {
                     guard steps.count < maxStates else { return finish() }
                     if let reached = take(event, world, step) { next.append((reached, steps.count - 1)) }

@@ -49,7 +49,7 @@ extension ModelWorld {
     private mutating func checkPublish(_ before: ModelShown?) {
         let after = ModelShown(machine.state)
         if after != before, after != nil, observers > 0 { check(moment.published > 0, "C7", "\(after as Any) was not published") }
-        if after == before, moment.published > 0 { idlePublishes += 1 }
+        if after == before, moment.published > 0, observers > 0, !moment.hasBecomeKnown { idlePublishes += 1 }
         if moment.hasBecomeKnown, observers > 0 { check(moment.published > 0, "C8", "the first state was not published") }
         check(observers == 0 || !oracle.isKnown || after != nil, "C2", "an observed key has no state")
     }
