@@ -10,6 +10,7 @@ extension ModelWorld {
     func told(_ answer: CallerAnswer<[Int]>) -> String {
         switch answer {
         case .content(let content): told(content)
+        case .outdated: "outdated"
         case .failure(let error): (error as? StoreError)?.code.rawValue ?? "error"
         case .done: "done"
         case .page(.failed): "page failed"
