@@ -42,5 +42,7 @@ let package = Package(
 
         .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin"], swiftSettings: settings),
+        // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
+        .testTarget(name: "DocumentationTests", dependencies: ["StoreCore"], swiftSettings: settings),
     ]
 )
