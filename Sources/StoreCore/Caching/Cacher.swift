@@ -6,6 +6,21 @@ public import Foundation
 /// never reordered; while ``removeAll()`` runs, nothing else does but ``keys()``. A cacher may be slow and may throw: a load that throws counts as a miss, a save that
 /// throws leaves the record in the store, and both are reported as ``StoreEventKind/cacherFault(_:_:)``.
 ///
+/// ```swift
+/// actor NightlyCacher: Cacher {
+///     private var records: [Int: CacheRecord<User>] = [:]
+///
+///     func load(param id: Int) -> CacheRecord<User>? { records[id] }
+///     func save(_ record: CacheRecord<User>, param id: Int) { records[id] = record }
+///     func remove(param id: Int) { records[id] = nil }
+///     func removeAll() { records = [:] }
+///
+///     nonisolated func needsRefresh(_ record: CacheRecord<User>, param: Int, now: Date) -> Bool {
+///         record.isInvalidated || !Calendar.current.isDate(record.fetchedAt, inSameDayAs: now)
+///     }
+/// }
+/// ```
+///
 /// A hit on any cacher but ``MemoryCacher`` and ``TieredCacher`` costs a call of ``load(param:)``: put a `TieredCacher` in front.
 public protocol Cacher<Param, Content>: Sendable {
     /// The key of one piece of data.

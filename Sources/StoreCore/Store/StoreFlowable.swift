@@ -1,4 +1,8 @@
 /// The handle on one key of a store: what a repository hands to those who show and change the data.
+///
+/// ```swift
+/// func user(_ id: User.ID) -> StoreFlowable<User.ID, User> { users[id] }
+/// ```
 public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline let store: Store<Param, Content>
 

@@ -1,5 +1,11 @@
 /// What a store does of its own accord: the one table of all defaults.
 ///
+/// ```swift
+/// var policy = StorePolicy()
+/// policy.staleWhileRevalidate = .seconds(30)
+/// let users = Store(cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: policy)
+/// ```
+///
 /// | Policy | Default | Meaning of the default |
 /// |---|---|---|
 /// | ``staleWhileRevalidate`` | `.zero` | `requireData` never serves expired content |

@@ -35,4 +35,14 @@ struct OverviewTests {
 
         #expect(try await users[1].requireData() == "Ada")
     }
+
+    @Test func `ten thousand callers cause one fetch`() async throws {
+        let fetcher = ScriptedFetcher<Int, String>()
+        fetcher.hold()
+        let users = Store(cacher: MemoryCacher(), fetcher: fetcher)
+        let callers = (1...10_000).map { _ in Task { try await users[1].requireData() } }
+        try await fetcher.answerNext(with: .success("Ada"))
+        for caller in callers { #expect(try await caller.value == "Ada") }
+        #expect(fetcher.startedCount == 1)
+    }
 }
