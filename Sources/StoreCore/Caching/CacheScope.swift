@@ -50,12 +50,22 @@ public final class CacheScope: Sendable {
     /// - Throws: The first error, after everything else has been cleared all the same.
     public func clear() async throws {
         let clears = members.withLock { $0.compactMap { $0.clear() } }
-        var firstError: (any Error)?
-        for clear in clears {
-            do { try await clear() } catch { firstError = firstError ?? error }
+        // All at once: while one cacher is slow, what is under way for the old data must not get through in the other stores.
+        var firstError = await withTaskGroup { group in
+            for clear in clears { group.addTask { await Self.failure(of: clear) } }
+            return await group.reduce(nil) { $0 ?? $1 }
         }
         do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
         if let firstError { throw firstError }
+    }
+
+    private static func failure(of clear: @Sendable () async throws -> Void) async -> (any Error)? {
+        do {
+            try await clear()
+            return nil
+        } catch {
+            return error
+        }
     }
 
     func add<Param, Content>(_ engine: StoreEngine<Param, Content>) {
@@ -72,7 +82,7 @@ public final class CacheScope: Sendable {
     /// Removes the files of stores that are not there now, such as one that was not opened since the last start.
     @concurrent
     private static func removeRecords(in directory: URL) async throws {
-        try FileKey.removeRecords(inAndBelow: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)))
+        try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .children)
     }
 
     /// A store, held weakly; gives what clears it, or `nil` once it is gone.

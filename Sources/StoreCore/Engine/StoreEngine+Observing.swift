@@ -15,8 +15,10 @@ extension StoreEngine {
     /// Lets an observer wait for a state that he has not seen; gives it at once where there is one.
     func wait(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64, _ waiting: ObserverSlot<Content>.Waiting) {
         let step: ObservedStep<Content>?? = state.withLock { state in
-            // Legal: the observer was cancelled and has left before he could wait.
-            guard let key = state.live[param], key.observers[place].id == id else { return .some(nil) }
+            // Legal: the observer was cancelled and has left before he could wait; the key may even have begun another life since.
+            guard let key = state.live[param], key.observers.indices.contains(place), key.observers[place].id == id else {
+                return .some(nil)
+            }
             if key.version > seen, let state = key.machine.state { return ObservedStep(state: state, version: key.version) }
             key.observers[place].waiting = waiting
             return .none

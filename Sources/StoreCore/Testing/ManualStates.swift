@@ -108,9 +108,11 @@ public final class ManualStates<Content: Sendable>: Sendable {
         waiter?.resume(returning: nil)
     }
 
-    private func next(_ ticket: Int) async -> LoadingState<Content>? {
+    private func next(_ ticket: Int, isolation: isolated (any Actor)? = #isolation) async -> LoadingState<Content>? {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: CheckedContinuation<LoadingState<Content>?, Never>) in
+            // Captured, for else the closure runs on no actor: two hops for every state of an actor.
+            _ = isolation
+            return await withCheckedContinuation { (waiter: CheckedContinuation<LoadingState<Content>?, Never>) in
                 let answer: LoadingState<Content>?? = feed.update { feed in
                     guard let observer = feed.observers[ticket] else { return .some(nil) }
                     // A task is marked cancelled before its handlers run: either this sees the mark, or `leave` finds the waiter.

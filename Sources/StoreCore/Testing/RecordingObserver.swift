@@ -67,6 +67,13 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
     public func stopAndLeave() async throws {
         stop()
+        try await ended()
+    }
+
+    /// Waits until the sequence has ended or the recorder was stopped, and the iterator has been released; no polling.
+    ///
+    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
+    public func ended() async throws {
         try await recording.wait { $0.hasEnded ? () : nil }
     }
 

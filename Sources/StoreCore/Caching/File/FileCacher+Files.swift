@@ -9,7 +9,7 @@ extension FileCacher {
         // More than once, because somebody else may remove the directory, or with all other records our temporary file, at any moment.
         for _ in 0..<4 {
             do throws(StoreError) {
-                return try AtomicFile.write(bytes, as: name, in: directory, kind: FileKey.temporaryKind, options: options)
+                return try AtomicFile.write(bytes, as: name, in: directory, kind: RecordFiles.temporaryKind, options: options)
             } catch {
                 guard error.fileSystemErrno == ENOENT else { throw error }
                 try directory.create(durability: options.durability)
@@ -42,7 +42,7 @@ extension FileCacher {
     }
 
     private func sizeOfRecord(_ name: SHA256.Digest) throws(StoreError) -> Int {
-        guard let status = try directory.status(of: FileKey.fileName(of: name)), status.kind == .regular else { return 0 }
+        guard let status = try directory.status(of: RecordFiles.name(of: name)), status.kind == .regular else { return 0 }
         return status.size
     }
 
@@ -76,12 +76,12 @@ extension FileCacher {
 
     /// Deletes a damaged file, unless a new one has taken its name meanwhile.
     func discard(_ digest: SHA256.Digest, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) {
-        let name = FileKey.fileName(of: digest)
+        let name = RecordFiles.name(of: digest)
         state.withLock { $0.ledger.changeBegan(digest) }
         var failure: StoreError?
         var isGone = false
         do throws(StoreError) {
-            isGone = try directory.remove(name, ifStill: status, kind: FileKey.temporaryKind)
+            isGone = try directory.remove(name, ifStill: status, kind: RecordFiles.temporaryKind)
         } catch {
             failure = error
         }
