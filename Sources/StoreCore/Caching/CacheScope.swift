@@ -68,7 +68,7 @@ public final class CacheScope: Sendable {
         }
     }
 
-    func add<Param, Content>(_ engine: StoreEngine<Param, Content>) {
+    func add(_ engine: Uniform.Engine) {
         let member = Member { [weak engine] in
             guard let engine else { return nil }
             return { try await engine.clearAll() }

@@ -7,7 +7,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         self.list = list
     }
 
-    private var engine: StoreEngine<Param, [Element]> { list.store.engine }
+    private var engine: Uniform.Engine { list.store.engine }
+    private var key: Uniform.Key { Uniform.Key(list.param) }
 
     /// The key of the list.
     public var param: Param { list.param }
@@ -20,7 +21,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// - Returns: What became of it, once that is known; `.failed(CancellationError())` as soon as the task is cancelled.
     @discardableResult
     public func requestNextData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.requestPage(.next, of: param, continueWhenError: continueWhenError)
+        await engine.requestPage(.next, of: key, continueWhenError: continueWhenError)
     }
 
     /// Asks for the page before the first one.
@@ -29,7 +30,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// - Returns: What became of it, once that is known; `.noPage` where the fetcher is one-way.
     @discardableResult
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.requestPage(.prev, of: param, continueWhenError: continueWhenError)
+        await engine.requestPage(.prev, of: key, continueWhenError: continueWhenError)
     }
 
     /// Sets the list together with the keys of the pages beside it.
@@ -39,7 +40,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     ///   - nextKey: What asks for the page after it; `nil` or empty where there is none.
     ///   - prevKey: What asks for the page before it; `nil` or empty where there is none.
     public func update(_ elements: [Element], nextKey: String?, prevKey: String?) async {
-        await engine.write(param) { machine, turn in
+        let elements = Uniform.Content(elements)
+        await engine.write(key) { machine, turn in
             machine.updated(elements, keys: .replaced(next: nextKey, prev: prevKey), &turn)
         }
     }
@@ -49,7 +51,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// - Parameter elements: The list, dated now; `nil` is the same as ``clear()``.
     public func update(_ elements: [Element]?) async {
         guard let elements else { return await clear() }
-        await engine.replaceKeepingKeys(param, elements)
+        await engine.replaceKeepingKeys(key, Uniform.Content(elements))
     }
 
     // MARK: What every handle does
