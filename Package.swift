@@ -47,6 +47,8 @@ let package = Package(
         .testTarget(
             name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
+        // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
+        .testTarget(name: "DocumentationTests", dependencies: ["StoreCore"], swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(

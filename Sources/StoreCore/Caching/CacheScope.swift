@@ -6,8 +6,12 @@ public import Foundation
 /// let scope = CacheScope(directory: cachesDirectory.appending(path: userID))
 /// let files = FileCacher<User.ID, User>(directory: scope.directory(named: "users"))
 /// let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
-/// …
-/// try await scope.clear()                                         // signing out leaves nothing behind
+/// ```
+///
+/// Signing out then leaves nothing behind:
+///
+/// ```swift
+/// try await scope.clear()
 /// ```
 ///
 /// The scope holds its stores weakly: it keeps none of them alive.
@@ -36,8 +40,10 @@ public final class CacheScope: Sendable {
         directory.appending(path: name, directoryHint: .isDirectory)
     }
 
-    /// Clears every store of the group, then removes the records of stores that are not there now: those in its directory and in the
-    /// directories directly below it.
+    /// Clears every store of the group, then removes the records that stores which are not there now have left in its directory.
+    ///
+    /// Those are the records in the directory itself and in the directories directly below it. A key that is observed is fetched anew: end
+    /// the observation first where nothing must come back.
     ///
     /// What is fetched for the old data and still under way when this is called reaches neither observers nor cachers.
     ///

@@ -125,7 +125,7 @@ extension Store where Param == UnitParam {
     public var flowable: StoreFlowable<UnitParam, Content> { self[UnitParam()] }
 }
 
-/// A running trigger of ``Store/revalidate(on:)``; letting go of it does not end it.
+/// A running trigger of a store; letting go of it does not end it.
 public struct RevalidationTrigger: Sendable {
     private let end: @Sendable () -> Void
 

@@ -1,4 +1,8 @@
 /// The handle on one key of a store: what a repository hands to those who show and change the data.
+///
+/// ```swift
+/// func user(_ id: User.ID) -> StoreFlowable<User.ID, User> { users[id] }
+/// ```
 public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline let store: Store<Param, Content>
 
@@ -50,7 +54,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
         }
     }
 
-    /// The data, valid at this moment, or nothing: ``requireData(from:)`` for callers who do not care why.
+    /// The data, valid at this moment, or nothing: `requireData(from:)` for callers who do not care why.
     ///
     /// - Parameter source: Where the data may come from.
     /// - Returns: The data; `nil` after any error and after cancellation.
@@ -87,7 +91,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// A fetch that runs is cancelled and its result goes nowhere; one that was asked for by ``refresh()`` begins again. Returns when
     /// the data is saved, or newer data is, or saving has failed, which the store reports as an event.
     ///
-    /// - Parameter content: The data, dated now; `nil` is the same as ``clear()``.
+    /// - Parameter content: The data, dated now, of which the origin has said nothing; `nil` is the same as ``clear()``.
     public func update(_ content: Content?) async {
         let content = content.map { Uniform.Content($0) }
         await engine.write(key) { machine, turn in machine.updated(content, &turn) }
@@ -97,7 +101,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes; it is called outside all locks and
     ///   again where the data was replaced meanwhile, so it should do nothing else.
-    /// - Returns: Whether there was data to change.
+    /// - Returns: Whether there was data to change; `false` too where the task was cancelled before the data was known.
     /// - Throws: What `transform` throws; then nothing has changed.
     @discardableResult
     public func update(_ transform: (_ content: inout Content) throws -> Void) async rethrows -> Bool {
@@ -107,7 +111,11 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// Shows a change at once, then makes it true.
     ///
     /// ```swift
-    /// try await posts[id].mutate { $0.isLiked = true } perform: { try await api.like(id) }
+    /// try await posts[id].mutate {
+    ///     $0.isLiked = true
+    /// } perform: {
+    ///     try await api.like(id)
+    /// }
     /// ```
     ///
     /// When `perform` succeeds, the change becomes part of the data once every earlier mutation of the key is settled; when it fails or

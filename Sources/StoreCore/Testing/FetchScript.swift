@@ -1,4 +1,4 @@
-/// What a scripted fetcher keeps: its answers, its requests and its gate; used through the methods of ``ScriptedOrigin``.
+/// What a scripted fetcher keeps: its answers, its requests and its gate; used through the methods of `ScriptedOrigin`.
 public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// What makes the answers that no list of answers gives.
     typealias Answering = @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<Content>

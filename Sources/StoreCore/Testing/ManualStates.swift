@@ -1,4 +1,4 @@
-/// A sequence of states that a test sends by hand: for whatever takes a ``LoadingStateSequence`` and needs no store to be tested.
+/// A sequence of states that a test sends by hand: for whatever takes a `LoadingStateSequence` and needs no store to be tested.
 ///
 /// ```swift
 /// let states = ManualStates<User>(.loading(content: nil))
