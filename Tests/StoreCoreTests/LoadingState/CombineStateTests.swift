@@ -230,6 +230,7 @@ struct CombineStateTests {
         let recorder = RecordingObserver(numbers.sequence.combineState(words.sequence))
         _ = try await recorder.states(count: 1)
         numbers.finish()
+        try await numbers.observers(count: 0)
         words.send(.completed("b"))
         _ = try await recorder.states(count: 2)
         words.finish()
