@@ -137,7 +137,7 @@ private struct CombinationProgress {
 
     /// Whether there is something to give; from now on it is given.
     mutating func takeNews() -> Bool {
-        guard hasNews, silentCount == 0 else { return false }
+        guard hasNews else { return false }
         hasNews = false
         return true
     }
