@@ -156,3 +156,11 @@ extension Store where Param == Int, Content == Int {
         engine.wait(param, .max, at: place, seen: 0, waiting)
     }
 }
+
+extension PaginationStore {
+    /// How many callers wait in the engine for a list.
+    func waiting(_ param: Param) -> Int { lists.engine.state.withLock { $0.live[param]?.callers.count ?? 0 } }
+
+    /// How many lists the engine keeps.
+    var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
+}
