@@ -55,8 +55,9 @@ extension KeyMachine {
         overlay = patched
     }
 
-    /// A fetch that began before the mutation did, or before it was confirmed, may bring the world before it.
+    /// A fetch or page that began before the mutation did, or before it was confirmed, may bring the world before it.
     private mutating func startEpochForPatch(_ turn: inout Turn) {
+        supersedePages(&turn)
         guard flight != nil else { return }
         let wasExplicit = dropFlight(&turn)
         // Observers with content wait for the one fetch after the last mutation; whoever else waits gets a fetch of this epoch.

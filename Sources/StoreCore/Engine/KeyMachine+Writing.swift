@@ -81,6 +81,7 @@ extension KeyMachine {
 
     mutating func applyInvalidation(_ turn: inout Turn) {
         let wasExplicit = dropFlight(&turn)
+        supersedePages(&turn)
         if held != nil {
             held?.invalidate()
             refetchesAtDeadline = false
