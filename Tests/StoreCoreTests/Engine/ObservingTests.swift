@@ -35,7 +35,7 @@ struct ObservingTests {
         _ = await iterator.next()
         let settled = Memory.resident()
         for number in 1...Cycles.count { await bench.store[1].update(number) }
-        #expect(Memory.resident() - settled < 16_000_000)
+        Memory.expectFlat(since: settled)
         #expect(await iterator.next()?.summary == "completed(\(Cycles.count))")
     }
 

@@ -164,3 +164,16 @@ extension PaginationStore {
     /// How many lists the engine keeps.
     var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
 }
+
+extension Store {
+    /// Whether the engine keeps no key and the cacher is left alone.
+    var engineIsIdle: Bool { engine.state.withLock { $0.live.isEmpty && $0.lane.running == 0 && !$0.lane.isBarred } }
+
+    /// How many keys the engine has room for.
+    var liveCapacity: Int { engine.state.withLock { $0.live.capacity } }
+}
+
+extension Bench {
+    /// How many callers a key's machine knows, those without a continuation included.
+    func registered(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[param]?.machine.callers.count ?? 0 } }
+}

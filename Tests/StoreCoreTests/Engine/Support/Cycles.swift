@@ -1,6 +1,8 @@
 import Foundation
 
-/// How often tests of growth repeat what they repeat; `STOREHOUSE_CYCLES=1000000` for a long run.
+/// How often tests of growth repeat what they repeat; `STOREHOUSE_CYCLES=100000` for a long run.
 enum Cycles {
-    static let count = ProcessInfo.processInfo.environment["STOREHOUSE_CYCLES"].flatMap { Int($0) } ?? 100_000
+    private static let wanted = ProcessInfo.processInfo.environment["STOREHOUSE_CYCLES"].flatMap { Int($0) }
+    static let count = wanted ?? 10_000
+    static let isLongRun = wanted != nil
 }
