@@ -71,6 +71,7 @@ extension KeyMachine {
                 content: content, fetchedAt: turn.date, freshness: freshness, validator: validator,
                 nextKey: response.nextKey, prevKey: response.prevKey)
             if fetched.pages != PageCounts() { record.loadedPages = fetched.pages }
+            if pendingKeys != nil { pendingKeys = .ignore }
             accept(record, &turn)
         case .notModified(let freshness):
             guard flight.revalidates, var record = held?.record else {

@@ -5,6 +5,10 @@ extension KeyMachine {
     mutating func admitPage(
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ turn: inout Turn
     ) -> CallerAnswer<Content>? {
+        if pendingKeys != nil {
+            register(id, .page(direction, continueWhenError: continueWhenError))
+            return nil
+        }
         if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
         guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: turn.now) else {
             register(id, .pageAfterFetch)

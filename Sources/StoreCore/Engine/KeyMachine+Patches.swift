@@ -23,8 +23,14 @@ extension KeyMachine {
 
     /// A mutation has succeeded: its patch is as good as true, and becomes part of the truth once every earlier one is settled.
     mutating func patchSucceeded(_ id: Ticket, _ turn: inout Turn) {
-        // Legal: `clear()` has forgotten the patch.
-        guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
+        guard let position = patches.firstIndex(where: { $0.id == id }) else {
+            // Legal: `clear()` has forgotten the patch; but what was fetched since may not know of the mutation.
+            guard isRead else { return }
+            restart(dropOlderFetches(&turn), &turn)
+            if patches.isEmpty, observers > 0 { startFlight(explicit: false, &turn) }
+            endTurn(&turn)
+            return
+        }
         patches[position].isConfirmed = true
         settlePatches(dropsFetches: true, &turn)
         endTurn(&turn)

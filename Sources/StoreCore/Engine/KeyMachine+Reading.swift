@@ -147,6 +147,9 @@ extension KeyMachine {
             case .failure(let error): failCachedCallers(error, &turn)
             }
             becomeRead(&turn)
+        } else if pendingKeys != nil {
+            // A read that failed has no keys to keep.
+            adoptKeys(of: (try? result.get())?.record, &turn)
         }
         endTurn(&turn)
     }

@@ -18,13 +18,16 @@ extension KeyMachine {
         invalidatePending = false
         supersedePages(&turn)
         var record = CacheRecord(content: content, fetchedAt: turn.date)
-        switch keys {
-        case .kept: (record.nextKey, record.prevKey) = (held?.record.nextKey, held?.record.prevKey)
-        case .replaced(let next, let prev): (record.nextKey, record.prevKey) = (next, prev)
-        }
-        if let pages = held?.record.loadedPages, pages != PageCounts() { record.loadedPages = pages }
+        record.fields = fields(afterUpdateWith: keys)
         let wasRead = isRead
         isRead = true
+        // A list keeps the keys that its record has, also where that record has still to be read.
+        if keys != .kept || rules.merge == nil {
+            pendingKeys = nil
+        } else if !wasRead {
+            pendingKeys = .adopt
+            beginReading(&turn)
+        }
         accept(record, &turn)
         let answer = self.content.map { CallerAnswer.content($0) }
         answerCallers(&turn) { need in
@@ -41,6 +44,31 @@ extension KeyMachine {
         return revision
     }
 
+    /// What stays of the record's details when its content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
+    private func fields(afterUpdateWith keys: PageKeys) -> RecordDetails.Fields {
+        var fields = RecordDetails.Fields()
+        if let held = held?.record.fields {
+            fields.loadedPages = held.loadedPages
+            fields.freshness.storage = held.freshness.storage
+            (fields.nextKey, fields.prevKey) = (held.nextKey, held.prevKey)
+        }
+        if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey) = (next, prev) }
+        return fields
+    }
+
+    /// The record whose keys an updated list is to keep has been read.
+    mutating func adoptKeys(of record: CacheRecord<Content>?, _ turn: inout Turn) {
+        let adopts = pendingKeys == .adopt
+        pendingKeys = nil
+        if adopts, let read = record?.fields, held != nil {
+            held?.record.fields.nextKey = read.nextKey
+            held?.record.fields.prevKey = read.prevKey
+            held?.record.fields.loadedPages = read.loadedPages
+            truthChanged(&turn)
+        }
+        readmitCallers(&turn)
+    }
+
     /// Somebody wants the content forgotten, with everything that is known of it.
     ///
     /// - Parameter cacherIsCleared: Whether the whole cacher is being emptied, so that this key needs no removal of its own.
@@ -50,6 +78,7 @@ extension KeyMachine {
         let wasExplicit = dropFlight(&turn) || forcePending || callers.values.contains(.refresh)
         forcePending = false
         invalidatePending = false
+        pendingKeys = nil
         supersedePages(&turn)
         let wasRead = isRead
         isRead = true

@@ -61,9 +61,18 @@ struct KeyMachine<Content: Sendable> {
     var forcePending = false
     /// An invalidation that came before the cache was read.
     var invalidatePending = false
+    /// A list was updated before the record whose page keys it keeps was read.
+    var pendingKeys: PendingKeys?
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
+    }
+
+    /// What becomes of page keys that are still being read.
+    enum PendingKeys: Hashable {
+        case adopt
+        /// The origin has given newer ones meanwhile.
+        case ignore
     }
 
     struct Failure {

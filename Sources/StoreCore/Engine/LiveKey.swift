@@ -5,7 +5,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
     /// How often the state has changed; an observer who has seen this number has seen the present state.
     var version: UInt64 = 1
-    var observers: [ObserverSlot<Content>] = []
+    var observers: [ObserverSlot] = []
     private var freeSlots: [Int] = []
 
     /// Those who wait for an answer of the machine.
@@ -22,7 +22,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
     /// Finds a place for an observer, which stays his until he leaves.
     func addObserver(_ id: CallerID) -> Int {
-        let slot = ObserverSlot<Content>(id: id)
+        let slot = ObserverSlot(id: id)
         guard let free = freeSlots.popLast() else {
             observers.append(slot)
             return observers.count - 1
@@ -31,11 +31,16 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         return free
     }
 
+    /// Whether an observer has this place.
+    func isHere(_ id: CallerID, at place: Int) -> Bool {
+        observers.indices.contains(place) && observers[place].id == id
+    }
+
     /// Takes an observer's place back.
     ///
     /// - Returns: Whether it still was his, and what he waits on, if he does.
-    func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot<Content>.Waiting?) {
-        guard observers.indices.contains(place), observers[place].id == id else { return (false, nil) }
+    func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot.Waiting?) {
+        guard isHere(id, at: place) else { return (false, nil) }
         let waiting = observers[place].waiting
         observers[place] = ObserverSlot(id: 0)
         freeSlots.append(place)
@@ -57,9 +62,9 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 }
 
 /// An observer's place: who he is, and what he waits on while he does.
-struct ObserverSlot<Content: Sendable> {
+struct ObserverSlot {
     // Unsafe, because a checked continuation is an allocation for each state; the slot takes it out before resuming, so once it is.
-    typealias Waiting = UnsafeContinuation<ObservedStep<Content>?, Never>
+    typealias Waiting = UnsafeContinuation<Void, Never>
 
     var id: CallerID
     var waiting: Waiting?
@@ -73,7 +78,7 @@ struct ObservedStep<Content: Sendable>: Sendable {
 
 /// What is to be done when the lock is open again: nothing of it may run user code under it.
 struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
-    var observers: [(waiting: ObserverSlot<Content>.Waiting, step: ObservedStep<Content>?)] = []
+    var observers: [ObserverSlot.Waiting] = []
     var callers: [(continuation: UnsafeContinuation<CallerAnswer<Content>, Never>, answer: CallerAnswer<Content>)] = []
     var cancelled: [Task<Void, Never>] = []
     var events: [StoreEvent<Param>] = []
@@ -83,7 +88,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         for (continuation, answer) in callers { continuation.resume(returning: answer) }
-        for (waiting, step) in observers { waiting.resume(returning: step) }
+        for waiting in observers { waiting.resume() }
         for task in cancelled { task.cancel() }
         if let onEvent { for event in events { onEvent(event) } }
     }

@@ -137,12 +137,11 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
 
     private func publish(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
         key.version += 1
-        guard key.machine.observers > 0, let state = key.machine.state else { return }
-        let step = ObservedStep(state: state, version: key.version)
+        guard key.machine.observers > 0, key.machine.state != nil else { return }
         for place in key.observers.indices {
             guard let waiting = key.observers[place].waiting else { continue }
             key.observers[place].waiting = nil
-            outbox.observers.append((waiting, step))
+            outbox.observers.append(waiting)
         }
     }
 }

@@ -50,8 +50,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     ///
     /// - Parameter elements: The list, dated now; `nil` is the same as ``clear()``.
     public func update(_ elements: [Element]?) async {
-        guard let elements else { return await clear() }
-        await engine.replaceKeepingKeys(key, Uniform.Content(elements))
+        await list.update(elements)
     }
 
     // MARK: What every handle does

@@ -152,7 +152,28 @@ extension Store {
 
 extension Store where Param == Int, Content == Int {
     /// Asks for a state as an observer does who has left meanwhile.
-    func waitAsObserver(of param: Int, at place: Int, _ waiting: UnsafeContinuation<ObservedStep<Uniform.Content>?, Never>) {
-        engine.wait(Uniform.Key(param), .max, at: place, seen: 0, waiting)
+    func waitAsObserver(of param: Int, at place: Int) async -> ObservedStep<Uniform.Content>? {
+        await engine.nextStep(of: Uniform.Key(param), .max, at: place, seen: 0)
     }
+}
+
+extension PaginationStore {
+    /// How many callers wait in the engine for a list.
+    func waiting(_ param: Param) -> Int { lists.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
+
+    /// How many lists the engine keeps.
+    var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
+}
+
+extension Store {
+    /// Whether the engine keeps no key and the cacher is left alone.
+    var engineIsIdle: Bool { engine.state.withLock { $0.live.isEmpty && $0.lane.running == 0 && !$0.lane.isBarred } }
+
+    /// How many keys the engine has room for.
+    var liveCapacity: Int { engine.state.withLock { $0.live.capacity } }
+}
+
+extension Bench {
+    /// How many callers a key's machine knows, those without a continuation included.
+    func registered(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.machine.callers.count ?? 0 } }
 }

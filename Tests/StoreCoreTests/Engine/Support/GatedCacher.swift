@@ -13,7 +13,6 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
         var operation: Operation
         var param: Param?
         var content: Content?
-        var wasCancelled: Bool
     }
 
     struct Broken: Error {}
@@ -21,6 +20,7 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
     private struct Desk: Sendable {
         var records: [Param: Record] = [:]
         var calls: [Call] = []
+        var begun = 0
         var ended = 0
         var held: [Int: CheckedContinuation<(any Error)?, Never>] = [:]
         var holding: Set<Operation> = []
@@ -34,12 +34,12 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
     let expiry: Expiry
     private let desk = WatchedState(Desk())
     private let listsKeys: Bool
-    private let life: LifeCounter.Life?
+    private let writesDown: Bool
 
-    init(expiry: Expiry = .never, listsKeys: Bool = true, life: LifeCounter.Life? = nil) {
+    init(expiry: Expiry = .never, listsKeys: Bool = true, writesDown: Bool = true) {
         self.expiry = expiry
         self.listsKeys = listsKeys
-        self.life = life
+        self.writesDown = writesDown
     }
 
     // MARK: What a test says and asks
@@ -56,7 +56,7 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
     func calls(_ operation: Operation) -> [Call] { calls.filter { $0.operation == operation } }
     var breaches: [String] { desk.read { $0.breaches } }
     var heldNumbers: [Int] { desk.read { $0.held.keys.sorted() } }
-    var runningCount: Int { desk.read { $0.calls.count - $0.ended } }
+    var runningCount: Int { desk.read { $0.begun - $0.ended } }
 
     /// Waits until so many calls of a kind have begun.
     func began(_ operation: Operation, count: Int = 1) async throws {
@@ -129,7 +129,7 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
     }
 
     private func begin(_ operation: Operation, _ param: Param?, _ content: Content?) -> Int {
-        let isCancelled = Task.isCancelled
+        let (isCancelled, writesDown) = (Task.isCancelled, writesDown)
         return desk.update { desk in
             if let param {
                 if !desk.busy.insert(param).inserted { desk.breaches.append("two calls at once for \(param): \(operation)") }
@@ -140,10 +140,10 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
             }
             if param != nil, desk.isEmptying { desk.breaches.append("\(operation) beside removeAll") }
             if isCancelled { desk.breaches.append("\(operation) was cancelled") }
-            let number = desk.calls.count + 1
-            desk.calls.append(
-                Call(number: number, operation: operation, param: param, content: content, wasCancelled: isCancelled))
-            return number
+            desk.begun += 1
+            guard writesDown else { return desk.begun }
+            desk.calls.append(Call(number: desk.begun, operation: operation, param: param, content: content))
+            return desk.begun
         }
     }
 }

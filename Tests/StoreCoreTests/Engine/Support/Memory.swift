@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// What the process occupies.
 enum Memory {
@@ -7,5 +8,11 @@ enum Memory {
         guard let statm = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
         let pages = statm.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         return pages * 4_096
+    }
+
+    /// Expects that memory has not grown; other tests of the process may run, so only a long run alone looks closely.
+    static func expectFlat(since settled: Int, sourceLocation: SourceLocation = #_sourceLocation) {
+        let growth = resident() - settled
+        #expect(growth < (Cycles.isLongRun ? 16_000_000 : 128_000_000), sourceLocation: sourceLocation)
     }
 }

@@ -1,0 +1,157 @@
+import Foundation
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DecidedTests {
+    @Test(arguments: Backing.allCases)
+    func `valid content is returned at once, even while a refresh runs`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(7)
+        bench.fetcher.hold()
+        let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
+        try await bench.fetcher.started(count: 1)
+        #expect(try await bench.store[1].requireData() == 7)
+        #expect(try await bench.store[1].requireData(from: .cache) == 7)
+        bench.fetcher.release()
+        await refresh.value
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `a load that throws is a miss and an event, and is thrown to whoever asks the cache alone`(_ backing: Backing) async throws {
+        let bench = Bench(backing, reports: true)
+        bench.cacher.fail(.load)
+        await #expect(throws: GatedCacher<Int, Int>.Broken.self) { try await bench.store[1].requireData(from: .cache) }
+        #expect(try await bench.store[1].requireData() == 1)
+        #expect(bench.events.names.count { $0 == "fault load" } == 2)
+    }
+
+    @Test func `forceRefresh applies to each iterator of the sequence`() async throws {
+        let bench = Bench()
+        let sequence = bench.store[1].publish(forceRefresh: true)
+        for number in 1...3 {
+            let observer = RecordingObserver(sequence)
+            try await observer.first { $0.summary == "completed(\(number))" }
+            try await observer.stopAndLeave()
+        }
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `an in-place update without content does nothing and says so`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        #expect(await bench.store[1].update { $0 += 1 } == false)
+        #expect(bench.liveKeys == 0 && bench.fetcher.startedCount == 0 && bench.cacher.calls(.save).isEmpty)
+    }
+
+    @Test func `an in-place update that throws changes nothing`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(7)
+        await #expect(throws: Offline.self) {
+            try await bench.store[1].update { content in
+                content = 8
+                throw Offline()
+            }
+        }
+        #expect(try await bench.store[1].requireData() == 7)
+        #expect(bench.liveKeys == 0)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `invalidating a key that is not live loads it, dates it expired, keeps the validator and saves it`(
+        _ backing: Backing
+    ) async throws {
+        let tag = Validator(entityTag: "\"1\"")
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3, validator: tag), param: 1)
+        await bench.store[1].invalidate()
+        #expect(bench.cacher.record(of: 1)?.isInvalidated == true && bench.cacher.record(of: 1)?.validator == tag)
+        #expect(bench.liveKeys == 0 && bench.fetcher.startedCount == 0)
+        let error = await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
+        #expect(error?.staleContent as? Int == 3)
+        #expect(try await bench.store[1].requireData() == 1)
+        #expect(bench.fetcher.requests.map(\.validator) == [tag])
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `invalidating by a condition reaches live and stored keys that fit`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        for key in 1...6 { await bench.store[key].update(key) }
+        let observer = RecordingObserver(bench.store[2].publish())
+        _ = try await observer.states(count: 1)
+        try await bench.store.invalidate { $0.isMultiple(of: 2) }
+        try await observer.first { $0.content == 1 }
+        for key in [1, 3, 5] { #expect(try await bench.store[key].requireData(from: .cache) == key) }
+        for key in [4, 6] { #expect(await bench.store[key].getData(from: .cache) == nil) }
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `a cacher that cannot list its keys is an error, after live keys were invalidated`(_ backing: Backing) async throws {
+        let bench = Bench(backing, listsKeys: false)
+        await bench.store[1].update(7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        let error = await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
+        #expect(error?.code == .cannotEnumerate)
+        try await observer.first { $0.content == 1 }
+    }
+
+    @Test func `two stores over one cacher share records, but no fetches`() async throws {
+        let cacher = GatedCacher<Int, Int>()
+        let fetchers = [ScriptedFetcher<Int, Int>.counting(), .counting()]
+        let stores = fetchers.map { Store(cacher: cacher, fetcher: $0) }
+        fetchers.forEach { $0.hold() }
+        let callers = stores.map { store in Task { try await store[1].requireData() } }
+        for fetcher in fetchers { try await fetcher.started(count: 1) }
+        fetchers.forEach { $0.release() }
+        for caller in callers { _ = try await caller.value }
+    }
+
+    @TaskLocal static var mark = "none"
+
+    @Test func `a fetch has the first caller's priority, and not his task-locals`() async throws {
+        let seen = WatchedState<(String, TaskPriority)?>(nil)
+        let store = Store<Int, Int>(cacher: MemoryCacher()) { _ in
+            seen.update { $0 = (Self.mark, Task.currentPriority) }
+            return 1
+        }
+        _ = try await Self.$mark.withValue("caller") {
+            try await Task(priority: .utility) { try await store[1].requireData() }.value
+        }
+        #expect(seen.current?.0 == "none")
+        #expect((seen.current?.1 ?? .background) >= .utility)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `prefetch counts as a wanting caller and leaves nothing behind`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[3].update(7)
+        bench.fetcher.hold()
+        bench.store.prefetch(1...3)
+        try await bench.fetcher.started(count: 2)
+        bench.time.advance(by: .seconds(60))
+        await bench.store[1].invalidate()
+        try await bench.fetcher.started(count: 3)
+        bench.fetcher.release()
+        try await bench.idle()
+        #expect(bench.fetcher.startedCount == 3)
+        for key in 1...2 { #expect(await bench.store[key].getData(from: .cache) != nil) }
+    }
+
+    @Test func `what a fetcher throws reaches the caller as it was thrown`() async throws {
+        struct Own: Error, Equatable { var number: Int }
+        let bench = Bench(fetcher: ScriptedFetcher { _ in throw Own(number: 42) })
+        await #expect(throws: Own(number: 42)) { try await bench.store[1].requireData() }
+        #expect(await bench.store[1].getData() == nil)
+    }
+
+    @MainActor
+    @Test func `an observable object is an observer like any other, and leaves with its owner`() async throws {
+        let bench = Bench()
+        var object: ObservedState<Int>? = ObservedState(bench.store[1].publish())
+        try await until("it is there") { object?.content == 1 }
+        await bench.store[1].update(7)
+        try await until("it has changed") { object?.content == 7 }
+        object = nil
+        try await bench.idle()
+    }
+}

@@ -1,0 +1,84 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct EventTests {
+    @Test(arguments: Backing.allCases)
+    func `C17: events are numbered from one and without gaps`(_ backing: Backing) async throws {
+        let bench = Bench(backing, expiry: .after(.zero), reports: true)
+        let tasks = (0..<500).map { number in
+            Task { [handle = bench.store[number % 7]] in
+                switch number % 4 {
+                case 0: await handle.update(number)
+                case 1: await handle.refresh()
+                case 2: await handle.clear()
+                default: _ = await handle.getData()
+                }
+            }
+        }
+        for task in tasks { await task.value }
+        try await bench.idle()
+        let numbers = bench.events.all.map(\.number)
+        #expect(numbers == Array(1...UInt64(numbers.count)))
+    }
+
+    @Test func `C17: a miss, its fetch and its save are told, then a hit`() async throws {
+        let bench = Bench(.plain, reports: true)
+        bench.fetcher.hold()
+        let first = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        let second = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(2)
+        bench.time.advance(by: .seconds(3))
+        bench.fetcher.release()
+        _ = try await (first.value, second.value)
+        try await bench.events.first("saved")
+        try await bench.idle()
+        _ = try await bench.store[1].requireData()
+        #expect(Set(bench.events.names.prefix(4)) == ["miss", "began", "coalesced"])
+        #expect(Array(bench.events.names.dropFirst(4)) == ["ended", "saved", "hit"])
+        let durations = bench.events.all.compactMap { if case .fetchEnded(_, let duration, _) = $0.kind { duration } else { nil } }
+        #expect(durations == [.seconds(3)])
+        #expect(bench.events.all.allSatisfy { $0.param == 1 })
+    }
+
+    @Test func `C17: what fails, is dropped or cancelled is told`() async throws {
+        let bench = Bench(.plain, fetcher: ScriptedFetcher(.failure(Offline()), .notModified(), cancellation: .ignored), reports: true)
+        bench.cacher.fail(.load, .save)
+        bench.cacher.put(bench.record(3), param: 1)
+        await bench.store[1].refresh()
+        await bench.store[1].update(4)
+        await bench.store[1].refresh()
+        #expect(["fault load", "failed", "fault save", "confirmed"].allSatisfy(bench.events.names.contains))
+        bench.fetcher.hold()
+        let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
+        try await bench.fetcher.started(count: 3)
+        await bench.store[1].update(5)
+        try await bench.fetcher.answer(3, with: .success(-1))
+        try await bench.events.first("cancelled")
+        try await bench.events.first("outdated")
+        try await observer.first { $0.content == 5 }
+    }
+
+    @Test func `C17: eviction is told`() async throws {
+        let events = EventLog()
+        let store = Store<Int, Int>(cacher: MemoryCacher(limit: 2), onEvent: events.append) { $0 }
+        for key in 1...5 { _ = try await store[key].requireData() }
+        #expect(events.names.count { $0 == "evicted" } == 3)
+    }
+
+    @Test func `C17: the hook is called outside all locks and may use the store`() async throws {
+        let box = WatchedState<Store<Int, Int>?>(nil)
+        let store = Store<Int, Int>(
+            cacher: MemoryCacher(),
+            onEvent: { event in
+                guard event.param == 1 else { return }
+                box.current?.prefetch([2])
+            }
+        ) { $0 }
+        box.update { $0 = store }
+        #expect(try await store[1].requireData() == 1)
+        #expect(try await store[2].requireData() == 2)
+        box.update { $0 = nil }
+    }
+}

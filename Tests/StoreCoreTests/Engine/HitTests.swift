@@ -1,0 +1,73 @@
+import Dispatch
+import StoreCore
+import Testing
+
+/// Runs jobs one after the other and counts them: whoever suspends comes back as another job.
+private final class CountingExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "counting")
+    private let jobs = WatchedState(0)
+
+    var count: Int { jobs.current }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.update { $0 += 1 }
+        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+}
+
+private actor Caller {
+    nonisolated let executor = CountingExecutor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    /// How many jobs it took to require the data so many times, beside the one that this call is.
+    func jobs(_ handle: StoreFlowable<Int, Int>, from source: GettingFrom = .both, times: Int) async throws -> Int {
+        let before = executor.count
+        for _ in 0..<times { _ = try await handle.requireData(from: source) }
+        return executor.count - before
+    }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct HitTests {
+    @Test(arguments: [Backing.memory, .tiered], [Expiry.never, .after(.seconds(10))])
+    func `a hit in memory does not suspend`(_ backing: Backing, _ expiry: Expiry) async throws {
+        let bench = Bench(backing, expiry: expiry)
+        await bench.store[1].update(7)
+        try await bench.idle()
+        #expect(try await Caller().jobs(bench.store[1], times: 1_000) == 0)
+        #expect(bench.liveKeys == 0)
+    }
+
+    @Test(arguments: [Backing.memory, .tiered])
+    func `a hit in memory does not suspend while a refresh runs and observers look on`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        bench.fetcher.hold()
+        let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
+        try await bench.fetcher.started(count: 1)
+        #expect(try await Caller().jobs(bench.store[1], times: 1_000) == 0)
+        bench.fetcher.release()
+        await refresh.value
+    }
+
+    @Test func `a miss does suspend, and so does a cacher without memory`() async throws {
+        let bench = Bench()
+        #expect(try await Caller().jobs(bench.store[1], times: 1) > 0)
+        #expect(try await Caller().jobs(bench.store[1], from: .origin, times: 3) >= 3)
+        let plain = Bench(.plain)
+        await plain.store[1].update(7)
+        try await plain.idle()
+        #expect(try await Caller().jobs(plain.store[1], times: 10) >= 10)
+    }
+
+    @Test func `pending mutations are part of a hit`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(7)
+        let during = try await bench.store[1].mutate { $0 += 1 } perform: { try await bench.store[1].requireData() }
+        #expect(during == 8)
+        #expect(try await bench.store[1].requireData() == 8)
+    }
+}

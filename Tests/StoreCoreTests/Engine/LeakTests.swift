@@ -1,0 +1,154 @@
+import StoreCore
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct LeakTests {
+    typealias Life = LifeCounter.Life
+
+    enum Operation: CaseIterable, Sendable {
+        case hit, miss, publishAndLeave, abandonedIterator, update, updateInPlace, cancel, refresh, mutate, failedMutate, invalidate, clear
+        case storeClear, prefetch, trigger
+    }
+
+    private func perform(_ operation: Operation, _ store: Store<Int, Life>, _ counter: LifeCounter, _ round: Int) async throws {
+        let handle = store[round % 7]
+        switch operation {
+        case .hit: _ = try await handle.requireData()
+        case .miss: _ = try await store[round].requireData()
+        case .publishAndLeave:
+            for await state in handle.publish() where state.isCompleted { break }
+        case .abandonedIterator:
+            var iterator = handle.publish().makeAsyncIterator()
+            _ = await iterator.next()
+        case .update: await handle.update(counter.make())
+        case .updateInPlace: await handle.update { $0 = counter.make() }
+        case .cancel:
+            let caller = Task { try await handle.requireData(from: .origin) }
+            if round.isMultiple(of: 2) { await Task.yield() }
+            caller.cancel()
+            _ = await caller.result
+        case .refresh: await handle.refresh()
+        case .mutate: try await handle.mutate { $0 = counter.make() } perform: {}
+        case .failedMutate: _ = try? await handle.mutate { $0 = counter.make() } perform: { throw Offline() }
+        case .invalidate: await handle.invalidate()
+        case .clear: await handle.clear()
+        case .storeClear: try await store.clear()
+        case .prefetch: store.prefetch([round % 7])
+        case .trigger:
+            store.revalidate(on: AsyncStream<Void> { $0.finish() })
+        }
+    }
+
+    @Test(arguments: [Backing.memory, .plain], Operation.allCases)
+    func `C15: nothing is left behind by any number of cycles`(_ backing: Backing, _ operation: Operation) async throws {
+        let counter = LifeCounter()
+        let time = ManualTime()
+        let fetcher = ClosureFetcher<Int, Life> { _ in counter.make() }
+        let cacher = GatedCacher<Int, Life>(writesDown: false)
+        let store =
+            backing == .memory
+            ? Store(cacher: MemoryCacher(limit: 7), fetcher: fetcher, time: time) : Store(cacher: cacher, fetcher: fetcher, time: time)
+        let rounds = backing == .plain ? Cycles.count / 4 : Cycles.count
+        for round in 0..<1_000 { try await perform(operation, store, counter, round) }
+        let settled = Memory.resident()
+        for round in 0..<rounds {
+            try await perform(operation, store, counter, round)
+            // A plain cacher keeps every key there ever was.
+            if operation == .miss, backing == .plain, round % 100 == 99 { try await store.clear() }
+        }
+        time.advance(by: .seconds(2))
+        try await until("nothing is live") { store.engineIsIdle }
+        Memory.expectFlat(since: settled)
+        try await store.clear()
+        try await counter.none()
+        #expect(time.sleeperCount == 0)
+    }
+
+    @Test func `C15: pages leave nothing behind`() async throws {
+        let counter = LifeCounter()
+        let fetcher = PaginationClosureFetcher<Int, Life> { _, _ in Page([counter.make()], nextKey: "n") }
+        let lists = PaginationStore(cacher: MemoryCacher(), fetcher: fetcher)
+        let settled = Memory.resident()
+        for _ in 0..<Cycles.count / 10 {
+            _ = try await lists[1].requireData()
+            for _ in 0..<9 { await lists[1].requestNextData() }
+            await lists[1].clear()
+        }
+        #expect(lists.liveKeys == 0)
+        Memory.expectFlat(since: settled)
+        try await counter.none()
+    }
+
+    @Test func `C15: as many keys as were ever live cost nothing once they are not`() async throws {
+        let counter = LifeCounter()
+        let store = Store<Int, Life>(cacher: MemoryCacher(limit: 0)) { _ in counter.make() }
+        let callers = (0..<10_000).map { key in Task { try await store[key].requireData() } }
+        for caller in callers { _ = try await caller.value }
+        try await until("nothing is live") { store.engineIsIdle }
+        #expect(store.liveCapacity <= 64)
+    }
+
+    @Test func `C15: callers of an observed key are forgotten when they are answered`() async throws {
+        let bench = Bench()
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.isCompleted }
+        for _ in 0..<1_000 {
+            _ = try await bench.store[1].requireData(from: .origin)
+            await bench.store[1].update { $0 += 1 }
+        }
+        #expect(bench.waiting() == 0 && bench.registered() == 0)
+    }
+
+    // MARK: Stores
+
+    enum Ending: CaseIterable, Sendable { case idle, midFetch, midSave, abandonedObserver, timer, trigger, unsaved, cancelledCaller }
+
+    @Test(arguments: Backing.allCases, Ending.allCases)
+    func `C15: a store that nobody holds is freed`(_ backing: Backing, _ ending: Ending) async throws {
+        var policy = StorePolicy()
+        policy.revalidatesOnExpiry = true
+        var bench: Bench? = Bench(
+            backing, expiry: .after(.seconds(10)), policy: policy, fetcher: .counting(cancellation: .ignored))
+        guard let (fetcher, cacher, time) = bench.map({ ($0.fetcher, $0.cacher, $0.time) }) else { return }
+        weak let engine = bench?.store.engineObject
+        switch ending {
+        case .idle: _ = try await bench?.store[1].requireData()
+        case .midFetch:
+            fetcher.hold()
+            bench?.store.prefetch([1])
+            try await fetcher.started(count: 1)
+        case .midSave:
+            cacher.hold(.save)
+            let update = Task { [handle = bench?.store[1]] in await handle?.update(1) }
+            if backing != .memory { try await cacher.began(.save) }
+            update.cancel()
+            await update.value
+        case .abandonedObserver:
+            fetcher.hold()
+            var iterator = bench?.store[1].publish().makeAsyncIterator()
+            _ = await iterator?.next()
+            iterator = nil
+        case .timer:
+            var iterator = bench?.store[1].publish().makeAsyncIterator()
+            while await iterator?.next()?.isCompleted == false {}
+            try await time.sleepers(atLeast: 1)
+            iterator = nil
+        case .trigger: bench?.store.revalidate(on: AsyncStream<Void> { _ in })
+        case .unsaved:
+            cacher.fail(.save)
+            await bench?.store[1].update(1)
+        case .cancelledCaller:
+            fetcher.hold()
+            let caller = Task { [handle = bench?.store[1]] in try await handle?.requireData() }
+            try await fetcher.started(count: 1)
+            caller.cancel()
+            _ = await caller.result
+        }
+        bench = nil
+        // A save that was begun is not given up: it keeps the store until it has ended.
+        cacher.release()
+        try await until("the engine is freed") { engine == nil }
+        try await time.sleepers(atMost: 0)
+        fetcher.release()
+    }
+}

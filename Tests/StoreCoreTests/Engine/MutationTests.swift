@@ -1,0 +1,216 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct MutationTests {
+    /// A mutation whose work the test ends.
+    private final class Work: Sendable {
+        private let ending = WatchedState<Result<Void, Offline>?>(nil)
+        private let began = WatchedState(false)
+        let task: Task<Void, any Error>
+
+        init(_ handle: StoreFlowable<Int, Int>, _ patch: @escaping @Sendable (inout Int) -> Void) {
+            task = Task { [ending, began] in
+                try await handle.mutate(optimistically: patch) {
+                    began.update { $0 = true }
+                    try await ending.wait { $0 }.get()
+                }
+            }
+        }
+
+        func hasBegun() async throws { try await began.wait { $0 ? () : nil } }
+        func end(_ result: Result<Void, Offline>) { ending.update { $0 = result } }
+    }
+
+    private func add(_ number: Int) -> @Sendable (inout Int) -> Void { { $0 += number } }
+
+    @Test(arguments: Backing.allCases)
+    func `C14: a patch is seen at once and saved when it is confirmed`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(10)
+        let work = Work(bench.store[1], add(5))
+        try await work.hasBegun()
+        #expect(try await bench.store[1].requireData() == 15)
+        #expect(try await bench.store[1].requireData(from: .cache) == 15)
+        if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 10) }
+        work.end(.success(()))
+        try await work.task.value
+        #expect(try await bench.store[1].requireData() == 15)
+        if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 15) }
+        #expect(bench.fetcher.startedCount == 0)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C14: a failure takes back its own patch alone`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(10)
+        var works: [Work] = []
+        for number in [100, 1_000, 10_000] {
+            let work = Work(bench.store[1], add(number))
+            try await work.hasBegun()
+            works.append(work)
+        }
+        #expect(try await bench.store[1].requireData() == 11_110)
+        works[1].end(.failure(Offline()))
+        #expect(await works[1].task.outcome == "Offline")
+        #expect(try await bench.store[1].requireData() == 10_110)
+        works[2].end(.success(()))
+        try await works[2].task.value
+        // Confirmed, but an earlier one is not settled yet.
+        if backing != .memory { #expect(bench.cacher.calls(.save).map(\.content) == [10]) }
+        works[0].end(.success(()))
+        try await works[0].task.value
+        #expect(try await bench.store[1].requireData() == 10_110)
+        if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 10_110) }
+    }
+
+    @Test func `C14: cancelling the work takes the patch back`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(10)
+        let work = Work(bench.store[1], add(5))
+        try await work.hasBegun()
+        work.task.cancel()
+        #expect(await work.task.outcome == "CancellationError")
+        #expect(try await bench.store[1].requireData() == 10)
+        try await bench.idle()
+    }
+
+    @Test(arguments: [true, false])
+    func `C14: an update applies beneath pending patches`(_ succeeds: Bool) async throws {
+        let bench = Bench(.plain)
+        await bench.store[1].update(10)
+        let work = Work(bench.store[1], add(5))
+        try await work.hasBegun()
+        await bench.store[1].update(20)
+        await bench.store[1].update { $0 += 1 }
+        #expect(try await bench.store[1].requireData() == 26)
+        #expect(bench.cacher.record(of: 1)?.content == 21)
+        work.end(succeeds ? .success(()) : .failure(Offline()))
+        _ = await work.task.result
+        #expect(try await bench.store[1].requireData() == (succeeds ? 26 : 21))
+        #expect(bench.cacher.record(of: 1)?.content == (succeeds ? 26 : 21))
+    }
+
+    @Test(arguments: [true, false])
+    func `C14: an observed key is fetched once when the last mutation is settled`(_ succeeds: Bool) async throws {
+        let bench = Bench()
+        await bench.store[1].update(10)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        var works: [Work] = []
+        for _ in 0..<3 {
+            let work = Work(bench.store[1], add(5))
+            try await work.hasBegun()
+            works.append(work)
+        }
+        for work in works {
+            #expect(bench.fetcher.startedCount == 0)
+            work.end(succeeds ? .success(()) : .failure(Offline()))
+            _ = await work.task.result
+        }
+        try await observer.first { $0.summary == "completed(1)" }
+        #expect(bench.fetcher.startedCount == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `C5: a fetch that began before a mutation did, or before it succeeded, goes nowhere`(_ beforeStart: Bool) async throws {
+        let bench = Bench(fetcher: .counting(cancellation: .ignored))
+        await bench.store[1].update(10)
+        bench.fetcher.hold()
+        let early = beforeStart ? Task { [handle = bench.store[1]] in try await handle.requireData(from: .origin) } : nil
+        if beforeStart { try await bench.fetcher.started(count: 1) }
+        let work = Work(bench.store[1], add(5))
+        try await work.hasBegun()
+        let late = Task { [handle = bench.store[1]] in try await handle.requireData(from: .origin) }
+        try await bench.fetcher.started(count: beforeStart ? 2 : 1)
+        try await bench.callers(beforeStart ? 2 : 1)
+        work.end(.success(()))
+        try await work.task.value
+        let newest = beforeStart ? 3 : 2
+        try await bench.fetcher.started(count: newest)
+        for old in 1..<newest { try await bench.fetcher.answer(old, with: .success(-1)) }
+        try await bench.fetcher.ended(count: newest - 1)
+        #expect(bench.waiting() == (beforeStart ? 2 : 1))
+        bench.fetcher.release()
+        #expect(try await late.value == newest)
+        if let early { #expect(try await early.value == newest) }
+    }
+
+    @Test(arguments: [true, false])
+    func `C5: a fetch that began before a mutation succeeded goes nowhere, also after clear()`(_ observed: Bool) async throws {
+        let bench = Bench(fetcher: .counting(cancellation: .ignored))
+        await bench.store[1].update(10)
+        let observer = observed ? RecordingObserver(bench.store[1].publish()) : nil
+        _ = try await observer?.states(count: 1)
+        let work = Work(bench.store[1], add(5))
+        try await work.hasBegun()
+        bench.fetcher.hold()
+        await bench.store[1].clear()
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.callers(1)
+        work.end(.success(()))
+        try await work.task.value
+        try await bench.fetcher.started(count: 2)
+        try await bench.fetcher.answer(1, with: .success(-1))
+        try await bench.fetcher.ended(count: 1)
+        bench.fetcher.release()
+        #expect(try await caller.value == 2)
+        withExtendedLifetime(observer) {}
+    }
+
+    @Test func `C4: only clear() forgets patches`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(10)
+        let work = Work(bench.store[1], add(5))
+        try await work.hasBegun()
+        await bench.store[1].invalidate()
+        #expect(try await bench.store[1].requireData() == 6)
+        await bench.store[1].clear()
+        await bench.store[1].update(20)
+        work.end(.success(()))
+        try await work.task.value
+        #expect(try await bench.store[1].requireData() == 20)
+        try await bench.idle()
+    }
+
+    @Test func `C14: without content a patch waits for the content that comes`() async throws {
+        let bench = Bench()
+        let work = Work(bench.store[1], add(5))
+        try await work.hasBegun()
+        #expect(try await bench.store[1].requireData() == 6)
+        work.end(.failure(Offline()))
+        _ = await work.task.result
+        #expect(try await bench.store[1].requireData() == 1)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C14: a mutation reads the cache first`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        try await bench.store[1].mutate(optimistically: add(5)) {}
+        #expect(bench.cacher.record(of: 1)?.content == 8)
+        #expect(bench.fetcher.startedCount == 0)
+    }
+
+    @Test func `C14: what the work returns and throws reaches its caller`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(1)
+        #expect(try await bench.store[1].mutate(optimistically: add(1)) { "done" } == "done")
+        await #expect(throws: Offline.self) { try await bench.store[1].mutate(optimistically: add(1)) { throw Offline() } }
+        #expect(try await bench.store[1].requireData() == 2)
+    }
+
+    @Test func `C14: a hundred mutations at once, every third failing, leave what succeeded`() async throws {
+        let bench = Bench(.tiered)
+        await bench.store[1].update(0)
+        let works = (0..<100).map { Work(bench.store[1], add(1 << ($0 % 10))) }
+        for work in works { try await work.hasBegun() }
+        for (number, work) in works.enumerated().shuffled() { work.end(number.isMultiple(of: 3) ? .failure(Offline()) : .success(())) }
+        for work in works { _ = await work.task.result }
+        let expected = (0..<100).filter { !$0.isMultiple(of: 3) }.reduce(0) { $0 + 1 << ($1 % 10) }
+        #expect(try await bench.store[1].requireData() == expected)
+        try await bench.idle()
+        #expect(bench.cacher.record(of: 1)?.content == expected)
+    }
+}

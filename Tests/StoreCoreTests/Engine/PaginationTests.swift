@@ -1,0 +1,274 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct PaginationTests {
+    typealias Fetcher = ScriptedPaginationFetcher<Int, Int>
+
+    private func store(
+        _ fetcher: Fetcher, identity: ElementIdentity<Int> = .none, policy: StorePolicy = .default, time: ManualTime = ManualTime()
+    ) -> PaginationStore<Int, Int> {
+        PaginationStore(cacher: MemoryCacher(), fetcher: fetcher, identity: identity, policy: policy, time: time)
+    }
+
+    private func request(_ list: PaginationStoreFlowable<Int, Int>, _ direction: PageDirection) -> Task<String, Never> {
+        Task { await (direction == .next ? list.requestNextData() : list.requestPrevData()).word }
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: a page is put at its side, and its state is seen`(_ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"), .page([6], nextKey: "", prevKey: ""))
+        let list = store(fetcher)[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.first { $0.isCompleted }
+        fetcher.hold()
+        let page = request(list, direction)
+        try await fetcher.started(count: 2)
+        _ = try await observer.states(count: 3)
+        fetcher.release()
+        #expect(await page.value == "loaded")
+        _ = try await observer.states(count: 4)
+        let (loading, loaded) =
+            direction == .next
+            ? ("completed([5],next:loading,prev:more)", "completed([5, 6],prev:more)")
+            : ("completed([5],next:more,prev:loading)", "completed([6, 5],next:more)")
+        #expect(observer.summary == "loading(nil) completed([5],next:more,prev:more) \(loading) \(loaded)")
+        #expect(fetcher.requests.last?.pageKey == (direction == .next ? "n" : "p"))
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: no key or an empty key is no page`(_ direction: PageDirection) async throws {
+        for page in [Page([1]), Page([1], nextKey: "", prevKey: "")] {
+            let fetcher = Fetcher(.page(page))
+            let list = store(fetcher)[1]
+            _ = try await list.requireData()
+            #expect(await request(list, direction).value == "noPage")
+            #expect(fetcher.startedCount == 1)
+        }
+    }
+
+    @Test func `C13: a one-way list has no previous page, whatever its pages say`() async throws {
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]
+        _ = try await list.requireData()
+        #expect(await list.requestPrevData().word == "noPage")
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: a page that is asked for twice is fetched once`(_ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
+        let lists = store(fetcher)
+        let observer = RecordingObserver(lists[1].publish())
+        try await observer.first { $0.isCompleted }
+        fetcher.hold()
+        let requests = (0..<50).map { _ in request(lists[1], direction) }
+        try await until("all wait") { lists.waiting(1) == 50 }
+        fetcher.release()
+        var words: [String: Int] = [:]
+        for request in requests { words[await request.value, default: 0] += 1 }
+        #expect(words == ["loaded": 1, "joined": 49])
+        #expect(fetcher.startedCount == 2)
+    }
+
+    @Test func `C13: next and previous run side by side`() async throws {
+        let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"))
+        let lists = store(fetcher)
+        _ = try await lists[1].requireData()
+        fetcher.hold()
+        let (next, prev) = (request(lists[1], .next), request(lists[1], .prev))
+        try await fetcher.started(count: 3)
+        for number in [3, 2] {
+            let direction = fetcher.requests[number - 1].direction
+            try await fetcher.answer(number, with: .page(direction == .next ? [6] : [4]))
+        }
+        #expect(await [next.value, prev.value] == ["loaded", "loaded"])
+        #expect(try await lists[1].requireData() == [4, 5, 6])
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: before the list is there a request starts or joins its fetch and says so`(_ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
+        let lists = store(fetcher)
+        fetcher.hold()
+        let (first, second) = (request(lists[1], direction), request(lists[1], direction))
+        try await fetcher.started(count: 1)
+        try await until("both wait") { lists.waiting(1) == 2 }
+        fetcher.release()
+        #expect(await [first.value, second.value] == ["notLoadedYet", "notLoadedYet"])
+        #expect(await request(lists[1], direction).value == "loaded")
+        #expect(fetcher.startedCount == 2)
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: a failed page keeps its key and is tried again`(_ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .failure(Offline()), .page([2]))
+        let list = store(fetcher)[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.first { $0.isCompleted }
+        #expect(await request(list, direction).value == "failed")
+        try await observer.first { $0.summary.contains("error(Offline)") }
+        let refused = await direction == .next ? list.requestNextData(continueWhenError: false) : list.requestPrevData(continueWhenError: false)
+        #expect(refused.word == "failed" && fetcher.startedCount == 2)
+        #expect(await request(list, direction).value == "loaded")
+        #expect(fetcher.requests.suffix(2).map(\.pageKey) == (direction == .next ? ["n", "n"] : ["p", "p"]))
+    }
+
+    @Test func `C13: a request on a failed list tries the list again, unless it must not`() async throws {
+        let fetcher = Fetcher(.failure(Offline()), .page([1], nextKey: "n"))
+        let list = store(fetcher)[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.first { $0.error != nil }
+        #expect(await list.requestNextData(continueWhenError: false).word == "failed")
+        #expect(fetcher.startedCount == 1)
+        #expect(await list.requestNextData().word == "notLoadedYet")
+        try await observer.first { $0.summary == "completed([1],next:more)" }
+    }
+
+    /// The list as the store has it, valid or not.
+    private func known(_ list: PaginationStoreFlowable<Int, Int>) async -> [Int]? {
+        do {
+            return try await list.requireData(from: .cache)
+        } catch {
+            return (error as? StoreError)?.staleContent as? [Int]
+        }
+    }
+
+    enum Superseding: CaseIterable, Sendable { case refresh, update, updateWithKeys, inPlace, clear, storeClear, invalidate, mutate }
+
+    @Test(arguments: Superseding.allCases, PageDirection.allCases)
+    func `C13: a page of an older list or epoch is never appended`(_ change: Superseding, _ direction: PageDirection) async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), cancellation: .ignored)
+        var policy = StorePolicy()
+        policy.unwantedFetch = .complete
+        let lists = store(fetcher, policy: policy)
+        let list = lists[1]
+        _ = try await list.requireData()
+        fetcher.hold()
+        let page = request(list, direction)
+        try await fetcher.started(count: 2)
+        try await until("it waits") { lists.waiting(1) == 1 }
+        if change == .invalidate {
+            // Nobody wants the page any longer, but it still comes.
+            page.cancel()
+            _ = await page.value
+        }
+        var refresh: Task<Void, Never>?
+        switch change {
+        case .refresh: refresh = Task { await list.refresh() }
+        case .update: await list.update([7])
+        case .updateWithKeys: await list.update([7], nextKey: "m", prevKey: nil)
+        case .inPlace: await list.update { $0 = [7] }
+        case .clear: await list.clear()
+        case .storeClear: try await lists.clear()
+        case .invalidate: await list.invalidate()
+        case .mutate: try await list.mutate { $0 = [7] } perform: {}
+        }
+        if change == .refresh { try await fetcher.started(count: 3) }
+        try await fetcher.answer(2, with: .page([-1]))
+        try await fetcher.ended(count: 2)
+        fetcher.enqueue(.page([7]), .page([7]))
+        fetcher.release()
+        if change != .invalidate { #expect(await page.value == "superseded") }
+        await refresh?.value
+        try await until("it is idle") { lists.liveKeys == 0 }
+        #expect(await known(list)?.contains(-1) != true)
+    }
+
+    @Test func `C13: an element that comes again replaces the one that is there`() async throws {
+        struct Row: Identifiable, Sendable, Equatable { var id: Int, text: String }
+        func rows(_ ids: [Int], _ text: String) -> [Row] { ids.map { Row(id: $0, text: text) } }
+        let fetcher = ScriptedPaginationFetcher<Int, Row>(
+            .page(rows([3, 4], "a"), nextKey: "n", prevKey: "p"), .page(rows([4, 5, 5], "b")), .page(rows([1, 2, 3, 1], "c")))
+        let list = PaginationStore(cacher: MemoryCacher<Int, [Row]>(), fetcher: fetcher)[1]
+        _ = try await list.requireData()
+        await list.requestNextData()
+        await list.requestPrevData()
+        #expect(try await list.requireData().map { "\($0.id)\($0.text)" } == ["1c", "2c", "3c", "4b", "5b"])
+    }
+
+    @Test func `C13: a refresh of all loaded pages fetches them in order with fresh keys and publishes once`() async throws {
+        var policy = StorePolicy()
+        policy.refreshScope = .loadedPages
+        let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
+        let list = store(fetcher, policy: policy)[1]
+        let observer = RecordingObserver(list.publish())
+        try await observer.first { $0.isCompleted }
+        await list.requestNextData()
+        await list.requestPrevData()
+        try await observer.first { $0.content == [4, 5, 6] }
+        let before = observer.states.count
+        fetcher.enqueue(.page([50], nextKey: "m1", prevKey: "q1"), .page([60], nextKey: "m2"), .page([40], prevKey: "q2"))
+        await list.refresh()
+        try await observer.first { $0.content == [40, 50, 60] && $0.isCompleted }
+        #expect(observer.states.dropFirst(before).map(\.content) == [[4, 5, 6], [40, 50, 60]])
+        #expect(fetcher.requests.suffix(3).map(\.pageKey) == [nil, "m1", "q1"])
+        #expect(observer.states.last?.summary == "completed([40, 50, 60],next:more,prev:more)")
+    }
+
+    @Test func `C13: a refresh of all loaded pages that fails half way changes nothing`() async throws {
+        var policy = StorePolicy()
+        policy.refreshScope = .loadedPages
+        let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6]), .page([50], nextKey: "m1"), .failure(Offline()))
+        let list = store(fetcher, policy: policy)[1]
+        _ = try await list.requireData()
+        await list.requestNextData()
+        await list.refresh()
+        #expect(try await list.requireData(from: .cache) == [5, 6])
+    }
+
+    @Test func `C13: by default a refresh starts the list anew`() async throws {
+        let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6], nextKey: "n2"), .page([50], nextKey: "m1"), .page([60]))
+        let list = store(fetcher)[1]
+        _ = try await list.requireData()
+        await list.requestNextData()
+        #expect(try await list.requireData() == [5, 6])
+        await list.refresh()
+        #expect(try await list.requireData() == [50])
+        await list.requestNextData()
+        #expect(fetcher.requests.last?.pageKey == "m1")
+    }
+
+    @Test func `C13: an update keeps or replaces the page keys`() async throws {
+        let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6]), .page([8]))
+        let list = store(fetcher)[1]
+        _ = try await list.requireData()
+        await list.update { $0.append(55) }
+        await list.update([1])
+        await list.requestNextData()
+        #expect(fetcher.requests.last?.pageKey == "n1")
+        await list.update([7], nextKey: "m", prevKey: "")
+        #expect(await list.requestPrevData().word == "noPage")
+        await list.requestNextData()
+        #expect(fetcher.requests.last?.pageKey == "m")
+        #expect(try await list.requireData() == [7, 8])
+    }
+
+    @Test func `C13: a cancelled request for a page is released, and the page comes for the others`() async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n"), .page([2]))
+        let lists = store(fetcher)
+        _ = try await lists[1].requireData()
+        fetcher.hold()
+        let first = request(lists[1], .next)
+        try await until("it waits") { lists.waiting(1) == 1 }
+        let second = request(lists[1], .next)
+        try await until("both wait") { lists.waiting(1) == 2 }
+        first.cancel()
+        #expect(await first.value == "failed")
+        fetcher.release()
+        #expect(await second.value == "joined")
+        #expect(try await lists[1].requireData() == [1, 2])
+    }
+}
+
+extension PageRequest {
+    /// The answer in one word.
+    var word: String {
+        switch self {
+        case .loaded: "loaded"
+        case .joined: "joined"
+        case .noPage: "noPage"
+        case .notLoadedYet: "notLoadedYet"
+        case .failed: "failed"
+        case .superseded: "superseded"
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct RetryTests {
+    private struct Advice: FailureAdvising {
+        var failureKind = FailureKind.transient
+        var retryAfter: Duration?
+        var attempts = 1
+    }
+
+    private static func policy(attempts: Int = 3, base: Duration = .seconds(8)) -> StorePolicy {
+        var policy = StorePolicy()
+        policy.retry = .exponential(attempts: attempts, base: base)
+        return policy
+    }
+
+    @Test func `C12: without a policy a failure is a failure`() async throws {
+        let bench = Bench(fetcher: ScriptedFetcher { _ in throw Offline() })
+        await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
+        #expect(bench.fetcher.startedCount == 1)
+    }
+
+    @Test func `C12: a transient failure is tried again after a jittered wait, seen by nobody`() async throws {
+        let bench = Bench(
+            policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Offline()), .failure(Offline()), .success(7)), reports: true)
+        let observer = RecordingObserver(bench.store[1].publish())
+        for attempt in 1...2 {
+            try await bench.events.first("retried", count: attempt)
+            try await bench.time.sleepers(atLeast: 1)
+            bench.time.advanceToNextDeadline()
+        }
+        try await observer.first { $0.isCompleted }
+        #expect(observer.summary == "loading(nil) completed(7)")
+        let bounds: [Duration] = bench.events.all.compactMap { if case .retried(_, _, let delay, _) = $0.kind { delay } else { nil } }
+        #expect(bounds.count == 2 && bounds[0] < .seconds(8) && bounds[1] < .seconds(16))
+        #expect(bench.events.names.count { $0 == "began" } == 1)
+    }
+
+    @Test func `C12: jitter is drawn anew each time`() async throws {
+        let bench = Bench(policy: Self.policy(attempts: 2), fetcher: ScriptedFetcher { _ in throw Offline() }, reports: true)
+        bench.store.prefetch(1...32)
+        try await bench.events.first("retried", count: 32)
+        let delays = bench.events.all.compactMap { if case .retried(_, _, let delay, _) = $0.kind { delay } else { nil } }
+        #expect(Set(delays).count > 16)
+        try await bench.time.sleepers(atLeast: 32)
+        bench.time.advance(by: .seconds(60))
+        try await bench.idle()
+    }
+
+    @Test func `C12: the origin's wish is honoured as it stands`() async throws {
+        let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(retryAfter: .seconds(90))), .success(7)))
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.time.sleepers(atLeast: 1)
+        #expect(bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(90)))
+        bench.time.advance(by: .seconds(90))
+        #expect(try await caller.value == 7)
+    }
+
+    @Test(arguments: [FailureKind.permanent, .fatal, .cancelled])
+    func `C12: a failure that will not go away is not tried again`(_ kind: FailureKind) async throws {
+        let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(failureKind: kind))))
+        await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
+        #expect(bench.fetcher.startedCount == 1)
+    }
+
+    @Test func `C12: what was already retried below is not retried again`() async throws {
+        let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(attempts: 2))))
+        await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
+        #expect(bench.fetcher.startedCount == 1)
+    }
+
+    @Test func `C12: an unwanted fetch is cancelled while it waits to try again`() async throws {
+        let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher { _ in throw Advice(retryAfter: .seconds(90)) })
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.time.sleepers(atLeast: 1)
+        caller.cancel()
+        _ = await caller.result
+        try await bench.time.sleepers(atLeast: 2)
+        bench.time.advance(by: .seconds(1))
+        try await bench.idle()
+        try await bench.time.sleepers(atMost: 0)
+        #expect(bench.fetcher.startedCount == 1)
+    }
+
+    @Test func `C12: after a failure a live key is left alone for a while, unless somebody insists`() async throws {
+        var policy = StorePolicy()
+        policy.errorExpiry = .seconds(30)
+        let bench = Bench(policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() })
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.error != nil }
+        await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
+        await bench.store[1].validate()
+        let second = RecordingObserver(bench.store[1].publish())
+        _ = try await second.states(count: 1)
+        #expect(second.summary == "error(Offline,nil)")
+        #expect(bench.fetcher.startedCount == 1)
+        await bench.store[1].refresh()
+        await #expect(throws: Offline.self) { try await bench.store[1].requireData(from: .origin) }
+        #expect(bench.fetcher.startedCount == 3)
+        bench.time.advance(by: .seconds(30))
+        await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
+        #expect(bench.fetcher.startedCount == 4)
+    }
+
+    @Test func `C12: without errorExpiry whoever asks tries again`() async throws {
+        let bench = Bench(fetcher: ScriptedFetcher { _ in throw Offline() })
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.error != nil }
+        await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
+        let second = RecordingObserver(bench.store[1].publish())
+        try await second.first { $0.error != nil }
+        #expect(bench.fetcher.startedCount == 3)
+    }
+}

@@ -1,0 +1,114 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TriggerTests {
+    /// A sequence whose elements a test sends, and that tells when an element has been dealt with.
+    final class Bell: AsyncSequence, Sendable {
+        typealias Element = Void
+        private struct Ringing: Sendable { var rung = 0, asked = 0, isOver = false, fails = false, iterators = 0 }
+        private let state = WatchedState(Ringing())
+
+        func ring(_ times: Int = 1) async throws {
+            let target = state.update { state in
+                state.rung += times
+                return state.rung
+            }
+            try await state.wait { $0.asked > target ? () : nil }
+        }
+
+        func end(failing: Bool = false) { state.update { ($0.isOver, $0.fails) = (true, failing) } }
+        func left() async throws { try await state.wait { $0.iterators == 0 ? () : nil } }
+        func heard() async throws { try await state.wait { $0.asked > 0 ? () : nil } }
+
+        func makeAsyncIterator() -> Iterator { Iterator(bell: self) }
+
+        final class Iterator: AsyncIteratorProtocol {
+            private let bell: Bell
+            private var taken = 0
+
+            init(bell: Bell) {
+                self.bell = bell
+                bell.state.update { $0.iterators += 1 }
+            }
+
+            deinit { bell.state.update { $0.iterators -= 1 } }
+
+            func next() async throws -> Void? {
+                let taken = taken
+                bell.state.update { $0.asked += 1 }
+                let (isOver, fails) = try await bell.state.wait { state -> (Bool, Bool)? in
+                    state.isOver || state.rung > taken ? (state.isOver, state.fails) : nil
+                }
+                if fails { throw Offline() }
+                self.taken += 1
+                return isOver ? nil : ()
+            }
+        }
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C16: a trigger fetches observed keys alone`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        for key in 1...3 { await bench.store[key].update(0) }
+        let observers = [1, 2].map { RecordingObserver(bench.store[$0].publish()) }
+        for observer in observers { _ = try await observer.states(count: 1) }
+        let bell = Bell()
+        bench.store.revalidate(on: bell)
+        try await bell.ring()
+        for observer in observers { try await observer.first { $0.content != 0 } }
+        #expect(Set(bench.fetcher.requests.map(\.param)) == [1, 2])
+    }
+
+    @Test func `C16: bursts coalesce`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(0)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        let bells = [Bell(), Bell()]
+        for bell in bells { bench.store.revalidate(on: bell) }
+        bench.fetcher.hold()
+        for bell in bells { try await bell.ring(100) }
+        #expect(bench.fetcher.startedCount == 1)
+        bench.fetcher.release()
+        try await observer.first { $0.content == 1 }
+        // Too early after the last one: kept, and made good once.
+        for bell in bells { try await bell.ring(100) }
+        #expect(bench.fetcher.startedCount == 1)
+        try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(1)) }
+        bench.time.advance(by: .seconds(1))
+        try await observer.first { $0.content == 2 }
+        bench.time.advance(by: .seconds(100))
+        #expect(bench.fetcher.startedCount == 2)
+    }
+
+    @Test(arguments: [false, true])
+    func `C16: the end or an error of the sequence ends that trigger only`(_ fails: Bool) async throws {
+        let bench = Bench()
+        await bench.store[1].update(0)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        let (ending, lasting) = (Bell(), Bell())
+        bench.store.revalidate(on: ending)
+        bench.store.revalidate(on: lasting)
+        try await ending.heard()
+        ending.end(failing: fails)
+        try await ending.left()
+        try await lasting.ring()
+        try await observer.first { $0.content == 1 }
+    }
+
+    @Test func `C16: a trigger ends when it is cancelled, or its store is released`() async throws {
+        let bell = Bell()
+        var bench: Bench? = Bench()
+        let trigger = bench?.store.revalidate(on: bell)
+        try await bell.heard()
+        trigger?.cancel()
+        try await bell.left()
+        let second = Bell()
+        bench?.store.revalidate(on: second)
+        try await second.heard()
+        bench = nil
+        try await second.left()
+    }
+}
