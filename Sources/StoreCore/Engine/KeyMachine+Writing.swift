@@ -160,11 +160,8 @@ extension KeyMachine {
 
     /// The cacher is done with the truth of this number, for better or worse.
     private mutating func settle(_ revision: Ticket, failed: Bool, _ turn: inout Turn) {
-        // Legal: the whole cacher was emptied while an older save was under way, whose end then says nothing of the truth.
-        if revision >= settledRevision {
-            settledRevision = revision
-            isUnsaved = failed
-        }
+        settledRevision = revision
+        isUnsaved = failed
         answerCallers(&turn) { need in
             if case .saved(let awaited) = need, awaited <= revision { .done } else { nil }
         }

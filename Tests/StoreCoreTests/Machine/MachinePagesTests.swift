@@ -62,6 +62,12 @@ struct MachinePagesTests {
             name: "under a mutation", events: list + [.patch, .nextPage, .fetched(.next, .modified)],
             shows: "completed(old+page+patch, more, more)", answers: ["loaded"]),
         MachinePlay(
+            name: "after a mutation has become part of the list",
+            events: [
+                .nextPage, .read, .fetched(.next, .modified), .patch, .settle(0, succeeds: true), .nextPage, .fetched(.next, .modified),
+            ],
+            shows: "completed(old+page+patch+page, end, more)", answers: ["loaded"]),
+        MachinePlay(
             name: "the list instead", holds: .nothing, events: [.nextPage, .read, .fetched], shows: "completed(new, more, more)",
             answers: ["notLoadedYet"]),
     ])
@@ -93,6 +99,10 @@ struct MachinePagesTests {
         MachinePlay(
             name: "the success of a mutation",
             events: [.arrive(.truth), .read, .patch, .nextPage, .settle(0, succeeds: true)], shows: "completed(old+patch, more, more)",
+            answers: ["superseded"], cancels: 1),
+        MachinePlay(
+            name: "the success of a mutation that waits for another",
+            events: list + [.patch, .patch, .nextPage, .settle(1, succeeds: true)], shows: "completed(old+patch+patch, more, more)",
             answers: ["superseded"], cancels: 1),
     ])
     func `C5, C13: a page of an older epoch or list is never appended`(play: MachinePlay) {

@@ -83,6 +83,9 @@ extension ModelSetting {
             "paging", isList: true, world: [.failures, .late],
             needs: [.refresh, .page(.next, continueWhenError: true), .page(.prev, continueWhenError: false)], observers: 1),
         ModelSetting(
+            "paging and mutating", isList: true, world: [.patches], needs: [.page(.next, continueWhenError: true)], observers: 1,
+            callers: 1),
+        ModelSetting(
             "paging and writing", isList: true, world: [.writes, .patches], needs: [.page(.next, continueWhenError: true)], observers: 1,
             patches: 1),
     ]

@@ -94,6 +94,8 @@ extension ModelWorld {
             let isAsked = moment.hasBecomeKnown
             check(isAsked || !oracle.isHeldOff, "C12", "an automatic fetch although a failure holds it off")
             check(isAsked || !oracle.isValid(setting) || oracle.failure != nil, "C1", "a fetch although the content is valid")
+        case .arrive(.page(_, continueWhenError: false)):
+            check(moment.hasBecomeKnown || oracle.failure == nil, "C13", "a failed list is fetched for one who does not go on after errors")
         case .timer:
             check(moment.dueBefore.map { $0 <= oracle.now } ?? false, "C10", "an automatic fetch before its time")
         case .trigger:
@@ -108,6 +110,9 @@ extension ModelWorld {
         let expected = direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey
         check(key == expected, "C13", "fetches page \(key) in place of \(expected ?? "none")")
         check(isWanted, "C1", "a page that nobody wants")
+        if moment.event == .arrive(.page(direction, continueWhenError: false)) {
+            check(oracle.failedSides[direction] == nil, "C13", "a failed page is fetched for one who does not go on after errors")
+        }
         moment.begun.append(fetch.ticket)
         running.append(fetch)
     }
