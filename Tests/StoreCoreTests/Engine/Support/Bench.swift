@@ -177,3 +177,24 @@ extension Bench {
     /// How many callers a key's machine knows, those without a continuation included.
     func registered(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.machine.callers.count ?? 0 } }
 }
+
+extension Store {
+    /// How many fetches of live keys run.
+    var runningFetches: Int { engine.state.withLock { $0.live.values.reduce(0) { $0 + $1.fetches.count } } }
+}
+
+extension Store {
+    /// What the engine is busy with, for the message of a test that waited in vain.
+    var engineSummary: String {
+        engine.state.withLock { state in
+            let keys = state.live.values.map { key in
+                let machine = key.machine
+                return "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
+                    + "flight \(String(describing: machine.flight)), lane \(machine.lane), fetches \(key.fetches.map(\.ticket.number)), "
+                    + "read \(machine.isRead), unsaved \(machine.isUnsaved), patches \(machine.patches.count)"
+            }
+            return "running \(state.lane.running), barred \(state.lane.isBarred), deferred \(state.lane.deferred.count); "
+                + keys.joined(separator: "; ")
+        }
+    }
+}
