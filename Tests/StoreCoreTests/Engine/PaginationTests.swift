@@ -199,7 +199,8 @@ struct PaginationTests {
         fetcher.enqueue(.page([50], nextKey: "m1", prevKey: "q1"), .page([60], nextKey: "m2"), .page([40], prevKey: "q2"))
         await list.refresh()
         try await observer.first { $0.content == [40, 50, 60] && $0.isCompleted }
-        #expect(observer.states.dropFirst(before).map(\.content) == [[4, 5, 6], [40, 50, 60]])
+        // An observer may miss the loading state, but never sees a list that is half of the one and half of the other.
+        #expect(observer.states.dropFirst(before).allSatisfy { $0.content == [4, 5, 6] || $0.content == [40, 50, 60] })
         #expect(fetcher.requests.suffix(3).map(\.pageKey) == [nil, "m1", "q1"])
         #expect(observer.states.last?.summary == "completed([40, 50, 60],next:more,prev:more)")
     }

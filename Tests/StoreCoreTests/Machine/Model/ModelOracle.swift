@@ -12,6 +12,8 @@ struct ModelOracle {
     var patches: [Patch] = []
     /// How many changes there were that make older fetches worthless.
     var epoch = 0
+    /// A list was updated before the record whose page keys it keeps was read.
+    var keysWait = false
     /// How often the truth has changed, and which of these changes the cacher is done with.
     var revision = 0
     var settled = 0
@@ -91,13 +93,23 @@ extension ModelOracle {
     mutating func accept(_ new: Truth, _ setting: ModelSetting) {
         truth = new
         isKnown = true
+        keysWait = false
         failure = nil
         revision += 1
         isArmed = setting.rules.policy.revalidatesOnExpiry && isValid(setting)
     }
 
     mutating func becomeKnown(_ found: Truth?, _ setting: ModelSetting) {
-        guard !isKnown else { return }
+        guard !isKnown else {
+            if keysWait, let found, truth != nil {
+                truth?.nextKey = found.nextKey
+                truth?.prevKey = found.prevKey
+                truth?.loaded = found.loaded
+                revision += 1
+            }
+            keysWait = false
+            return
+        }
         isKnown = true
         truth = found
         isArmed = setting.rules.policy.revalidatesOnExpiry && isValid(setting)
@@ -111,13 +123,19 @@ extension ModelOracle {
         var new = Truth(content: content, fetchedAt: now)
         (new.nextKey, new.prevKey) = keys ?? (truth?.nextKey, truth?.prevKey)
         new.loaded = truth?.loaded ?? PageCounts()
+        new.isForbidden = truth?.isForbidden ?? false
+        // A list keeps the keys of a record that has still to be read.
+        if keys != nil { keysWait = false } else if !isKnown, setting.rules.merge != nil { keysWait = true }
+        let keysWait = keysWait
         accept(new, setting)
+        self.keysWait = keysWait
     }
 
     mutating func clear() {
         epoch += 1
         (truth, failure, failedSides, patches) = (nil, nil, [:], [])
         (isKnown, isArmed, invalidationWaits) = (true, false, false)
+        keysWait = false
         revision += 1
     }
 

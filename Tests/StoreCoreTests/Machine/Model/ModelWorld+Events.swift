@@ -179,6 +179,7 @@ extension ModelWorld {
         case .settleForgotten(let succeeds):
             guard let id = forgottenPatch else { return }
             forgottenPatch = nil
+            if succeeds { oracle.epoch += 1 }
             if succeeds { machine.patchSucceeded(id, &turn) } else { machine.patchFailed(id, &turn) }
         default:
             let mark = -nextNumber("patch")
