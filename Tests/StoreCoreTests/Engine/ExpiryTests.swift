@@ -35,7 +35,8 @@ struct ExpiryTests {
 
     @Test func `C10: a trigger that had to wait does not use up the fetch at expiry`() async throws {
         let bench = Bench(
-            expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
+            expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3))
+        )
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.first { $0.isCompleted }
         let bell = TriggerTests.Bell()
@@ -137,7 +138,8 @@ struct ExpiryTests {
         let bench = Bench(
             backing, expiry: .after(.seconds(10)),
             fetcher: ScriptedFetcher(
-                .success(1, freshness: .fresh(for: .seconds(20)), validator: Validator(entityTag: "a")), .notModified(.fresh(for: .seconds(5))), .success(3)))
+                .success(1, freshness: .fresh(for: .seconds(20)), validator: Validator(entityTag: "a")),
+                .notModified(.fresh(for: .seconds(5))), .success(3)))
         _ = try await bench.store[1].requireData()
         bench.time.advance(by: .seconds(19))
         #expect(try await bench.store[1].requireData() == 1)
