@@ -22,11 +22,11 @@ extension StoreEngine {
         _ param: Param, id: CallerID, isolation: isolated (any Actor)? = #isolation,
         _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
     ) async -> CallerAnswer<Content> {
+        let reply = CallerReply<Content>()
         await withTaskCancellationHandler {
             // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
             _ = isolation
-            // Unsafe, because a checked one is an allocation for each of thousands of callers; the key's register resumes it once.
-            return await withUnsafeContinuation { continuation in
+            await withUnsafeContinuation { continuation in
                 let answer = turn(param) { key, turn -> CallerAnswer<Content>? in
                     if let answer = begin(&key.machine, id, &turn) { return answer }
                     // A cancellation before this line found nobody to release; one after it waits for the lock and will.
@@ -34,14 +34,15 @@ extension StoreEngine {
                         key.machine.callerLeft(id, &turn)
                         return .cancelled
                     }
-                    key.callers[id] = continuation
+                    key.callers[id] = WaitingCaller(continuation: continuation, reply: reply)
                     return nil
                 }
-                if let answer { continuation.resume(returning: answer) }
+                if let answer { WaitingCaller(continuation: continuation, reply: reply).resume(with: answer) }
             }
         } onCancel: {
             release(id, of: param)
         }
+        return reply.take()
     }
 
     /// Lets a caller go: he was cancelled, or is done with the truth he held on to.

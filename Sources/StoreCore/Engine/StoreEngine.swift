@@ -125,7 +125,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             if let task = key.takeFetch(ticket) { outbox.cancelled.append(task) }
         case .answer(let id, let answer):
             // Legal: a caller who holds on to the truth has had his answer.
-            if let continuation = key.takeCaller(id) { outbox.callers.append((continuation, answer)) }
+            if let caller = key.takeCaller(id) { outbox.callers.append((caller, answer)) }
         case .publish:
             publish(key, &outbox)
         case .mirror(let record, let deadline):
