@@ -1,5 +1,4 @@
 public import Foundation
-internal import Synchronization
 
 /// A group of stores that belong together, such as everything of the user who is signed in.
 ///
@@ -17,7 +16,7 @@ public final class CacheScope: Sendable {
     public let directory: URL
 
     /// Guards the members; those whose store is gone are swept out when one is added.
-    private let members = Mutex<[Member]>([])
+    private let members = Lock<[Member]>([])
 
     /// Makes an empty group.
     ///

@@ -113,6 +113,7 @@ extension KeyMachine {
 
     /// Makes a record the truth (C6): from here on every reader gets it.
     mutating func accept(_ record: CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
+        if let old = held?.record.content { turn.discarded.append(old) }
         held = HeldRecord(record, expiry: rules.expiry, now: turn.now)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
         failure = nil
@@ -127,7 +128,7 @@ extension KeyMachine {
     /// The truth has a new number: patches go over it anew, the memory in front mirrors it, the cacher has to catch up.
     mutating func truthChanged(_ turn: inout Turn) {
         revision = turn.tickets.next()
-        rebuildOverlay()
+        rebuildOverlay(&turn)
         mirror(&turn)
         turn.publishes = true
     }

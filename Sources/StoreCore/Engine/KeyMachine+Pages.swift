@@ -26,6 +26,13 @@ extension KeyMachine {
         return nil
     }
 
+    /// Whether a page that has arrived will become part of the list.
+    func willExtend(_ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) -> Bool {
+        guard self[direction].ticket == ticket, rules.merge != nil, held != nil, case .success(let fetched) = result else { return false }
+        if case .modified = fetched.response.result { return true }
+        return false
+    }
+
     /// A page has arrived, or failed to.
     mutating func pageFinished(
         _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn

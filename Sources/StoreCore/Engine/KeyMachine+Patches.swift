@@ -10,6 +10,7 @@ extension KeyMachine {
         if let content {
             var patched = content
             apply(&patched)
+            turn.discarded.append(content)
             overlay = patched
         }
         mirror(&turn)
@@ -34,14 +35,15 @@ extension KeyMachine {
         // Legal: `clear()` has forgotten the patch.
         guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
         patches.remove(at: position)
-        rebuildOverlay()
+        rebuildOverlay(&turn)
         turn.publishes = true
         foldConfirmed(&turn)
         endTurn(&turn)
     }
 
     /// Applies all patches over the truth again.
-    mutating func rebuildOverlay() {
+    mutating func rebuildOverlay(_ turn: inout Turn) {
+        if let overlay { turn.discarded.append(overlay) }
         guard !patches.isEmpty, var patched = held?.record.content else {
             overlay = nil
             return
@@ -63,6 +65,7 @@ extension KeyMachine {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
         if !confirmed.isEmpty, var record = held?.record {
+            turn.discarded.append(record.content)
             for patch in confirmed { patch.apply(&record.content) }
             // The content is no longer what the origin's validator names.
             record.validator = nil
@@ -70,7 +73,7 @@ extension KeyMachine {
             mergeIndex = nil
             truthChanged(&turn)
         } else if patches.isEmpty {
-            rebuildOverlay()
+            rebuildOverlay(&turn)
             mirror(&turn)
         }
         if patches.isEmpty, observers > 0 { startFlight(explicit: false, &turn) }

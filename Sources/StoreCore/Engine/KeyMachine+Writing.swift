@@ -53,6 +53,7 @@ extension KeyMachine {
         supersedePages(&turn)
         let wasRead = isRead
         isRead = true
+        if let old = held?.record.content { turn.discarded.append(old) }
         held = nil
         failure = nil
         mergeIndex = nil

@@ -106,6 +106,8 @@ struct KeyMachine<Content: Sendable> {
         var tickets: TicketCounter
         var actions: [KeyAction<Content>] = []
         var publishes = false
+        /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
+        var discarded: [Content] = []
 
         init(now: MonotonicInstant, date: Date, tickets: TicketCounter) {
             self.now = now

@@ -79,7 +79,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var events: [StoreEvent<Param>] = []
     /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
     var dropped: [MemoryTable<Param, Content>.Dropped] = []
-    var discarded: [Content?] = []
+    var discarded: [Content] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         for (continuation, answer) in callers { continuation.resume(returning: answer) }

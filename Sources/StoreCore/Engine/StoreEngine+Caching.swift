@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 // The cacher: one call for one key at a time, none cancelled, none reordered, and `removeAll` alone (C6).
 

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 // Observers: each holds nothing but the number of the state it has seen, and waits only when that is the present one (C8).
 
 extension StoreEngine {

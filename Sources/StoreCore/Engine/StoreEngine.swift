@@ -16,7 +16,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     let onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
 
     /// Guards everything that changes.
-    let state = Mutex(EngineState<Param, Content>())
+    let state = Lock(EngineState<Param, Content>())
     private let ids = Atomic<UInt64>(0)
 
     init(
@@ -97,7 +97,6 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         _ body: @Sendable (Key, inout Turn) -> Result
     ) -> Result {
         var turn = Turn(now: time.now, date: time.date, tickets: state.tickets)
-        let (truth, overlay, revision) = (key.machine.held?.record.content, key.machine.overlay, key.machine.revision)
         let result = body(key, &turn)
         // Reading the memory in front is done on the spot and makes more to do, so the list may grow while it is worked off.
         var position = 0
@@ -107,7 +106,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             carryOut(action, key, &turn, &state, &outbox)
         }
         state.tickets = turn.tickets
-        if key.machine.revision != revision || overlay != nil { outbox.discarded += [truth, overlay] }
+        if !turn.discarded.isEmpty { outbox.discarded += turn.discarded }
         arm(key)
         state.retire(key, &outbox)
         return result
@@ -196,7 +195,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
 
     private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         live[key.param] = nil
-        outbox.discarded += [key.machine.held?.record.content, key.machine.overlay]
+        outbox.discarded += [key.machine.held?.record.content, key.machine.overlay].compactMap { $0 }
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
         if live.isEmpty, live.capacity > 64 { live = [:] }

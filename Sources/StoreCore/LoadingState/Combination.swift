@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// One input of a combination, whatever its content.
 protocol CombinationInput: Sendable {
     /// Starts a task that keeps the input's latest state, until it is cancelled or the input ends.
@@ -10,7 +8,7 @@ protocol CombinationInput: Sendable {
 final class CombinedInput<Content: Sendable>: CombinationInput {
     private let sequence: LoadingStateSequence<Content>
     /// Never contended: whoever comes here holds the combination's lock.
-    private let state = Mutex<LoadingState<Content>?>(nil)
+    private let state = Lock<LoadingState<Content>?>(nil)
 
     init(_ sequence: LoadingStateSequence<Content>) {
         self.sequence = sequence
@@ -47,10 +45,10 @@ struct MissingContent: Error {}
 /// Where the tasks of a combination and its observer meet.
 final class Combination: Sendable {
     /// What is known apart from the states. Its lock guards the states of all inputs too, so that they are read at one moment.
-    private let progress: Mutex<CombinationProgress>
+    private let progress: Lock<CombinationProgress>
 
     init(inputCount: Int) {
-        progress = Mutex(CombinationProgress(inputCount: inputCount))
+        progress = Lock(CombinationProgress(inputCount: inputCount))
     }
 
     /// An input has a new state, which `exchange` puts in the place of the one before.

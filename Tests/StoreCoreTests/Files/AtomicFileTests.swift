@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Testing
 @testable import StoreCore
 
@@ -13,7 +12,7 @@ struct AtomicFileTests {
         (.power, ["created", "written", "fileSynchronized", "renamed", "directorySynchronized"]),
     ])
     func `F1 a file is written, then synchronized where that is wanted, then renamed`(durability: Durability, steps: [String]) throws {
-        let done = Mutex<[String]>([])
+        let done = Lock<[String]>([])
         let options = FileWriteOptions(durability: durability) { (step: FileWriteOptions.Step) throws(StoreError) in
             done.withLock { $0.append(step.rawValue) }
         }

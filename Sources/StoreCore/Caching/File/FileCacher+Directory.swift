@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 // What concerns all records at once: removing them, listing their keys, and staying within the limit.
 

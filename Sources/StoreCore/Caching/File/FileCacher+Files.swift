@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 // What a load, a save and a removal do to one file.
 

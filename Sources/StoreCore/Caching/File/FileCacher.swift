@@ -1,5 +1,4 @@
 public import Foundation
-internal import Synchronization
 
 /// Content in files: one for each key, in a directory of its own, crash-safe and bounded in bytes.
 ///
@@ -38,9 +37,9 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     private let decoder = JSONDecoder()
     private let onFault: @Sendable (FileCacherFault) -> Void
     /// Who else is told of what goes wrong; it only grows.
-    private let observers = Mutex<[@Sendable (CacherNotice<Param>) -> Void]>([])
+    private let observers = Lock<[@Sendable (CacherNotice<Param>) -> Void]>([])
     /// The sizes of the files, and the scan that is running; guarded as one, so that there is never a second scan.
-    let state: Mutex<State>
+    let state: Lock<State>
 
     struct State: Sendable {
         var ledger: FileLedger
@@ -82,7 +81,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         self.backup = backup
         self.options = options
         self.onFault = onFault
-        state = Mutex(State(ledger: FileLedger(limit: limit)))
+        state = Lock(State(ledger: FileLedger(limit: limit)))
         let text = CanonicalJSON.nonConforming
         encoder.outputFormatting = .withoutEscapingSlashes
         encoder.nonConformingFloatEncodingStrategy = .convertToString(

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// State behind one lock, and tasks that wait until something is true of it.
 ///
 /// What the public test helpers of this package are made of: no polling, and a cancelled waiter returns at once.
@@ -32,11 +30,11 @@ package final class WatchedState<State: Sendable>: Sendable {
     }
 
     /// The lock holds the state and those who wait on it: a change and the look at their conditions are one step.
-    private let guarded: Mutex<Guarded>
+    private let guarded: Lock<Guarded>
 
     /// Makes the state.
     package init(_ state: State) {
-        guarded = Mutex(Guarded(state: state))
+        guarded = Lock(Guarded(state: state))
     }
 
     /// The state as it is now.

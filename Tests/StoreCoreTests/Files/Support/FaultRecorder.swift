@@ -1,10 +1,9 @@
 import Foundation
-import Synchronization
 @testable import StoreCore
 
 /// Keeps what a cacher reports.
 final class FaultRecorder: Sendable {
-    private let all = Mutex<[FileCacherFault]>([])
+    private let all = Lock<[FileCacherFault]>([])
 
     var faults: [FileCacherFault] { all.withLock { $0 } }
     var kinds: [FileCacherFault.Kind] { faults.map(\.kind) }
