@@ -44,8 +44,11 @@ let package = Package(
         // A process that saves records and is killed meanwhile.
         .executableTarget(name: "CrashWriter", dependencies: ["StoreCore"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
 
-        .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter"], swiftSettings: settings),
+        .testTarget(
+            name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
+        // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
+        .testTarget(name: "DocumentationTests", dependencies: ["StoreCore"], swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(

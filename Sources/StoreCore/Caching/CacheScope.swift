@@ -6,8 +6,12 @@ public import Foundation
 /// let scope = CacheScope(directory: cachesDirectory.appending(path: userID))
 /// let files = FileCacher<User.ID, User>(directory: scope.directory(named: "users"))
 /// let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
-/// …
-/// try await scope.clear()                                         // signing out leaves nothing behind
+/// ```
+///
+/// Signing out then leaves nothing behind:
+///
+/// ```swift
+/// try await scope.clear()
 /// ```
 ///
 /// The scope holds its stores weakly: it keeps none of them alive.
@@ -36,23 +40,35 @@ public final class CacheScope: Sendable {
         directory.appending(path: name, directoryHint: .isDirectory)
     }
 
-    /// Clears every store of the group, then removes the records of stores that are not there now: those in its directory and in the
-    /// directories directly below it.
+    /// Clears every store of the group, then removes the records that stores which are not there now have left in its directory.
+    ///
+    /// Those are the records in the directory itself and in the directories directly below it. A key that is observed is fetched anew: end
+    /// the observation first where nothing must come back.
     ///
     /// What is fetched for the old data and still under way when this is called reaches neither observers nor cachers.
     ///
     /// - Throws: The first error, after everything else has been cleared all the same.
     public func clear() async throws {
         let clears = members.withLock { $0.compactMap { $0.clear() } }
-        var firstError: (any Error)?
-        for clear in clears {
-            do { try await clear() } catch { firstError = firstError ?? error }
+        // All at once: while one cacher is slow, what is under way for the old data must not get through in the other stores.
+        var firstError = await withTaskGroup { group in
+            for clear in clears { group.addTask { await Self.failure(of: clear) } }
+            return await group.reduce(nil) { $0 ?? $1 }
         }
         do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
         if let firstError { throw firstError }
     }
 
-    func add<Param, Content>(_ engine: StoreEngine<Param, Content>) {
+    private static func failure(of clear: @Sendable () async throws -> Void) async -> (any Error)? {
+        do {
+            try await clear()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    func add(_ engine: Uniform.Engine) {
         let member = Member { [weak engine] in
             guard let engine else { return nil }
             return { try await engine.clearAll() }

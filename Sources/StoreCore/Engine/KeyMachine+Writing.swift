@@ -35,7 +35,7 @@ extension KeyMachine {
             default: nil
             }
         }
-        if wasExplicit || callers.values.contains(.refresh) { startFlight(explicit: true, &turn) }
+        if wasExplicit || callers.values.contains(.refresh) { restartIfWanted(explicit: true, &turn) }
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
@@ -62,7 +62,8 @@ extension KeyMachine {
         next = Side()
         prev = Side()
         truthChanged(&turn)
-        if cacherIsCleared { settle(revision, failed: false, &turn) }
+        // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
+        if cacherIsCleared, !lane.isSaving { settle(revision, failed: false, &turn) }
         restartIfWanted(explicit: wasExplicit, &turn)
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)
@@ -82,6 +83,7 @@ extension KeyMachine {
 
     mutating func applyInvalidation(_ turn: inout Turn) {
         let wasExplicit = dropFlight(&turn)
+        supersedePages(&turn)
         if held != nil {
             held?.invalidate()
             refetchesAtDeadline = false

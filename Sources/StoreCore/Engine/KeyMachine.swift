@@ -77,6 +77,10 @@ struct KeyMachine<Content: Sendable> {
         var ticket: Ticket
         /// Whether somebody asked for it in so many words, so that an update must not make it go away.
         var isExplicit: Bool
+        /// Whether a caller was served stale content on the promise of it, so that it goes on although he waits for nothing.
+        var isPromised = false
+        /// Whether the origin was asked to confirm the present record.
+        var revalidates: Bool
     }
 
     /// One side of a list.
@@ -97,6 +101,10 @@ struct KeyMachine<Content: Sendable> {
         case idle
         case reading(Ticket)
         case saving(Ticket, revision: Ticket)
+
+        var isSaving: Bool {
+            if case .saving = self { true } else { false }
+        }
     }
 
     /// What a machine may see of the world while it handles one fact.
@@ -195,10 +203,7 @@ extension KeyMachine {
     /// The moment that ``nextWake`` named may have come.
     mutating func timerFired(_ turn: inout Turn) {
         if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
-        if let due = automaticFetchDue, due <= turn.now {
-            refetchesAtDeadline = false
-            startFlight(explicit: false, &turn)
-        }
+        if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }
         endTurn(&turn)
     }
 
@@ -220,7 +225,7 @@ extension KeyMachine {
         advanceLane(&turn)
         if observers == 0 { (forcePending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
-        if isWanted || !isFetching {
+        if isWanted || !isFetching || flight?.isPromised == true {
             graceEnds = nil
         } else if graceEnds == nil, case .cancel(let grace) = rules.policy.unwantedFetch {
             if grace > .zero { graceEnds = turn.now.advanced(by: grace) } else { cancelUnwanted(&turn) }

@@ -78,7 +78,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var cancelled: [Task<Void, Never>] = []
     var events: [StoreEvent<Param>] = []
     /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
-    var dropped: [MemoryTable<Param, Content>.Dropped] = []
+    var dropped: [FrontMemoryDrop] = []
     var discarded: [Content] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {

@@ -15,13 +15,24 @@ extension StoreEngine {
     /// Lets an observer wait for a state that he has not seen; gives it at once where there is one.
     func wait(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64, _ waiting: ObserverSlot<Content>.Waiting) {
         let step: ObservedStep<Content>?? = state.withLock { state in
-            // Legal: the observer was cancelled and has left before he could wait.
-            guard let key = state.live[param], key.observers[place].id == id else { return .some(nil) }
+            // Legal: the observer was cancelled and has left before he could wait; the key may even have begun another life since.
+            guard let key = state.live[param], key.observers.indices.contains(place), key.observers[place].id == id else {
+                return .some(nil)
+            }
             if key.version > seen, let state = key.machine.state { return ObservedStep(state: state, version: key.version) }
             key.observers[place].waiting = waiting
             return .none
         }
         if let step { waiting.resume(returning: step) }
+    }
+
+    /// Waits for a state that an observer has not seen; `nil` where he has left.
+    func nextStep(of param: Param, _ id: CallerID, at place: Int, seen: UInt64) async -> ObservedStep<Content>? {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { wait(param, id, at: place, seen: seen, $0) }
+        } onCancel: {
+            leave(param, id, at: place)
+        }
     }
 
     /// Takes an observer out; does nothing where he has left already.
@@ -39,9 +50,9 @@ extension StoreEngine {
 }
 
 /// One observer of one key.
-final class EngineObserver<Param: Hashable & Sendable, Content: Sendable>: LoadingStateSource {
-    private let engine: StoreEngine<Param, Content>
-    private let param: Param
+final class EngineObserver<Content: Sendable>: LoadingStateSource {
+    private let engine: Uniform.Engine
+    private let key: Uniform.Key
     private let forces: Bool
     private let id: CallerID
     /// Where the engine keeps this observer; `nil` before the first `next()`.
@@ -49,32 +60,27 @@ final class EngineObserver<Param: Hashable & Sendable, Content: Sendable>: Loadi
     private var seen: UInt64 = 0
     private var hasLeft = false
 
-    init(_ engine: StoreEngine<Param, Content>, _ param: Param, forces: Bool) {
+    init(_ engine: Uniform.Engine, _ key: Uniform.Key, forces: Bool) {
         self.engine = engine
-        self.param = param
+        self.key = key
         self.forces = forces
         id = engine.nextID()
     }
 
     deinit {
-        if let place, !hasLeft { engine.leave(param, id, at: place) }
+        if let place, !hasLeft { engine.leave(key, id, at: place) }
     }
 
     func next() async -> LoadingState<Content>? {
         if hasLeft || (place == nil && Task.isCancelled) { return nil }
-        let place = self.place ?? engine.join(param, id, forces: forces)
+        let place = self.place ?? engine.join(key, id, forces: forces)
         self.place = place
-        let (engine, param, id, seen) = (engine, param, id, seen)
-        let step = await withTaskCancellationHandler {
-            await withUnsafeContinuation { engine.wait(param, id, at: place, seen: seen, $0) }
-        } onCancel: {
-            engine.leave(param, id, at: place)
-        }
+        let step = await engine.nextStep(of: key, id, at: place, seen: seen)
         guard let step else {
             hasLeft = true
             return nil
         }
-        self.seen = step.version
-        return step.state
+        seen = step.version
+        return step.state.map { $0.value(as: Content.self) }
     }
 }

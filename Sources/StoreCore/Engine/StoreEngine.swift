@@ -9,7 +9,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     typealias Turn = KeyMachine<Content>.Turn
 
     let origin: any Origin<Param, Content>
-    let front: MemoryTable<Param, Content>?
+    let front: (any FrontMemory<Param, Content>)?
     let backing: (any Cacher<Param, Content>)?
     let rules: KeyRules<Content>
     let time: any TimeSource
@@ -20,21 +20,17 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     private let ids = Atomic<UInt64>(0)
 
     init(
-        origin: any Origin<Param, Content>, cacher: any Cacher<Param, Content>, policy: StorePolicy, time: any TimeSource,
-        merge: PageMerge<Content>?, onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
+        origin: any Origin<Param, Content>, front: (any FrontMemory<Param, Content>)?, backing: (any Cacher<Param, Content>)?,
+        expiry: Expiry, policy: StorePolicy, time: any TimeSource, merge: PageMerge<Content>?,
+        onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
     ) {
         self.origin = origin
-        if let fronted = cacher as? any FrontedCacher<Param, Content> {
-            front = fronted.front
-            backing = fronted.behind
-        } else {
-            front = nil
-            backing = cacher
-        }
+        self.front = front
+        self.backing = backing
         self.time = time
         self.onEvent = onEvent
         rules = KeyRules(
-            expiry: cacher.expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
+            expiry: expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
             merge: merge)
         observeNotices()
     }

@@ -68,9 +68,12 @@ final class Combination: Sendable {
 
     /// Waits until there are states that were not taken yet; used by one task at a time.
     ///
+    /// - Parameter isolation: The caller's actor, which is not left.
     /// - Returns: `false` once the task is cancelled.
-    func hasNews() async -> Bool {
+    func hasNews(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         await withTaskCancellationHandler {
+            // Captured, for else the closure runs on no actor: two hops for every state of an actor.
+            _ = isolation
             await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
                 let mustWait = progress.withLock { progress in
                     // A task is marked cancelled before its handlers run: either this sees the mark, or they find the waiter.
@@ -134,7 +137,7 @@ private struct CombinationProgress {
 
     /// Whether there is something to give; from now on it is given.
     mutating func takeNews() -> Bool {
-        guard hasNews, silentCount == 0 else { return false }
+        guard hasNews else { return false }
         hasNews = false
         return true
     }

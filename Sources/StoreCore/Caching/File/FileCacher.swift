@@ -3,7 +3,7 @@ public import Foundation
 /// Content in files: one for each key, in a directory of its own, crash-safe and bounded in bytes.
 ///
 /// ```swift
-/// let users = FileCacher<Int, String>(directory: URL.cachesDirectory.appending(path: "users"), expiry: .after(.seconds(3600)))
+/// let users = FileCacher<Int, String>(directory: cachesDirectory.appending(path: "users"), expiry: .after(.seconds(3600)))
 /// try await users.save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
 /// let record = try await users.load(param: 1)                 // Ada, also after a restart
 /// ```

@@ -1,0 +1,181 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct CancellationTests {
+    enum Leaver: CaseIterable, Sendable { case leader, follower }
+
+    @Test(arguments: Backing.allCases, Leaver.allCases)
+    func `C9: a cancelled caller returns at once and harms no other`(_ backing: Backing, _ leaver: Leaver) async throws {
+        let bench = Bench(backing)
+        bench.fetcher.hold()
+        let leader = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.callers(1)
+        let follower = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(2)
+        let (gone, stays) = leaver == .leader ? (leader, follower) : (follower, leader)
+        gone.cancel()
+        #expect(await gone.outcome == "CancellationError")
+        #expect(bench.fetcher.cancelledCount == 0)
+        bench.time.advance(by: .seconds(5))
+        bench.fetcher.release()
+        #expect(try await stays.value == 1)
+        #expect(bench.fetcher.startedCount == 1)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C9: a caller is released while the cache is read or a record is saved`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.load, .save)
+        let reader = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        let changer = Task { [handle = bench.store[2]] in await handle.update { $0 += 1 } }
+        let writer = Task { [handle = bench.store[3]] in await handle.update(1) }
+        for key in 1...3 { try await bench.callers(1, of: key) }
+        reader.cancel()
+        changer.cancel()
+        writer.cancel()
+        #expect(await reader.outcome == "CancellationError")
+        #expect(await changer.value == false)
+        await writer.value
+        bench.cacher.release()
+        try await bench.idle()
+        #expect(bench.fetcher.startedCount == 0)
+    }
+
+    @Test func `C9: an unwanted fetch is cancelled after the grace period, silently`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(7)
+        bench.fetcher.hold()
+        let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.callers(1)
+        refresh.cancel()
+        await refresh.value
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(1) - .nanoseconds(1))
+        #expect(bench.fetcher.cancelledCount == 0 && bench.liveKeys == 1)
+        bench.time.advance(by: .nanoseconds(1))
+        try await bench.fetcher.cancelled(count: 1)
+        try await bench.idle()
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        #expect(observer.summary == "completed(7)")
+    }
+
+    @Test func `C9: whoever comes back within the grace period joins the same fetch`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        try await observer.stopAndLeave()
+        bench.time.advance(by: .milliseconds(900))
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        bench.time.advance(by: .seconds(10))
+        bench.fetcher.release()
+        #expect(try await caller.value == 1)
+        #expect(bench.fetcher.startedCount == 1 && bench.fetcher.cancelledCount == 0)
+    }
+
+    @Test func `C9: the last observer's leaving does not end a fetch that a caller needs`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        try await observer.stopAndLeave()
+        bench.time.advance(by: .seconds(60))
+        bench.fetcher.release()
+        #expect(try await caller.value == 1)
+    }
+
+    @Test func `C9: without grace an unwanted fetch is cancelled at once`() async throws {
+        var policy = StorePolicy()
+        policy.unwantedFetch = .cancel(after: .zero)
+        let bench = Bench(policy: policy)
+        bench.fetcher.hold()
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.callers(1)
+        caller.cancel()
+        _ = await caller.result
+        try await bench.fetcher.cancelled(count: 1)
+        #expect(bench.liveKeys == 0)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C9: by policy an unwanted fetch runs to its end, and what it brings is kept`(_ backing: Backing) async throws {
+        var policy = StorePolicy()
+        policy.unwantedFetch = .complete
+        let bench = Bench(backing, policy: policy)
+        bench.fetcher.hold()
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.callers(1)
+        caller.cancel()
+        _ = await caller.result
+        bench.time.advance(by: .seconds(60))
+        bench.fetcher.release()
+        try await bench.idle()
+        #expect(try await bench.store[1].requireData(from: .cache) == 1)
+    }
+
+    @Test func `C9: a fetch that never returns keeps nobody and nothing`() async throws {
+        let bench = Bench(fetcher: .counting(cancellation: .ignored))
+        bench.fetcher.hold()
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.callers(1)
+        caller.cancel()
+        #expect(await caller.outcome == "CancellationError")
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(1))
+        try await bench.idle()
+        let again = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 2)
+        try await bench.fetcher.answer(2, with: .success(20))
+        #expect(try await again.value == 20)
+        bench.fetcher.release()
+        try await bench.fetcher.ended(count: 2)
+        #expect(try await bench.store[1].requireData() == 20)
+    }
+
+    @Test func `C9: a cancellation that the store did not cause is a failure like any other`() async throws {
+        let bench = Bench(fetcher: ScriptedFetcher { _ in throw CancellationError() }, reports: true)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.error != nil }
+        #expect(observer.states.last?.summary == "error(CancellationError,nil)")
+        #expect(bench.events.names.contains("failed") && !bench.events.names.contains("cancelled"))
+    }
+
+    @Test func `C9: a task that is cancelled before it asks starts nothing`() async throws {
+        let bench = Bench()
+        let gate = WatchedState(false)
+        let task = Task { [handle = bench.store[1]] in
+            try? await gate.wait { $0 ? () : nil }
+            await handle.refresh()
+            await handle.validate()
+            return try await handle.requireData()
+        }
+        task.cancel()
+        gate.update { $0 = true }
+        #expect(await task.outcome == "CancellationError")
+        #expect(bench.fetcher.startedCount == 0 && bench.liveKeys == 0)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C9: a change that was begun is made, though its caller is cancelled`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        let gate = WatchedState(false)
+        let task = Task { [handle = bench.store[1]] in
+            try? await gate.wait { $0 ? () : nil }
+            await handle.update(7)
+        }
+        task.cancel()
+        gate.update { $0 = true }
+        await task.value
+        #expect(try await bench.store[1].requireData(from: .cache) == 7)
+    }
+}

@@ -1,0 +1,136 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ClearingTests {
+    @Test(arguments: Backing.withCacher)
+    func `C6: emptying the store is a barrier for saves`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save, .removeAll)
+        let before = Task { [handle = bench.store[1]] in await handle.update(1) }
+        try await bench.cacher.began(.save)
+        let clear = Task { [store = bench.store] in try await store.clear() }
+        await before.value
+        #expect(bench.cacher.calls(.removeAll).isEmpty)
+        let after = Task { [handle = bench.store[2]] in await handle.update(2) }
+        try await bench.callers(1, of: 2)
+        try await bench.cacher.releaseNext(.save)
+        try await bench.cacher.began(.removeAll)
+        #expect(bench.cacher.calls(.save).count == 1)
+        #expect(try await bench.store[2].requireData() == 2)
+        bench.cacher.release()
+        try await clear.value
+        await after.value
+        #expect(bench.cacher.record(of: 1) == nil && bench.cacher.record(of: 2)?.content == 2)
+        #expect(bench.cacher.breaches == [])
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a load that waits behind the barrier finds nothing`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.hold(.removeAll)
+        let clear = Task { [store = bench.store] in try await store.clear() }
+        try await bench.cacher.began(.removeAll)
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData(from: .cache) }
+        try await bench.callers(1)
+        bench.cacher.release()
+        try await clear.value
+        #expect(await caller.outcome == "StoreError")
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: what waits to be saved behind one emptying does not survive a second`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.removeAll)
+        let first = Task { [store = bench.store] in try await store.clear() }
+        try await bench.cacher.began(.removeAll)
+        let update = Task { [handle = bench.store[1]] in await handle.update(70) }
+        try await bench.callers(1)
+        let second = Task { [store = bench.store] in try await store.clear() }
+        await update.value
+        bench.cacher.release()
+        try await first.value
+        try await second.value
+        try await bench.idle()
+        #expect(bench.cacher.storedCount == 0)
+        #expect(await bench.store[1].getData(from: .cache) == nil)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: an emptying that fails throws, and the store goes on`(_ backing: Backing) async throws {
+        let bench = Bench(backing, reports: true)
+        bench.cacher.fail(.removeAll)
+        let error = await #expect(throws: StoreError.self) { try await bench.store.clear() }
+        #expect(error?.code == .cacherFailed && error?.underlyingError is GatedCacher<Int, Int>.Broken)
+        try await bench.events.first("fault removeAll")
+        #expect(try await bench.store[1].requireData() == 1)
+        #expect(bench.cacher.record(of: 1)?.content == 1)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a caller who gives up waiting does not stop the emptying`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(1)
+        bench.cacher.hold(.removeAll)
+        let clear = Task { [store = bench.store] in try await store.clear() }
+        try await bench.cacher.began(.removeAll)
+        clear.cancel()
+        #expect(await clear.outcome == "CancellationError")
+        bench.cacher.release()
+        try await until("emptied") { bench.cacher.storedCount == 0 }
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C6: emptying drops fetches of the old data`(_ backing: Backing) async throws {
+        let bench = Bench(backing, fetcher: .counting(cancellation: .ignored), reports: true)
+        bench.fetcher.hold()
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.callers(1)
+        caller.cancel()
+        _ = await caller.result
+        try await bench.store.clear()
+        bench.fetcher.release()
+        try await bench.events.first("cancelled")
+        #expect(await bench.store[1].getData(from: .cache) == nil)
+        #expect(bench.cacher.storedCount == 0)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C6: clearing a scope clears all its stores and keeps none of them`(_ backing: Backing) async throws {
+        let scope = CacheScope()
+        let benches = (0..<3).map { _ in Bench(backing, scope: scope) }
+        for bench in benches { await bench.store[1].update(7) }
+        var brief: Bench? = Bench(backing, scope: scope)
+        weak let engine = brief?.store.engineObject
+        brief = nil
+        #expect(engine == nil)
+        try await scope.clear()
+        for bench in benches {
+            #expect(await bench.store[1].getData(from: .cache) == nil)
+            #expect(bench.cacher.storedCount == 0)
+        }
+    }
+
+    @Test func `C6: a slow or failing store of a scope does not let old data through in the others`() async throws {
+        let scope = CacheScope()
+        let slow = Bench(.plain, scope: scope)
+        slow.cacher.hold(.removeAll)
+        let other = Bench(fetcher: .counting(cancellation: .ignored), scope: scope)
+        other.fetcher.hold()
+        let observer = RecordingObserver(other.store[1].publish())
+        try await other.fetcher.started(count: 1)
+        let clear = Task { try await scope.clear() }
+        try await slow.cacher.began(.removeAll)
+        // The other store has been told too, though the first one is not done.
+        try await other.fetcher.started(count: 2)
+        try await other.fetcher.answer(1, with: .success(-1))
+        try await other.fetcher.ended(count: 1)
+        try await other.fetcher.answer(2, with: .success(2))
+        try await observer.first { $0.isCompleted }
+        #expect(observer.states.compactMap(\.content) == [2])
+        try await slow.cacher.releaseNext(.removeAll, failing: true)
+        #expect(await clear.outcome == "StoreError")
+    }
+}

@@ -1,0 +1,129 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct ObservingTests {
+    @Test(arguments: Backing.allCases)
+    func `C7: each observer sees a part of the one order, and each state its own content`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(0)
+        let observers = (0..<20).map { _ in RecordingObserver(bench.store[1].publish()) }
+        for observer in observers { _ = try await observer.states(count: 1) }
+        for number in 1...500 { await bench.store[1].update(number) }
+        for observer in observers {
+            let states = try await observer.wait { $0.last?.content == 500 }
+            let contents = states.compactMap(\.content)
+            #expect(contents == contents.sorted())
+            #expect(Set(contents).count == contents.count)
+        }
+    }
+
+    @Test func `C7: a state is what was true at its moment, however late it is looked at`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(1)
+        var iterator = bench.store[1].publish().makeAsyncIterator()
+        let early = await iterator.next()
+        await bench.store[1].update(2)
+        #expect(early?.summary == "completed(1)")
+        #expect(await iterator.next()?.summary == "completed(2)")
+    }
+
+    @Test func `C8: an observer who does not look costs nothing and gets the newest state`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(0)
+        var iterator = bench.store[1].publish().makeAsyncIterator()
+        _ = await iterator.next()
+        let settled = Memory.resident()
+        for number in 1...1_000_000 { await bench.store[1].update(number) }
+        #expect(Memory.resident() - settled < 16_000_000)
+        #expect(await iterator.next()?.summary == "completed(1000000)")
+    }
+
+    @Test func `C8: an observer who does not look keeps no old content alive`() async throws {
+        let counter = LifeCounter()
+        let store = Store<Int, LifeCounter.Life>(cacher: MemoryCacher()) { _ in throw Offline() }
+        await store[1].update(counter.make())
+        var iterator = store[1].publish().makeAsyncIterator()
+        _ = await iterator.next()
+        for _ in 0..<1_000 { await store[1].update(counter.make()) }
+        #expect(counter.alive == 1)
+        #expect(await iterator.next()?.isCompleted == true)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C8: the first state comes after the cache read`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.hold(.load)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await bench.cacher.began(.load)
+        #expect(observer.states.isEmpty)
+        bench.cacher.release()
+        _ = try await observer.states(count: 1)
+        #expect(observer.summary == "completed(3)")
+        #expect(bench.fetcher.startedCount == 0)
+    }
+
+    @Test func `C8: a sequence that nobody iterates starts nothing`() async throws {
+        let bench = Bench()
+        let sequence = bench.store[1].publish()
+        var iterator: LoadingStateSequence<Int>.Iterator? = sequence.makeAsyncIterator()
+        #expect(bench.liveKeys == 0)
+        _ = await iterator?.next()
+        #expect(bench.liveKeys == 1)
+        iterator = nil
+        try await bench.idle()
+    }
+
+    @Test(arguments: [false, true])
+    func `C8: an observer leaves when it is cancelled or released`(_ cancels: Bool) async throws {
+        let bench = Bench()
+        await bench.store[1].update(1)
+        if cancels {
+            let observer = Task { [sequence = bench.store[1].publish()] in
+                var states = 0
+                for await _ in sequence { states += 1 }
+                return states
+            }
+            try await until("it observes") { bench.liveKeys == 1 }
+            observer.cancel()
+            #expect(await observer.value <= 1)
+        } else {
+            var iterator: LoadingStateSequence<Int>.Iterator? = bench.store[1].publish().makeAsyncIterator()
+            #expect(await iterator?.next()?.content == 1)
+            iterator = nil
+        }
+        #expect(bench.liveKeys == 0)
+    }
+
+    @Test func `C8: observers who leave while the key lives on for others harm nobody`() async throws {
+        let bench = Bench(.plain)
+        // A cancelled observer asks the engine for a state with a place that belongs to a key's earlier life.
+        bench.cacher.put(bench.record(1), param: 1)
+        bench.cacher.hold(.load)
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        let step = await withUnsafeContinuation { bench.store.waitAsObserver(of: 1, at: 3, $0) }
+        #expect(step == nil)
+        bench.cacher.release()
+        #expect(try await caller.value == 1)
+    }
+
+    @Test func `C8: cancelling an observer between two states ends its sequence`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(1)
+        let gate = WatchedState(false)
+        let observer = Task { [sequence = bench.store[1].publish()] in
+            var iterator = sequence.makeAsyncIterator()
+            let first = await iterator.next()?.content
+            try? await gate.wait { $0 ? () : nil }
+            return (first, await iterator.next()?.content, await iterator.next()?.content)
+        }
+        try await until("it observes") { bench.liveKeys == 1 }
+        observer.cancel()
+        gate.update { $0 = true }
+        let (first, second, third) = await observer.value
+        #expect((first == 1 || first == nil) && second == nil && third == nil)
+        #expect(bench.liveKeys == 0)
+    }
+}

@@ -1,0 +1,157 @@
+import Foundation
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct SavingTests {
+    @Test(arguments: Backing.withCacher)
+    func `C6: content is true and published before it is saved`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.summary == "completed(1)" }
+        #expect(try await bench.store[1].requireData() == 1)
+        #expect(try await bench.store[1].requireData(from: .cache) == 1)
+        try await bench.cacher.releaseNext(.save)
+        try await until("saved") { bench.cacher.record(of: 1)?.content == 1 }
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: while a save runs only the newest record waits`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        let first = Task { [handle = bench.store[1]] in await handle.update(1) }
+        try await bench.cacher.began(.save)
+        let others = (2...50).map { number in Task { [handle = bench.store[1]] in await handle.update(number) } }
+        try await bench.callers(50)
+        await #expect(bench.store[1].getData() != nil)
+        let newest = await bench.store[1].getData()
+        try await bench.cacher.releaseNext(.save)
+        await first.value
+        #expect(bench.waiting() == 49)
+        try await bench.cacher.releaseNext(.save)
+        for other in others { await other.value }
+        #expect(bench.cacher.calls(.save).map(\.content) == [1, newest])
+        #expect(bench.cacher.breaches == [])
+    }
+
+    enum Returning: CaseIterable, Sendable { case update, refresh, clear, invalidate, inPlace, mutate }
+
+    @Test(arguments: Returning.allCases, [false, true])
+    func `C6: changes return when they are saved or their save has failed`(_ returning: Returning, _ fails: Bool) async throws {
+        let bench = Bench(.plain, reports: true)
+        await bench.store[1].update(5)
+        let operation: GatedCacher<Int, Int>.Operation = returning == .clear ? .remove : .save
+        bench.cacher.hold(operation)
+        let before = bench.cacher.calls(operation).count
+        let returned = WatchedState(false)
+        let change = Task { [handle = bench.store[1]] in
+            switch returning {
+            case .update: await handle.update(6)
+            case .refresh: await handle.refresh()
+            case .clear: await handle.clear()
+            case .invalidate: await handle.invalidate()
+            case .inPlace: await handle.update { $0 += 1 }
+            case .mutate:
+                try await handle.mutate {
+                    $0 += 1
+                } perform: {
+                }
+            }
+            returned.update { $0 = true }
+        }
+        try await bench.cacher.began(operation, count: before + 1)
+        try await until("waiting") { bench.waiting() == 1 }
+        #expect(!returned.current)
+        try await bench.cacher.releaseNext(operation, failing: fails)
+        try await change.value
+        if fails { try await bench.events.first("fault \(operation)") }
+        #expect(bench.cacher.breaches == [])
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a record that was not saved stays readable`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.fail(.save)
+        await bench.store[1].update(70)
+        #expect(bench.cacher.record(of: 1)?.content == 3)
+        #expect(try await bench.store[1].requireData(from: .cache) == 70)
+        #expect(bench.liveKeys == 1)
+        bench.cacher.recover()
+        await bench.store[1].update { $0 += 1 }
+        #expect(bench.cacher.record(of: 1)?.content == 71)
+        try await bench.idle()
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a removal that failed is still a removal to readers`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(70)
+        bench.cacher.fail(.remove)
+        await bench.store[1].clear()
+        #expect(bench.cacher.record(of: 1)?.content == 70)
+        await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a save inherits no caller's cancellation`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        let update = Task { [handle = bench.store[1]] in await handle.update(70) }
+        try await bench.cacher.began(.save)
+        update.cancel()
+        await update.value
+        bench.cacher.release()
+        try await bench.idle()
+        #expect(bench.cacher.record(of: 1)?.content == 70 && bench.cacher.breaches == [])
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: no two calls for a key at once, whatever is asked`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        var tasks: [Task<Void, Never>] = []
+        for round in 0..<200 {
+            let handle = bench.store[round % 3]
+            tasks.append(
+                Task {
+                    switch round % 5 {
+                    case 0: await handle.update(round)
+                    case 1: await handle.clear()
+                    case 2: await handle.refresh()
+                    case 3: await handle.invalidate()
+                    default: _ = await handle.getData()
+                    }
+                })
+            if round % 50 == 49 { tasks.append(Task { [store = bench.store] in try? await store.clear() }) }
+        }
+        for task in tasks { await task.value }
+        try await bench.idle()
+        #expect(bench.cacher.breaches == [])
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: too many records that cannot be saved are given up, oldest first`(_ backing: Backing) async throws {
+        let bench = Bench(backing, reports: true)
+        bench.cacher.fail(.save)
+        for key in 0..<1_010 { await bench.store[key].update(key) }
+        #expect(bench.liveKeys == 1_000)
+        #expect(bench.events.all.filter { $0.kind.name == "droppedUnsaved" }.map(\.param) == Array(0..<10))
+        #expect(try await bench.store[1_009].requireData(from: .cache) == 1_009)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: content that must not be stored lives only as long as it is wanted`(_ backing: Backing) async throws {
+        let secret = Freshness(storage: .forbidden)
+        let bench = Bench(backing, fetcher: ScriptedFetcher { .success($0.number, freshness: secret) })
+        bench.cacher.put(bench.record(70), param: 1)
+        let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
+        try await observer.first { $0.summary == "completed(1)" }
+        #expect(try await bench.store[1].requireData() == 1)
+        try await until("the old record is removed") { bench.cacher.record(of: 1) == nil }
+        try await observer.stopAndLeave()
+        try await bench.idle()
+        #expect(bench.cacher.calls(.save).isEmpty)
+        #expect(try await bench.store[1].requireData() == 2)
+    }
+}

@@ -1,0 +1,114 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct SingleFlightTests {
+    @Test(arguments: Backing.allCases, [1_000, 10_000])
+    func `C1: any number of concurrent callers cause one fetch, also while the cache read takes time`(
+        _ backing: Backing, _ count: Int
+    ) async throws {
+        let bench = Bench(backing)
+        bench.fetcher.hold()
+        bench.cacher.hold(.load)
+        let handle = bench.store[1]
+        let callers = (0..<count).map { _ in Task { try await handle.requireData() } }
+        try await bench.callers(count)
+        #expect(bench.fetcher.startedCount == (backing == .memory ? 1 : 0))
+        bench.cacher.release()
+        try await bench.fetcher.started(count: 1)
+        bench.fetcher.release()
+        for caller in callers { #expect(try await caller.value == 1) }
+        #expect(bench.fetcher.startedCount == 1)
+        #expect(bench.cacher.calls(.load).count == (backing == .memory ? 0 : 1))
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C1: callers on expired content cause one fetch`(_ backing: Backing) async throws {
+        let bench = Bench(backing, expiry: .after(.seconds(10)))
+        #expect(try await bench.store[1].requireData() == 1)
+        bench.time.advance(by: .seconds(10))
+        bench.fetcher.hold()
+        let handle = bench.store[1]
+        let callers = (0..<100).map { _ in Task { try await handle.requireData() } }
+        try await bench.callers(100)
+        try await bench.fetcher.started(count: 2)
+        bench.fetcher.release()
+        for caller in callers { #expect(try await caller.value == 2) }
+        #expect(bench.fetcher.startedCount == 2)
+    }
+
+    enum Joining: CaseIterable, Sendable { case refresh, origin, validate, publish, forced, trigger, prefetch, expiry }
+
+    @Test(arguments: Joining.allCases)
+    func `C1: whatever asks while a fetch of the present epoch runs joins it`(_ joining: Joining) async throws {
+        var policy = StorePolicy()
+        policy.revalidatesOnExpiry = true
+        let bench = Bench(expiry: .after(.seconds(10)), policy: policy, reports: true)
+        let (store, handle) = (bench.store, bench.store[1])
+        await handle.update(0)
+        let observer = RecordingObserver(handle.publish())
+        _ = try await observer.states(count: 1)
+        bench.fetcher.hold()
+        let refresh = Task { await handle.refresh() }
+        try await bench.fetcher.started(count: 1)
+        var joined: Task<Void, Never>?
+        var second: RecordingObserver<Int>?
+        switch joining {
+        case .refresh: joined = Task { await handle.refresh() }
+        case .origin: joined = Task { _ = await handle.getData(from: .origin) }
+        case .validate: bench.time.advance(by: .seconds(10)); joined = Task { await handle.validate() }
+        case .publish: second = RecordingObserver(handle.publish())
+        case .forced: second = RecordingObserver(handle.publish(forceRefresh: true))
+        case .prefetch: bench.time.advance(by: .seconds(10)); store.prefetch([1])
+        case .expiry: bench.time.advance(by: .seconds(11))
+        case .trigger:
+            let trigger = AsyncStream<Void> { continuation in
+                continuation.yield()
+                continuation.finish()
+            }
+            store.revalidate(on: trigger)
+            try await bench.events.first("coalesced")
+        }
+        if joined != nil { try await bench.callers(2) }
+        if let second { _ = try await second.states(count: 1) }
+        bench.fetcher.release()
+        await refresh.value
+        await joined?.value
+        try await observer.first { $0.content == 1 && $0.isCompleted }
+        #expect(bench.fetcher.startedCount == 1)
+        withExtendedLifetime(second) {}
+    }
+
+    @Test func `C1: each key has a flight of its own`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let callers = (1...50).map { key in Task { [handle = bench.store[key]] in try await handle.requireData() } }
+        try await bench.fetcher.started(count: 50)
+        bench.fetcher.release()
+        for caller in callers { _ = try await caller.value }
+        #expect(Set(bench.fetcher.requests.map(\.param)).count == 50)
+    }
+
+    @Test func `C1: a new epoch is a new fetch`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        for epoch in 2...4 {
+            await bench.store[1].invalidate()
+            try await bench.fetcher.started(count: epoch)
+        }
+        try await bench.fetcher.cancelled(count: 3)
+        bench.fetcher.release()
+        #expect(try await caller.value == 4)
+        #expect(bench.fetcher.startedCount == 4)
+    }
+
+    @Test func `C1: callers after the end of a fetch are hits`() async throws {
+        let bench = Bench(reports: true)
+        _ = try await bench.store[1].requireData()
+        for _ in 0..<10 { #expect(try await bench.store[1].requireData() == 1) }
+        #expect(bench.fetcher.startedCount == 1)
+        #expect(bench.events.names.count { $0 == "hit" } == 10)
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct StalenessTests {
+    enum Emptying: CaseIterable, Sendable { case clear, updateNil, storeClear }
+
+    private func empty(_ bench: Bench, _ emptying: Emptying) async throws {
+        switch emptying {
+        case .clear: await bench.store[1].clear()
+        case .updateNil: await bench.store[1].update(nil)
+        case .storeClear: try await bench.store.clear()
+        }
+    }
+
+    @Test(arguments: Backing.allCases, Emptying.allCases)
+    func `C2: emptying a wanted key starts a fetch`(_ backing: Backing, _ emptying: Emptying) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        bench.fetcher.hold()
+        try await empty(bench, emptying)
+        try await bench.fetcher.started(count: 1)
+        _ = try await observer.states(count: 2)
+        #expect(observer.summary == "completed(7) loading(nil)")
+        bench.fetcher.release()
+        try await observer.first { $0.content == 1 }
+        #expect(observer.summary == "completed(7) loading(nil) completed(1)")
+    }
+
+    @Test(arguments: Backing.allCases, Emptying.allCases)
+    func `C2: emptying an unwanted key leaves nothing running`(_ backing: Backing, _ emptying: Emptying) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(7)
+        try await empty(bench, emptying)
+        try await bench.idle()
+        #expect(bench.fetcher.startedCount == 0 && bench.cacher.runningCount == 0)
+        await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
+    }
+
+    @Test func `C2: nothing is loading after an update during a fetch`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        await bench.store[1].update(7)
+        _ = try await observer.states(count: 2)
+        try await bench.fetcher.cancelled(count: 1)
+        bench.fetcher.release()
+        try await bench.fetcher.ended(count: 1)
+        #expect(observer.summary == "loading(nil) completed(7)")
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C3: refreshing keeps the old content on screen`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        bench.fetcher.hold()
+        let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
+        _ = try await observer.states(count: 2)
+        bench.fetcher.release()
+        await refresh.value
+        _ = try await observer.states(count: 3)
+        #expect(observer.summary == "completed(7) loading(7) completed(1)")
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C3: expired content is never served as valid`(_ backing: Backing) async throws {
+        let bench = Bench(backing, expiry: .after(.seconds(10)))
+        await bench.store[1].update(7)
+        bench.time.advance(by: .seconds(10) - .milliseconds(1))
+        #expect(try await bench.store[1].requireData() == 7)
+        bench.time.advance(by: .milliseconds(1))
+        let error = await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
+        #expect(error?.code == .noValidCache && error?.staleContent as? Int == 7)
+        #expect(try await bench.store[1].requireData() == 1)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C3: within the window stale content is served at once while it is refreshed`(_ backing: Backing) async throws {
+        var policy = StorePolicy()
+        policy.staleWhileRevalidate = .seconds(5)
+        let bench = Bench(backing, expiry: .after(.seconds(10)), policy: policy)
+        await bench.store[1].update(7)
+        bench.fetcher.hold()
+        bench.time.advance(by: .seconds(15))
+        #expect(try await bench.store[1].requireData() == 7)
+        try await bench.fetcher.started(count: 1)
+        bench.fetcher.release()
+        try await bench.idle()
+        #expect(try await bench.store[1].requireData() == 1)
+        bench.time.advance(by: .seconds(15) + .milliseconds(1))
+        #expect(try await bench.store[1].requireData() == 2)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C3: within the window stale content is served when refreshing fails`(_ backing: Backing) async throws {
+        var policy = StorePolicy()
+        policy.staleIfError = .seconds(5)
+        let bench = Bench(backing, expiry: .after(.seconds(10)), policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() })
+        await bench.store[1].update(7)
+        bench.time.advance(by: .seconds(15))
+        #expect(try await bench.store[1].requireData() == 7)
+        await #expect(throws: Offline.self) { try await bench.store[1].requireData(from: .origin) }
+        bench.time.advance(by: .milliseconds(1))
+        await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
+        #expect(bench.fetcher.startedCount == 3)
+    }
+
+    @Test func `C3: an origin's own windows beat the policy, and must-revalidate beats both`() async throws {
+        var policy = StorePolicy()
+        (policy.staleWhileRevalidate, policy.staleIfError) = (.seconds(50), .seconds(50))
+        let own = Freshness(lifetime: .seconds(10), staleWhileRevalidate: .zero, staleIfError: .seconds(1))
+        let strict = Freshness(lifetime: .seconds(10), mustRevalidate: true)
+        for freshness in [own, strict] {
+            let bench = Bench(policy: policy, fetcher: ScriptedFetcher(.success(7, freshness: freshness), .failure(Offline())))
+            _ = try await bench.store[1].requireData()
+            bench.time.advance(by: .seconds(12))
+            await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
+        }
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C4: a failure destroys nothing`(_ backing: Backing) async throws {
+        let bench = Bench(backing, fetcher: ScriptedFetcher { _ in throw Offline() })
+        await bench.store[1].update(7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        await bench.store[1].refresh()
+        try await observer.first { $0.error != nil }
+        #expect(observer.states.last?.summary == "error(Offline,7)")
+        #expect(try await bench.store[1].requireData(from: .cache) == 7)
+        if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 7) }
+        try await observer.stopAndLeave()
+        try await bench.idle()
+        #expect(try await bench.store[1].requireData(from: .cache) == 7)
+    }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import StoreCore
+
+/// What stands behind a store under test.
+enum Backing: CaseIterable, Sendable {
+    /// Memory alone.
+    case memory
+    /// Memory in front of a cacher that a test commands.
+    case tiered
+    /// That cacher alone.
+    case plain
+
+    static let withCacher: [Backing] = [.tiered, .plain]
+}
+
+/// A store of numbers with everything around it in the test's hands.
+final class Bench: Sendable {
+    let time = ManualTime()
+    let fetcher: ScriptedFetcher<Int, Int>
+    /// The cacher behind the store; a store in memory alone never calls it.
+    let cacher: GatedCacher<Int, Int>
+    let store: Store<Int, Int>
+    let events = EventLog()
+
+    init(
+        _ backing: Backing = .memory, expiry: Expiry = .never, policy: StorePolicy = .default,
+        fetcher: ScriptedFetcher<Int, Int> = .counting(), reports: Bool = false, scope: CacheScope? = nil, listsKeys: Bool = true
+    ) {
+        self.fetcher = fetcher
+        let cacher = GatedCacher<Int, Int>(expiry: expiry, listsKeys: listsKeys)
+        self.cacher = cacher
+        let onEvent: (@Sendable (StoreEvent<Int>) -> Void)? = reports ? events.append : nil
+        switch backing {
+        case .memory:
+            store = Store(
+                cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
+        case .tiered:
+            store = Store(
+                cacher: TieredCacher(over: cacher), fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
+        case .plain:
+            store = Store(cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, onEvent: onEvent)
+        }
+    }
+
+    /// How many keys the engine keeps.
+    var liveKeys: Int { store.engine.state.withLock { $0.live.count } }
+
+    /// How many callers wait in the engine for a key.
+    func waiting(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
+
+    /// Lets other tasks run until so many callers wait.
+    func callers(_ count: Int, of param: Int = 1) async throws {
+        try await until("\(count) callers wait") { self.waiting(param) == count }
+    }
+
+    /// Lets other tasks run until the engine keeps no key.
+    func idle() async throws {
+        try await until("no live keys") { self.liveKeys == 0 }
+    }
+
+    func record(fetchedAgo age: Duration = .zero, _ content: Int, validator: Validator? = nil) -> CacheRecord<Int> {
+        CacheRecord(content: content, fetchedAt: time.date.addingTimeInterval(-age.timeInterval), validator: validator)
+    }
+}
+
+extension ScriptedFetcher where Content == Int {
+    /// Answers each request with its number.
+    static func counting(cancellation: ScriptedCancellation = .honoured) -> ScriptedFetcher {
+        ScriptedFetcher(cancellation: cancellation) { .success($0.number) }
+    }
+}
+
+/// Events in the order of their delivery.
+final class EventLog: Sendable {
+    private let events = WatchedState<[StoreEvent<Int>]>([])
+
+    @Sendable func append(_ event: StoreEvent<Int>) { events.update { $0.append(event) } }
+
+    /// The events in the order of their numbers.
+    var all: [StoreEvent<Int>] { events.current.sorted { $0.number < $1.number } }
+    var names: [String] { all.map(\.kind.name) }
+
+    /// Waits for an event of this name.
+    func first(_ name: String, count: Int = 1) async throws {
+        try await events.wait { $0.count { $0.kind.name == name } >= count ? () : nil }
+    }
+}
+
+extension StoreEventKind {
+    /// The kind in a word or two.
+    var name: String {
+        switch self {
+        case .hit: "hit"
+        case .miss: "miss"
+        case .coalesced: "coalesced"
+        case .fetchBegan: "began"
+        case .fetchEnded(_, duration: _, .modified): "ended"
+        case .fetchEnded(_, duration: _, .notModified): "confirmed"
+        case .fetchEnded(_, duration: _, .failed): "failed"
+        case .fetchEnded(_, duration: _, .cancelled): "cancelled"
+        case .retried: "retried"
+        case .saved: "saved"
+        case .removed: "removed"
+        case .cacherFault(let operation, _): "fault \(operation)"
+        case .evicted: "evicted"
+        case .droppedAsOutdated: "outdated"
+        case .droppedUnsaved: "droppedUnsaved"
+        }
+    }
+}
+
+/// What was waited for did not come about.
+struct NeverHappened: Error, CustomStringConvertible {
+    var description: String
+}
+
+/// Lets other tasks run until something holds; gives up after a while on the real clock.
+func until(
+    _ wish: String, patience: Duration = .seconds(30), _ holds: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
+) async throws {
+    let start = ContinuousClock.now
+    var rounds = 0
+    while !holds() {
+        await Task.yield()
+        rounds += 1
+        if rounds.isMultiple(of: 256), ContinuousClock.now - start > patience {
+            Issue.record("waited in vain until \(wish)", sourceLocation: sourceLocation)
+            throw NeverHappened(description: wish)
+        }
+    }
+}
+
+extension Task where Failure == any Error {
+    /// How the task ended.
+    var outcome: String {
+        get async {
+            switch await result {
+            case .success(let value): "\(value)"
+            case .failure(let error): "\(type(of: error))"
+            }
+        }
+    }
+}
+
+extension Store {
+    /// The engine as an object, to see whether it is freed.
+    var engineObject: AnyObject { engine }
+}
+
+extension Store where Param == Int, Content == Int {
+    /// Asks for a state as an observer does who has left meanwhile.
+    func waitAsObserver(of param: Int, at place: Int, _ waiting: UnsafeContinuation<ObservedStep<Uniform.Content>?, Never>) {
+        engine.wait(Uniform.Key(param), .max, at: place, seen: 0, waiting)
+    }
+}
