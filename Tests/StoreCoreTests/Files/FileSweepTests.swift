@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 @testable import StoreCore
@@ -57,6 +58,45 @@ struct FileSweepTests {
         let after = try #require(try place.status(fileName(1)))
         #expect((after.modified != before.modified) == isTouched)
         #expect(abs(FileStatus.now() - after.modified) < 3_600_000_000_000 || !isTouched)
+    }
+
+    /// The second place is a file system that holds years which do not fit into 64 bits of nanoseconds.
+    @Test(arguments: [NSTemporaryDirectory(), "/dev/shm"], [Int.min / 4, -1 << 40, 0, 1 << 40, .max / 4])
+    func `a file of any date can be loaded, touched and swept`(parent: String, seconds: Int) async throws {
+        guard FileManager.default.isWritableFile(atPath: parent) else { return }
+        let place = try TemporaryDirectory(in: parent)
+        let small = FileCacher<Int, String>(directory: place.url, limit: 10_500)
+        for key in 0..<10 {
+            try await small.save(bulk(1000), param: key)
+            try setModified(place.file(fileName(key)).path(percentEncoded: false), seconds: seconds)
+        }
+        try place.write([1], TemporaryFile.makeName(kind: "record"))
+        #expect(try await small.load(param: 0) != nil)
+        #expect(abs(FileStatus.now() - (try place.status(fileName(0))?.modified ?? 0)) < 60_000_000_000)
+        try await small.save(bulk(1000), param: 10)
+        await small.settle()
+        #expect(try await small.load(param: 10) != nil)
+    }
+
+    @Test func `saves of different keys run side by side`() async throws {
+        // Whoever has written first waits until the other one is through.
+        let isFirst = Lock(true)
+        let otherIsThrough = DispatchSemaphore(value: 0)
+        let options = FileWriteOptions { (step: FileWriteOptions.Step) throws(StoreError) in
+            let waits =
+                step == .written
+                && isFirst.withLock { first in
+                    defer { first = false }
+                    return first
+                }
+            if waits { #expect(otherIsThrough.wait(timeout: .now() + 60) == .success) }
+            if step == .renamed { otherIsThrough.signal() }
+        }
+        let cacher = FileCacher<Int, String>(directory: place.url, options: options)
+        async let first: Void = cacher.save(record("first"), param: 1)
+        async let second: Void = cacher.save(record("second"), param: 2)
+        _ = try await (first, second)
+        #expect(try await Set(cacher.keys() ?? []) == [1, 2])
     }
 
     @Test func `overwriting and removing keep the sum right, so that nothing goes too early or too late`() async throws {

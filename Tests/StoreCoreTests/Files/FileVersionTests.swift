@@ -41,11 +41,11 @@ struct FileVersionTests {
     @Test func `F5 a higher version of the file format is a miss and stays`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let key = try CanonicalJSON.encode("key")
-        var bytes = FileRecordFormat.encode(key: key, payload: Data("whatever".utf8), schema: 1)
+        var bytes = FileRecordFormat.encode(key: key, fetchedAt: 0, details: nil, content: Data("whatever".utf8), schema: 1)
         bytes[8] = 2
-        let head = bytes[..<40].withUnsafeBytes { Checksum64.of($0) }
+        let head = bytes[..<56].withUnsafeBytes { Checksum64.of($0) }
         let sum = key.withUnsafeBytes { Checksum64.of($0, seed: head) }
-        withUnsafeBytes(of: sum.littleEndian) { bytes.replaceSubrange(40..<48, with: $0) }
+        withUnsafeBytes(of: sum.littleEndian) { bytes.replaceSubrange(56..<64, with: $0) }
         try place.write(bytes, fileName("key"))
         #expect(try await cacher.load(param: "key") == nil)
         #expect(try await cacher.keys() == [])

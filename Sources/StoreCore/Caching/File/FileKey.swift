@@ -4,6 +4,8 @@ struct FileKey: Sendable {
     let json: [UInt8]
     /// The SHA-256 of ``json``.
     let digest: SHA256.Digest
+    /// The name of the record's file.
+    let fileName: String
 
     /// Encodes a key.
     ///
@@ -17,8 +19,6 @@ struct FileKey: Sendable {
                 underlyingError: error)
         }
         digest = SHA256.digest(of: json)
+        fileName = RecordFiles.name(of: digest)
     }
-
-    /// The name of the record's file.
-    var fileName: String { RecordFiles.name(of: digest) }
 }

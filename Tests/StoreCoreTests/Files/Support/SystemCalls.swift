@@ -13,6 +13,12 @@ func setModified(_ path: String, nanoseconds: Int64) throws {
     guard utimensat(AT_FDCWD, path, [time, time], AT_SYMLINK_NOFOLLOW) == 0 else { throw CallFailed(errno: errno) }
 }
 
+/// Sets when a file was last changed, in seconds since 1970, which need not fit into nanoseconds.
+func setModified(_ path: String, seconds: Int) throws {
+    let time = timespec(tv_sec: time_t(seconds), tv_nsec: 999_999_999)
+    guard utimensat(AT_FDCWD, path, [time, time], AT_SYMLINK_NOFOLLOW) == 0 else { throw CallFailed(errno: errno) }
+}
+
 struct CallFailed: Error {
     var errno: Int32
 }

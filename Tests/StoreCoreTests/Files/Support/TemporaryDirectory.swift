@@ -5,8 +5,8 @@ import Foundation
 final class TemporaryDirectory: Sendable {
     let url: URL
 
-    init() throws {
-        url = URL(filePath: NSTemporaryDirectory(), directoryHint: .isDirectory)
+    init(in parent: String = NSTemporaryDirectory()) throws {
+        url = URL(filePath: parent, directoryHint: .isDirectory)
             .appending(path: "storehouse-\(UUID().uuidString)", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     }
