@@ -14,12 +14,14 @@ struct Outcome: Sendable {
         /// Over the budget, but not surely: it counts as met.
         case unsure
         case broken
+        /// Over the budget, which is known: the budget says why.
+        case open
         case noBudget
     }
 
     var verdict: Verdict {
         guard let budget, let judged else { return .noBudget }
-        if judged.low > budget.limit { return .broken }
+        if judged.low > budget.limit { return budget.open == nil ? .broken : .open }
         return judged.median > budget.limit ? .unsure : .met
     }
 

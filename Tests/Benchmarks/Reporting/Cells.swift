@@ -26,6 +26,7 @@ struct Cells {
             case .met: "ok"
             case .unsure: "ok?"
             case .broken: "BROKEN"
+            case .open: "open"
             case .noBudget: ""
             }
     }

@@ -27,7 +27,7 @@ struct TextTable {
         }
         lines.append("")
         lines.append("Medians of interleaved rounds in one process; compared figures with their 95 % interval, the loop included in each.")
-        lines.append("ok? is over the budget, but not beyond doubt; BROKEN is.")
+        lines.append("ok? is over the budget, but not beyond doubt; BROKEN is; open is, and the budget's own line says what was tried.")
         // The last column is empty where nothing was judged.
         text = lines.map { String($0.reversed().drop { $0 == " " }.reversed()) + "\n" }.joined()
     }
@@ -37,6 +37,7 @@ struct TextTable {
         case .met: "32"
         case .unsure: "33"
         case .broken: "1;31"
+        case .open: "35"
         case .noBudget: "0"
         }
     }

@@ -1,0 +1,265 @@
+import StoreCore
+
+// Changes, mutations and the cacher.
+
+extension HistoryModel {
+    mutating func accept(_ key: Int, _ record: Record, confirms: Bool = false) {
+        self[key].truth = record
+        self[key].refetches = rules.refetchesOnExpiry && isValid(key)
+        self[key].heldOffUntil = nil
+        if !confirms { for direction in PageDirection.allCases { self[key].sides[direction]?.hasFailed = false } }
+        truthChanged(key)
+    }
+
+    mutating func truthChanged(_ key: Int) {
+        self[key].revision += 1
+        if rules.hasFront { front[key] = self[key].truth }
+    }
+
+    // MARK: Changes
+
+    /// A caller knows the truth and does what he came for.
+    mutating func go(on id: Int, _ change: Change, _ key: Int) {
+        switch change {
+        case .append(let number):
+            guard let content = self[key].truth?.content else { return results[id] = "false" }
+            let revision = update(key, content + [number])
+            arrive(id, key, .saved(revision, result: "true"))
+        case .patch(let number):
+            performing[id] = key
+            self[key].patches.append(Patch(id: id, number: number))
+            restart(key, dropOlderFetches(key))
+            endTurn(key)
+        case .invalidate:
+            arrive(id, key, .saved(self[key].revision, result: "done"))
+        }
+    }
+
+    /// A caller says what the content is; without new page keys the list keeps those of its record, also where that has still to be read.
+    ///
+    /// - Returns: The number of the new truth.
+    mutating func update(_ key: Int, _ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Int {
+        let wasExplicit = dropFlight(key) || self[key].isForced
+        let wasRead = self[key].isRead
+        (self[key].isForced, self[key].isInvalidationPending) = (false, false)
+        supersedePages(key)
+        let (old, fronted) = (self[key].truth, front[key])
+        self[key].isRead = true
+        let readsKeys = keys == nil && !wasRead
+        if keys != nil { self[key].pendingKeys = nil } else if readsKeys { self[key].pendingKeys = .adopt }
+        accept(
+            key,
+            Record(
+                content: content, deadline: rules.lifetime.map { now + $0 }, nextKey: keys.map(\.next) ?? old?.nextKey,
+                prevKey: keys.map(\.prev) ?? old?.prevKey))
+        let (told, revision) = (told(key), self[key].revision)
+        answer(key) { need in
+            switch need {
+            case .content, .origin, .cached: told
+            case .freshness: "done"
+            case .pageAfterFetch: "notLoadedYet"
+            default: nil
+            }
+        }
+        let isExplicit = wasExplicit || self[key].callers.contains { $0.need == .refresh }
+        if isExplicit, self[key].isWanted { startFlight(key, explicit: true) }
+        if !wasRead { readmit(key) }
+        if readsKeys { beginReadingKeys(key, fronted) }
+        endTurn(key)
+        return revision
+    }
+
+    /// Reads the record whose page keys an updated list is to keep.
+    private mutating func beginReadingKeys(_ key: Int, _ fronted: Record?) {
+        guard self[key].call == nil else { return }
+        if fronted == nil, rules.hasBacking {
+            self[key].call = Call(isLoad: true, isDeferred: isClearWanted || isClearing)
+        } else {
+            adoptKeys(key, of: fronted)
+        }
+    }
+
+    private mutating func adoptKeys(_ key: Int, of record: Record?) {
+        let adopts = self[key].pendingKeys == .adopt
+        self[key].pendingKeys = nil
+        if adopts, let record, self[key].truth != nil {
+            self[key].truth?.nextKey = record.nextKey
+            self[key].truth?.prevKey = record.prevKey
+            truthChanged(key)
+        }
+        readmit(key)
+    }
+
+    /// - Returns: The number of the new truth.
+    @discardableResult
+    mutating func clear(_ key: Int, all: Bool = false) -> Int {
+        let wasExplicit = dropFlight(key) || self[key].isForced || self[key].callers.contains { $0.need == .refresh }
+        let wasRead = self[key].isRead
+        (self[key].isForced, self[key].isInvalidationPending) = (false, false)
+        self[key].pendingKeys = nil
+        supersedePages(key)
+        self[key].isRead = true
+        self[key].truth = nil
+        self[key].heldOffUntil = nil
+        self[key].patches = []
+        self[key].refetches = false
+        for direction in PageDirection.allCases { self[key].sides[direction] = Side() }
+        truthChanged(key)
+        let revision = self[key].revision
+        // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
+        if all, self[key].call?.isLoad ?? true { settle(key, revision, failed: false) }
+        if self[key].isWanted { startFlight(key, explicit: wasExplicit) }
+        if !wasRead { readmit(key) }
+        endTurn(key)
+        return revision
+    }
+
+    mutating func invalidate(_ id: Int, _ key: Int) {
+        if self[key].isRead {
+            applyInvalidation(key)
+            endTurn(key)
+            arrive(id, key, .truth(.invalidate))
+        } else {
+            self[key].isInvalidationPending = true
+            arrive(id, key, .truth(.invalidate))
+        }
+    }
+
+    mutating func applyInvalidation(_ key: Int) {
+        let wasExplicit = dropFlight(key)
+        supersedePages(key)
+        if self[key].truth != nil {
+            self[key].truth?.isInvalidated = true
+            self[key].refetches = false
+            truthChanged(key)
+        }
+        if self[key].isWanted { startFlight(key, explicit: wasExplicit) }
+    }
+
+    // MARK: Mutations
+
+    /// What is to be fetched again because it was dropped.
+    private enum Restart { case nothing, wanted, explicit }
+
+    private mutating func dropOlderFetches(_ key: Int) -> Restart {
+        supersedePages(key)
+        guard self[key].flight != nil else { return .nothing }
+        let wasExplicit = dropFlight(key)
+        guard self[key].isWanted else { return .nothing }
+        if wasExplicit { return .explicit }
+        return self[key].callers.contains { $0.need.wantsFetch } || self[key].truth == nil ? .wanted : .nothing
+    }
+
+    private mutating func restart(_ key: Int, _ restart: Restart) {
+        if restart != .nothing { startFlight(key, explicit: restart == .explicit) }
+    }
+
+    mutating func patchSucceeded(_ id: Int) {
+        guard let key = performing.removeValue(forKey: id) else { return }
+        if let place = self[key].patches.firstIndex(where: { $0.id == id }) {
+            self[key].patches[place].isConfirmed = true
+            settlePatches(key, dropsFetches: true)
+            endTurn(key)
+        } else if self[key].isRead {
+            restart(key, dropOlderFetches(key))
+            if self[key].patches.isEmpty, self[key].observers > 0 { startFlight(key, explicit: false) }
+            endTurn(key)
+        }
+        if self[key].settled >= self[key].revision {
+            results[id] = "done"
+        } else {
+            self[key].callers.append(Caller(id: id, need: .saved(self[key].revision, result: "done")))
+        }
+    }
+
+    mutating func patchFailed(_ id: Int, _ key: Int) {
+        performing[id] = nil
+        guard let place = self[key].patches.firstIndex(where: { $0.id == id }) else { return }
+        self[key].patches.remove(at: place)
+        // A fetch that was asked to confirm a record must not confirm what a fold makes of it.
+        settlePatches(key, dropsFetches: self[key].patches.first?.isConfirmed == true && self[key].flight?.validator != nil)
+        endTurn(key)
+    }
+
+    private mutating func settlePatches(_ key: Int, dropsFetches: Bool) {
+        let restarts = dropsFetches ? dropOlderFetches(key) : .nothing
+        fold(key)
+        restart(key, restarts)
+        if self[key].patches.isEmpty, self[key].observers > 0 { startFlight(key, explicit: false) }
+    }
+
+    private mutating func fold(_ key: Int) {
+        let confirmed = self[key].patches.prefix { $0.isConfirmed }
+        self[key].patches.removeFirst(confirmed.count)
+        if !confirmed.isEmpty, self[key].truth != nil {
+            self[key].truth?.content += confirmed.map(\.number)
+            self[key].truth?.validator = nil
+            truthChanged(key)
+        }
+    }
+
+    // MARK: The cacher
+
+    mutating func advanceLane(_ key: Int) {
+        let one = self[key]
+        guard one.isRead, one.settled < one.revision else { return }
+        guard rules.hasBacking else { return settle(key, one.revision, failed: false) }
+        guard one.call == nil else { return }
+        self[key].call = Call(record: one.truth, revision: one.revision, isDeferred: isClearWanted || isClearing)
+    }
+
+    private mutating func settle(_ key: Int, _ revision: Int, failed: Bool) {
+        (self[key].settled, self[key].isUnsaved) = (revision, failed)
+        answer(key) { if case .saved(let awaited, let result) = $0, awaited <= revision { result } else { nil } }
+    }
+
+    /// A call of the cacher has ended.
+    mutating func callEnded(_ key: Int, fails: Bool) {
+        guard let call = self[key].call else { return }
+        self[key].call = nil
+        if call.isLoad {
+            if !self[key].isRead {
+                if fails {
+                    answer(key) { $0 == .cached ? "Broken" : nil }
+                } else {
+                    self[key].truth = stored[key]
+                }
+                becomeRead(key)
+            } else if self[key].pendingKeys != nil {
+                adoptKeys(key, of: fails ? nil : stored[key])
+            }
+        } else {
+            if !fails { stored[key] = call.record }
+            settle(key, call.revision, failed: fails)
+        }
+        endTurn(key)
+        beginClearingIfWanted()
+    }
+
+    mutating func clearAll(_ id: Int) {
+        if rules.hasBacking { isClearWanted = true }
+        for key in keys.keys where self[key].call?.isDeferred == true { self[key].call?.record = nil }
+        front = [:]
+        for key in keys.keys.sorted() where !self[key].isAtRest || self[key].isUnsaved { clear(key, all: true) }
+        guard rules.hasBacking else { return results[id] = "done" }
+        clearers.append(id)
+        beginClearingIfWanted()
+    }
+
+    private mutating func beginClearingIfWanted() {
+        let isBusy = keys.values.contains { $0.call.map { !$0.isDeferred } ?? false }
+        guard isClearWanted, !isClearing, !isBusy else { return }
+        (isClearWanted, isClearing) = (false, true)
+        (clearingFor, clearers) = (clearers, [])
+    }
+
+    mutating func clearingEnded(fails: Bool) {
+        isClearing = false
+        if !fails { stored = [:] }
+        for id in clearingFor { results[id] = fails ? "StoreError" : "done" }
+        clearingFor = []
+        beginClearingIfWanted()
+        guard !isClearWanted, !isClearing else { return }
+        for key in keys.keys { self[key].call?.isDeferred = false }
+    }
+}
