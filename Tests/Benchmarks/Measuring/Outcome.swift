@@ -21,7 +21,7 @@ struct Outcome: Sendable {
 
     var verdict: Verdict {
         guard let budget, let judged else { return .noBudget }
-        if judged.low > budget.limit { return budget.open == nil ? .broken : .open }
+        if judged.low > budget.limit { return Budget.open[budget.figure] == nil ? .broken : .open }
         return judged.median > budget.limit ? .unsure : .met
     }
 
