@@ -21,6 +21,9 @@ let package = Package(
         .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
         .executable(name: "tour", targets: ["Tour"]),
+        .executable(name: "orgs", targets: ["Orgs"]),
+        .executable(name: "terms", targets: ["Terms"]),
+        .executable(name: "mirror", targets: ["Mirror"]),
         .executable(name: "benchmarks", targets: ["Benchmarks"]),
     ],
     dependencies: [],
@@ -34,6 +37,14 @@ let package = Package(
         // Examples: programs that a newcomer runs.
         .executableTarget(
             name: "Tour", dependencies: ["StoreCore", "LoopbackOrigin"], path: "Examples/Tour", swiftSettings: settings),
+        .executableTarget(
+            name: "Orgs", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin"], path: "Examples/Orgs", swiftSettings: settings),
+        .executableTarget(
+            name: "Terms", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "LoopbackOrigin"], path: "Examples/Terms",
+            resources: [.copy("Texts")], swiftSettings: settings),
+        .executableTarget(
+            name: "Mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "LoopbackOrigin"], path: "Examples/Mirror",
+            swiftSettings: settings),
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
         .target(
@@ -41,18 +52,34 @@ let package = Package(
         .target(
             name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
-        // A process that saves records and is killed meanwhile.
+        // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
         .executableTarget(name: "CrashWriter", dependencies: ["StoreCore"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
+        .executableTarget(
+            name: "TextCrashWriter", dependencies: ["StoreCore", "TextStore"], path: "Tests/Support/TextCrashWriter",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "SyncCrashWriter", dependencies: ["StoreCore", "SyncEngine"], path: "Tests/Support/SyncCrashWriter",
+            swiftSettings: settings),
 
         .testTarget(
             name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter"], swiftSettings: settings),
+        .testTarget(
+            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "StoreCore", "LoopbackOrigin"], swiftSettings: settings),
+        .testTarget(
+            name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "LoopbackOrigin", "TextCrashWriter"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter"],
+            swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(name: "DocumentationTests", dependencies: ["StoreCore"], swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(
-            name: "Benchmarks", dependencies: ["StoreCore", "CHeapUsage"], path: "Tests/Benchmarks", swiftSettings: settings),
+            name: "Benchmarks",
+            dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "CHeapUsage"],
+            path: "Tests/Benchmarks", swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
     ]
 )
