@@ -9,7 +9,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     private var freeSlots: [Int] = []
 
     /// Those who wait for an answer of the machine.
-    var callers: [CallerID: WaitingCaller<Content>] = [:]
+    var callers: [CallerID: CallerReply<Content>] = [:]
 
     /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
@@ -48,7 +48,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     /// Takes out whoever waits for an answer.
-    func takeCaller(_ id: CallerID) -> WaitingCaller<Content>? {
+    func takeCaller(_ id: CallerID) -> CallerReply<Content>? {
         let caller = callers.removeValue(forKey: id)
         // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
         if callers.isEmpty, callers.capacity > 64 { callers = [:] }
@@ -70,27 +70,49 @@ struct ObserverSlot {
     var waiting: Waiting?
 }
 
-/// Where a caller finds his answer: under a lock and not in the continuation, whose way the thread sanitizer cannot follow.
+/// Where a caller finds his answer, and waits for it if it is not there yet.
+///
+/// The answer lies under a lock and does not come with the continuation, whose way the thread sanitizer cannot follow.
 final class CallerReply<Content: Sendable>: Sendable {
-    private let answer = Lock<CallerAnswer<Content>?>(nil)
+    private enum Slot {
+        case open
+        // Unsafe, because a checked one is an allocation for each of thousands of callers; leaving this case resumes it, so once it is.
+        case awaited(UnsafeContinuation<Void, Never>)
+        case answered(CallerAnswer<Content>)
+    }
 
-    func put(_ answer: CallerAnswer<Content>) { self.answer.withLock { $0 = answer } }
+    private let slot = Lock(Slot.open)
+
+    /// Answers; the first answer counts.
+    func put(_ answer: CallerAnswer<Content>) {
+        let waiting = slot.withLock { slot -> UnsafeContinuation<Void, Never>? in
+            switch slot {
+            case .open:
+                slot = .answered(answer)
+                return nil
+            case .awaited(let waiting):
+                slot = .answered(answer)
+                return waiting
+            case .answered:
+                return nil
+            }
+        }
+        waiting?.resume()
+    }
+
+    /// Suspends the caller until the answer is there.
+    func wait(_ continuation: UnsafeContinuation<Void, Never>) {
+        let isAnswered = slot.withLock { slot in
+            if case .answered = slot { return true }
+            slot = .awaited(continuation)
+            return false
+        }
+        if isAnswered { continuation.resume() }
+    }
 
     func take() -> CallerAnswer<Content> {
-        guard let answer = answer.withLock({ $0 }) else { preconditionFailure("a caller was woken without an answer") }
+        guard case .answered(let answer) = slot.withLock({ $0 }) else { preconditionFailure("a caller was woken without an answer") }
         return answer
-    }
-}
-
-/// A caller who waits, and where he will look.
-struct WaitingCaller<Content: Sendable>: Sendable {
-    // Unsafe, because a checked one is an allocation for each of thousands of callers; the key's register resumes it once.
-    let continuation: UnsafeContinuation<Void, Never>
-    let reply: CallerReply<Content>
-
-    func resume(with answer: CallerAnswer<Content>) {
-        reply.put(answer)
-        continuation.resume()
     }
 }
 
@@ -103,7 +125,7 @@ struct ObservedStep<Content: Sendable>: Sendable {
 /// What is to be done when the lock is open again: nothing of it may run user code under it.
 struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var observers: [ObserverSlot.Waiting] = []
-    var callers: [(caller: WaitingCaller<Content>, answer: CallerAnswer<Content>)] = []
+    var callers: [(caller: CallerReply<Content>, answer: CallerAnswer<Content>)] = []
     var cancelled: [Task<Void, Never>] = []
     var events: [StoreEvent<Param>] = []
     /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
@@ -111,7 +133,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var discarded: [Content] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
-        for (caller, answer) in callers { caller.resume(with: answer) }
+        for (caller, answer) in callers { caller.put(answer) }
         for waiting in observers { waiting.resume() }
         for task in cancelled { task.cancel() }
         if let onEvent { for event in events { onEvent(event) } }

@@ -158,6 +158,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     /// Keys that are kept only because the cacher failed to take their truth, with the order in which that happened.
     var unsaved: [Param: UInt64] = [:]
     private var unsavedOrder: UInt64 = 0
+    var restingIndexes = RestingIndexes<Param>()
 
     /// How many keys may be kept because the cacher fails; a broken disk must not fill the memory.
     static var unsavedLimit: Int { 1_000 }
@@ -190,6 +191,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
 
     private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         live[key.param] = nil
+        restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details)
         outbox.discarded += [key.machine.held?.record.content, key.machine.overlay].compactMap { $0 }
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.

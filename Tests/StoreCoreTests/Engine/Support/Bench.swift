@@ -148,12 +148,19 @@ extension Task where Failure == any Error {
 extension Store {
     /// The engine as an object, to see whether it is freed.
     var engineObject: AnyObject { engine }
+
+    /// How many events there have been.
+    var eventCount: UInt64 { engine.state.withLock { $0.events } }
 }
 
 extension Store where Param == Int, Content == Int {
     /// Asks for a state as an observer does who has left meanwhile.
-    func waitAsObserver(of param: Int, at place: Int) async -> ObservedStep<Uniform.Content>? {
-        await engine.nextStep(of: Uniform.Key(param), .max, at: place, seen: 0)
+    ///
+    /// - Returns: Whether he was told that he is gone.
+    func waitAsObserver(of param: Int, at place: Int) async -> Bool {
+        await engine.pause(Uniform.Key(param), .max, at: place, seen: 0)
+        if case .gone = engine.look(Uniform.Key(param), .max, at: place, seen: 0) { return true }
+        return false
     }
 }
 
