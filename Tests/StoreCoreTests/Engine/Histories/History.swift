@@ -1,0 +1,148 @@
+import Testing
+
+@testable import StoreCore
+
+/// One random history, told to a store and to a model of it, step by step.
+struct History {
+    var dice: SplitMix
+    var model: HistoryModel
+    let world: HistoryWorld
+    /// What was done, for the message of a failure.
+    var steps: [String] = []
+    var callers: [Int: Task<Void, Never>] = [:]
+    var observers: [Int: (key: Int, task: Task<Void, Never>)] = [:]
+    private(set) var lastID = 0
+    private var lastContent = 0
+    private var silent: Set<Int> = []
+    private let isCacherFast: Bool
+
+    static let keyCount = 2
+
+    init(seed: UInt64, _ backing: Backing) {
+        dice = SplitMix(seed: seed)
+        var rules = HistoryModel.Rules(hasFront: backing != .plain, hasBacking: backing != .memory)
+        var policy = StorePolicy()
+        // Halves and quarters of seconds: whole seconds, by which time moves, never meet a deadline of a stored record.
+        if dice.below(3) > 0 { rules.lifetime = 2_500 }
+        if dice.below(3) == 0 { rules.staleWhileRevalidate = 3_250 }
+        if dice.below(3) == 0 { rules.staleIfError = 3_250 }
+        if dice.below(3) == 0 { rules.errorExpiry = 1_750 }
+        rules.refetchesOnExpiry = dice.below(2) == 0
+        rules.completesUnwanted = dice.below(3) == 0
+        policy.staleWhileRevalidate = .milliseconds(rules.staleWhileRevalidate)
+        policy.staleIfError = .milliseconds(rules.staleIfError)
+        policy.errorExpiry = .milliseconds(rules.errorExpiry)
+        policy.revalidatesOnExpiry = rules.refetchesOnExpiry
+        if rules.completesUnwanted { policy.unwantedFetch = .complete }
+        isCacherFast = dice.below(2) == 0
+        model = HistoryModel(rules: rules, keys: Self.keyCount)
+        world = HistoryWorld(backing, expiry: rules.lifetime.map { .after(.milliseconds($0)) } ?? .never, policy: policy)
+        steps.append("\(rules), \(isCacherFast ? "fast" : "slow") cacher")
+    }
+
+    struct Difference: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    mutating func run() async throws {
+        for _ in 0..<40 + dice.below(40) {
+            try await step()
+            if isCacherFast { try await serveCacher() }
+        }
+        try await windUp()
+    }
+
+    mutating func nextID() -> Int {
+        lastID += 1
+        return lastID
+    }
+
+    mutating func nextContent() -> Int {
+        lastContent += 1
+        return lastContent
+    }
+
+    /// Waits until nothing moves, and compares.
+    mutating func settle(_ step: String) async throws {
+        steps.append(step)
+        model.finishStep()
+        var unrest: String?
+        do {
+            try await until("nothing moves", patience: .seconds(30)) {
+                unrest = world.unrest(begun: model.begun, cancelled: model.cancelled, observers: observers.count)
+                return unrest == nil
+            }
+        } catch {
+            throw Difference(description: "it does not come to rest: \(unrest ?? "")\n\(world.lists.lists.engineSummary)")
+        }
+        try compare()
+    }
+
+    /// The same after a step whose caller is not told.
+    mutating func settleSilently(_ id: Int, _ step: String) async throws {
+        silent.insert(id)
+        try await settle("\(id): \(step)")
+    }
+
+    private func compare() throws {
+        let inside = world.inside.current
+        try same("live keys", world.liveKeys, model.liveKeys)
+        for (id, task) in observers {
+            guard let state = model.state(task.key) else { continue }
+            try same("observer \(id) of \(task.key)", inside.seen[id], state.summary)
+        }
+        for id in 1...max(1, lastID) where !silent.contains(id) { try same("caller \(id)", inside.results[id], model.results[id]) }
+        try same("requests", Set(world.origin.counts.wanted), model.requests)
+        try same("cacher calls", heldCalls(), model.cacherCalls)
+        for key in 0..<Self.keyCount where model.rules.hasBacking {
+            let (stored, expected) = (world.cacher.record(of: key), model.stored[key])
+            try same("stored \(key)", stored?.content, expected?.content)
+            try same("stored \(key) is invalidated", stored?.isInvalidated, expected?.isInvalidated)
+            try same("stored validator of \(key)", stored?.validator?.entityTag, expected?.validator)
+        }
+        if inside.sawPoison { throw Difference(description: "an observer saw what a cancelled fetch brought") }
+        if !world.cacher.breaches.isEmpty { throw Difference(description: "\(world.cacher.breaches)") }
+    }
+
+    private func heldCalls() -> Set<String> {
+        let calls = world.cacher.calls
+        return Set(world.cacher.heldNumbers.map { number in
+            let call = calls[number - 1]
+            return "\(call.operation) \(call.param.map { "\($0)" } ?? "") \(call.content.map { "\($0)" } ?? "")"
+        })
+    }
+
+    private func same<Value: Equatable>(_ what: String, _ real: Value, _ expected: Value) throws {
+        if real != expected { throw Difference(description: "\(what): the store has \(real), the model \(expected)") }
+    }
+}
+
+extension HistoryModel {
+    /// What must be held at the origin.
+    var requests: Set<HistoryOrigin.Asked> {
+        var all: Set<HistoryOrigin.Asked> = []
+        for (key, one) in keys {
+            if let flight = one.flight { all.insert(.init(key: key, validator: flight.validator)) }
+            for (direction, side) in one.sides where side.isLoading {
+                all.insert(.init(key: key, direction: direction, pageKey: pageKey(direction, one)))
+            }
+        }
+        return all
+    }
+
+    /// What must be held at the cacher.
+    var cacherCalls: Set<String> {
+        var all: Set<String> = isClearing ? ["removeAll  "] : []
+        for (key, one) in keys {
+            guard let call = one.call, !call.isDeferred else { continue }
+            if call.isLoad {
+                all.insert("load \(key) ")
+            } else if let record = call.record {
+                all.insert("save \(key) \(record.content)")
+            } else {
+                all.insert("remove \(key) ")
+            }
+        }
+        return all
+    }
+}

@@ -1,0 +1,261 @@
+import StoreCore
+
+// Observers, callers, fetches and pages.
+
+extension HistoryModel {
+    // MARK: Observers
+
+    mutating func join(_ key: Int, forces: Bool) {
+        self[key].observers += 1
+        if self[key].isRead {
+            welcome(key, forces: forces)
+        } else {
+            self[key].isForced = self[key].isForced || forces
+            beginReading(key)
+        }
+        endTurn(key)
+    }
+
+    mutating func leave(_ key: Int) {
+        self[key].observers -= 1
+        endTurn(key)
+    }
+
+    private mutating func welcome(_ key: Int, forces: Bool) {
+        if forces { return startFlight(key, explicit: true) }
+        if !isValid(key) || self[key].heldOffUntil != nil { startFlightUnlessHeldOff(key) }
+    }
+
+    // MARK: Callers
+
+    mutating func arrive(_ id: Int, _ key: Int, _ need: Need) {
+        if self[key].isRead {
+            admit(id, key, need)
+        } else {
+            self[key].callers.append(Caller(id: id, need: need))
+            beginReading(key)
+        }
+        endTurn(key)
+    }
+
+    mutating func admit(_ id: Int, _ key: Int, _ need: Need) {
+        switch need {
+        case .content, .freshness: admitReader(id, key, need)
+        case .cached: results[id] = isValid(key) ? told(key) : "StoreError"
+        case .origin, .refresh: wait(id, key, need, explicit: need == .refresh)
+        case .page(let direction, let continues): admitPage(id, key, direction, continues)
+        case .truth(let change): resumed.append((id, change, key))
+        case .saved(let revision, let result):
+            if self[key].settled >= revision {
+                results[id] = result
+            } else {
+                self[key].callers.append(Caller(id: id, need: need))
+            }
+        case .joined, .pageAfterFetch: self[key].callers.append(Caller(id: id, need: need))
+        }
+    }
+
+    private mutating func admitReader(_ id: Int, _ key: Int, _ need: Need) {
+        if isValid(key) { return results[id] = need == .content ? told(key) : "done" }
+        if need == .content, isUsable(key, within: rules.staleWhileRevalidate) {
+            startFlightUnlessHeldOff(key)
+            results[id] = told(key)
+        } else if self[key].flight == nil, isHeldOff(key) {
+            results[id] = need == .content ? toldAfterFailure(key) : "done"
+        } else {
+            wait(id, key, need, explicit: false)
+        }
+    }
+
+    private mutating func wait(_ id: Int, _ key: Int, _ need: Need, explicit: Bool) {
+        self[key].callers.append(Caller(id: id, need: need))
+        startFlight(key, explicit: explicit)
+    }
+
+    private mutating func admitPage(_ id: Int, _ key: Int, _ direction: PageDirection, _ continues: Bool) {
+        let (one, side) = (self[key], self[key].sides[direction] ?? Side())
+        if one.flight == nil, one.heldOffUntil != nil, !continues { return results[id] = "failed" }
+        guard one.flight == nil, one.heldOffUntil == nil, one.truth != nil, one.observers > 0 || isValid(key) else {
+            return wait(id, key, .pageAfterFetch, explicit: false)
+        }
+        if side.isLoading { return self[key].callers.append(Caller(id: id, need: .joined(direction))) }
+        guard pageKey(direction, one) != nil else { return results[id] = "noPage" }
+        if side.hasFailed, !continues { return results[id] = "failed" }
+        self[key].sides[direction] = Side(isLoading: true, hasFailed: side.hasFailed)
+        begun += 1
+        self[key].callers.append(Caller(id: id, need: .page(direction, continues: continues)))
+    }
+
+    func told(_ key: Int) -> String { self[key].content.map { "\($0)" } ?? "nil" }
+
+    func toldAfterFailure(_ key: Int) -> String {
+        isValid(key) || isUsable(key, within: rules.staleIfError) ? told(key) : "Offline"
+    }
+
+    mutating func answer(_ key: Int, _ choose: (Need) -> String?) {
+        let callers = self[key].callers
+        self[key].callers = []
+        for caller in callers {
+            if let result = choose(caller.need) { results[caller.id] = result } else { self[key].callers.append(caller) }
+        }
+    }
+
+    /// A caller is cancelled.
+    mutating func cancel(_ id: Int) {
+        if let key = performing.removeValue(forKey: id) {
+            results[id] = "CancellationError"
+            return patchFailed(id, key)
+        }
+        if clearers.contains(id) || clearingFor.contains(id) {
+            clearers.removeAll { $0 == id }
+            clearingFor.removeAll { $0 == id }
+            results[id] = "CancellationError"
+        }
+        for key in keys.keys {
+            guard let place = self[key].callers.firstIndex(where: { $0.id == id }) else { continue }
+            switch self[key].callers.remove(at: place).need {
+            case .content, .origin, .cached, .truth(.patch): results[id] = "CancellationError"
+            case .freshness, .refresh, .truth(.invalidate): results[id] = "done"
+            case .page, .joined, .pageAfterFetch: results[id] = "failed"
+            case .saved(_, let result): results[id] = result
+            case .truth(.append): results[id] = "false"
+            case .truth(.set(let content)):
+                // Only the waiting is cut short: the change is made all the same.
+                results[id] = "done"
+                update(key, content)
+            }
+            endTurn(key)
+        }
+    }
+
+    // MARK: Reading
+
+    mutating func beginReading(_ key: Int) {
+        guard self[key].call == nil else { return }
+        if rules.hasFront, let record = front[key] {
+            self[key].truth = record
+            becomeRead(key)
+        } else if rules.hasBacking {
+            self[key].call = Call(isLoad: true, isDeferred: isClearWanted || isClearing)
+        } else {
+            becomeRead(key)
+        }
+    }
+
+    mutating func becomeRead(_ key: Int) {
+        self[key].isRead = true
+        self[key].refetches = rules.refetchesOnExpiry && isValid(key)
+        if rules.hasFront, let truth = self[key].truth { front[key] = truth }
+        if self[key].isInvalidationPending {
+            self[key].isInvalidationPending = false
+            applyInvalidation(key)
+        }
+        readmit(key)
+        if self[key].observers > 0 {
+            welcome(key, forces: self[key].isForced)
+            self[key].isForced = false
+        }
+    }
+
+    mutating func readmit(_ key: Int) {
+        let waiting = self[key].callers
+        self[key].callers = waiting.filter { if case .saved = $0.need { true } else { false } }
+        for caller in waiting.sorted(by: { $0.id < $1.id }) {
+            if case .saved = caller.need { continue }
+            admit(caller.id, key, caller.need)
+        }
+    }
+
+    // MARK: Fetches
+
+    mutating func startFlightUnlessHeldOff(_ key: Int) {
+        if self[key].flight == nil, isHeldOff(key) { return }
+        startFlight(key, explicit: false)
+    }
+
+    mutating func startFlight(_ key: Int, explicit: Bool) {
+        if let flight = self[key].flight {
+            self[key].flight?.isExplicit = flight.isExplicit || explicit
+            return
+        }
+        supersedePages(key)
+        self[key].flight = Flight(validator: self[key].truth?.validator, isExplicit: explicit)
+        self[key].isTriggered = false
+        begun += 1
+    }
+
+    @discardableResult
+    mutating func dropFlight(_ key: Int) -> Bool {
+        guard let flight = self[key].flight else { return false }
+        self[key].flight = nil
+        cancelled += 1
+        return flight.isExplicit
+    }
+
+    mutating func supersedePages(_ key: Int) {
+        for direction in PageDirection.allCases where self[key].sides[direction]?.isLoading == true {
+            self[key].sides[direction]?.isLoading = false
+            cancelled += 1
+            answerPage(key, direction, asked: "superseded", joined: "superseded")
+        }
+    }
+
+    private mutating func answerPage(_ key: Int, _ direction: PageDirection, asked: String, joined: String) {
+        answer(key) { need in
+            switch need {
+            case .page(direction, continues: _): asked
+            case .joined(direction): joined
+            default: nil
+            }
+        }
+    }
+
+    /// A fetch has brought a record, or failed.
+    mutating func fetched(_ key: Int, _ record: Record?, confirms: Bool = false) {
+        self[key].flight = nil
+        self[key].lastFetchEnded = now
+        if let record {
+            accept(key, record, confirms: confirms)
+            let (content, revision) = (told(key), self[key].revision)
+            answer(key) { need in
+                switch need {
+                case .content, .origin: content
+                case .freshness: "done"
+                case .pageAfterFetch: "notLoadedYet"
+                default: nil
+                }
+            }
+            for place in self[key].callers.indices where self[key].callers[place].need == .refresh {
+                self[key].callers[place].need = .saved(revision, result: "done")
+            }
+        } else {
+            self[key].heldOffUntil = now + rules.errorExpiry
+            let content = toldAfterFailure(key)
+            answer(key) { need in
+                switch need {
+                case .content: content
+                case .origin: "Offline"
+                case .freshness, .refresh: "done"
+                case .pageAfterFetch: "notLoadedYet"
+                default: nil
+                }
+            }
+        }
+        endTurn(key)
+    }
+
+    mutating func pageFetched(_ key: Int, _ direction: PageDirection, _ page: (elements: [Int], key: String?)?) {
+        self[key].sides[direction] = Side()
+        if let page {
+            let content = self[key].truth?.content ?? []
+            self[key].truth?.content = direction == .next ? content + page.elements : page.elements + content
+            if direction == .next { self[key].truth?.nextKey = page.key } else { self[key].truth?.prevKey = page.key }
+            truthChanged(key)
+            answerPage(key, direction, asked: "loaded", joined: "joined")
+        } else {
+            self[key].sides[direction]?.hasFailed = true
+            answerPage(key, direction, asked: "failed", joined: "failed")
+        }
+        endTurn(key)
+    }
+}

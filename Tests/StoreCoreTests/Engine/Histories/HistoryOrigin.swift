@@ -1,0 +1,81 @@
+import StoreCore
+
+/// An origin that holds every request, and lets go of it only on command, cancelled or not.
+final class HistoryOrigin: PaginationFetcher {
+    typealias Param = Int
+    typealias Element = Int
+
+    /// What a held request asks for.
+    struct Asked: Hashable, Sendable {
+        var key: Int
+        var direction: PageDirection?
+        var pageKey: String?
+        var validator: String?
+    }
+
+    private struct Held: Sendable {
+        var asked: Asked
+        var isCancelled: Bool
+        var passage: CheckedContinuation<OriginResponse<[Int]>, any Error>?
+    }
+
+    private struct Desk: Sendable {
+        var begun = 0
+        var cancelled = 0
+        var held: [Int: Held] = [:]
+    }
+
+    private let desk = WatchedState(Desk())
+
+    /// How many requests have come, how many of those were cancelled, and what is held and not cancelled.
+    var counts: (begun: Int, cancelled: Int, wanted: [Asked]) {
+        desk.read { desk in (desk.begun, desk.cancelled, desk.held.values.filter { !$0.isCancelled }.map(\.asked)) }
+    }
+
+    func respond(to request: OriginRequest<Int>) async throws -> OriginResponse<[Int]> {
+        let asked =
+            switch request {
+            case .content(let key, let validator): Asked(key: key, validator: validator?.entityTag)
+            case .page(let direction, let pageKey, let key): Asked(key: key, direction: direction, pageKey: pageKey)
+            }
+        let ticket = desk.update { desk in
+            desk.begun += 1
+            desk.held[desk.begun] = Held(asked: asked, isCancelled: false)
+            return desk.begun
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { passage in desk.update { $0.held[ticket]?.passage = passage } }
+        } onCancel: {
+            desk.update { desk in
+                guard desk.held[ticket]?.isCancelled == false else { return }
+                desk.held[ticket]?.isCancelled = true
+                desk.cancelled += 1
+            }
+        }
+    }
+
+    /// Lets the one request go that is wanted and asks for this.
+    func answer(_ key: Int, _ direction: PageDirection?, with result: Result<OriginResponse<[Int]>, any Error>) {
+        let passage = desk.update { desk in
+            let ticket = desk.held.first { !$0.value.isCancelled && $0.value.asked.key == key && $0.value.asked.direction == direction }?.key
+            return ticket.flatMap { desk.held.removeValue(forKey: $0)?.passage }
+        }
+        passage?.resume(with: result)
+    }
+
+    /// Lets all cancelled requests go, with an answer that nobody must ever see.
+    func answerCancelled() {
+        let passages = desk.update { desk in
+            let cancelled = desk.held.filter { $0.value.isCancelled && $0.value.passage != nil }
+            for ticket in cancelled.keys { desk.held[ticket] = nil }
+            return cancelled.values.compactMap(\.passage)
+        }
+        for passage in passages { passage.resume(returning: OriginResponse(.modified([Self.poison]), nextKey: "poison")) }
+    }
+
+    static let poison = -999
+
+    // Never called: `respond(to:)` stands in for both.
+    func fetch(param: Int) async throws -> Page<Int> { throw Offline() }
+    func fetchNext(nextKey: String, param: Int) async throws -> Page<Int> { throw Offline() }
+}

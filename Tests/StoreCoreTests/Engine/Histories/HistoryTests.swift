@@ -1,0 +1,26 @@
+import Foundation
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(30)))
+struct HistoryTests {
+    /// How many histories are told; `STOREHOUSE_SEEDS=100000` for a long run, `STOREHOUSE_SEED=7` for that one alone.
+    private static let seeds: ClosedRange<UInt64> = {
+        let environment = ProcessInfo.processInfo.environment
+        if let seed = environment["STOREHOUSE_SEED"].flatMap({ UInt64($0) }) { return seed...seed }
+        return 1...(environment["STOREHOUSE_SEEDS"].flatMap { UInt64($0) } ?? 1_000)
+    }()
+
+    @Test(arguments: Backing.allCases)
+    func `C1-C16: a random history is what a simple model says`(_ backing: Backing) async throws {
+        for seed in Self.seeds {
+            var history = History(seed: seed, backing)
+            do {
+                try await history.run()
+            } catch {
+                Issue.record("seed \(seed), \(backing): \(error)\n\(history.steps.joined(separator: "\n"))")
+                break
+            }
+        }
+    }
+}

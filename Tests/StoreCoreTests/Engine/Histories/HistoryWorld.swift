@@ -1,0 +1,106 @@
+import Synchronization
+
+@testable import StoreCore
+
+/// A real store whose every move waits for a command, and what its observers and callers have got from it.
+final class HistoryWorld: Sendable {
+    struct Inside: Sendable {
+        var results: [Int: String] = [:]
+        /// Callers whose task has not ended.
+        var open = 0
+        /// Mutations whose work goes on.
+        var performing: Set<Int> = []
+        var ends: [Int: Bool] = [:]
+        var seen: [Int: String] = [:]
+        var sawPoison = false
+        var observers: Set<Int> = []
+    }
+
+    let time = ManualTime()
+    let origin = HistoryOrigin()
+    let cacher: GatedCacher<Int, [Int]>
+    let lists: PaginationStore<Int, Int>
+    let inside = WatchedState(Inside())
+    let bell = TriggerTests.Bell()
+
+    init(_ backing: Backing, expiry: Expiry, policy: StorePolicy) {
+        let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
+        cacher.hold(.load, .save, .remove, .removeAll)
+        self.cacher = cacher
+        lists =
+            switch backing {
+            case .memory: PaginationStore(cacher: MemoryCacher(expiry: expiry), fetcher: origin, identity: .none, policy: policy, time: time)
+            case .tiered: PaginationStore(cacher: TieredCacher(over: cacher), fetcher: origin, identity: .none, policy: policy, time: time)
+            case .plain: PaginationStore(cacher: cacher, fetcher: origin, identity: .none, policy: policy, time: time)
+            }
+        lists.revalidate(on: bell)
+    }
+
+    /// A caller who does something and says how it ended.
+    func call(_ id: Int, _ body: @escaping @Sendable () async throws -> String) -> Task<Void, Never> {
+        inside.update { $0.open += 1 }
+        return Task { [inside] in
+            let result: String
+            do { result = try await body() } catch { result = "\(type(of: error))" }
+            inside.update { inside in
+                inside.results[id] = result
+                inside.open -= 1
+            }
+        }
+    }
+
+    /// A mutation's work: goes on until the test ends it.
+    func perform(_ id: Int) async throws {
+        inside.update { _ = $0.performing.insert(id) }
+        let succeeds = try await inside.wait { $0.ends[id] }
+        if !succeeds { throw Offline() }
+    }
+
+    func end(_ id: Int, succeeds: Bool) {
+        inside.update { inside in
+            inside.performing.remove(id)
+            inside.ends[id] = succeeds
+        }
+    }
+
+    func observe(_ id: Int, _ key: Int, forces: Bool) -> Task<Void, Never> {
+        inside.update { _ = $0.observers.insert(id) }
+        return Task { [inside, sequence = lists[key].publish(forceRefresh: forces)] in
+            for await state in sequence {
+                inside.update { inside in
+                    inside.seen[id] = state.summary
+                    if state.content?.contains(HistoryOrigin.poison) == true { inside.sawPoison = true }
+                }
+            }
+            inside.update { _ = $0.observers.remove(id) }
+        }
+    }
+
+    /// Why something still moves; `nil` when all that is under way waits for a command, and nothing can change without one.
+    ///
+    /// Each thing that runs is counted at both of its ends: fetches as begun and as held at the origin, cacher calls as started and as
+    /// held at the cacher, callers as open and as waiting in the engine or working, observers as joined and as waiting for a state,
+    /// timers as set and as due.
+    func unrest(begun: Int, cancelled: Int, observers: Int) -> String? {
+        lists.lists.engine.state.withLock { state in
+            let origin = origin.counts
+            let here = inside.read { ($0.open, $0.performing.count, $0.observers.count) }
+            if origin.begun != begun { return "fetches: \(origin.begun) begun, expected \(begun)" }
+            if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) cancelled, expected \(cancelled)" }
+            let fetches = state.live.values.reduce(0) { $0 + $1.fetches.count }
+            if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
+            let calls = state.lane.running + (state.lane.isClearing ? 1 : 0)
+            if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
+            let waiting = state.live.values.reduce(0) { $0 + $1.callers.count } + state.lane.clearers.count
+            if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
+            let slots = state.live.values.flatMap { $0.observers.filter { $0.id != 0 } }
+            if here.2 != observers || slots.count != observers { return "observers: \(here.2) of \(observers), \(slots.count) joined" }
+            if slots.contains(where: { $0.waiting == nil }) { return "observers: one has a state to take" }
+            let now = time.now
+            if state.live.values.contains(where: { $0.timer.map { $0.deadline <= now } ?? false }) { return "timers: one is due" }
+            return nil
+        }
+    }
+
+    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.keys) } }
+}
