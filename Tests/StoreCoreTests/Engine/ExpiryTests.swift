@@ -33,6 +33,21 @@ struct ExpiryTests {
         try await observer.first { $0.summary == "completed(2)" }
     }
 
+    @Test func `C10: a trigger that had to wait does not use up the fetch at expiry`() async throws {
+        let bench = Bench(
+            expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.isCompleted }
+        let bell = TriggerTests.Bell()
+        bench.store.revalidate(on: bell)
+        try await bell.ring()
+        bench.time.advance(by: .seconds(1))
+        try await observer.first { $0.error != nil }
+        bench.time.advance(by: .seconds(9))
+        try await observer.first { $0.summary == "completed(3)" }
+        bell.end()
+    }
+
     @Test(arguments: Backing.allCases)
     func `C10: nothing is fetched at expiry when nobody observes or the policy is off`(_ backing: Backing) async throws {
         let unobserved = Bench(backing, expiry: .after(.seconds(10)), policy: Self.revalidating)

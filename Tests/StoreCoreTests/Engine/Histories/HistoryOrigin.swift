@@ -29,7 +29,7 @@ final class HistoryOrigin: PaginationFetcher {
 
     /// How many requests have come, how many of those were cancelled, and what is held and not cancelled.
     var counts: (begun: Int, cancelled: Int, wanted: [Asked]) {
-        desk.read { desk in (desk.begun, desk.cancelled, desk.held.values.filter { !$0.isCancelled }.map(\.asked)) }
+        desk.read { desk in (desk.begun, desk.cancelled, desk.held.values.filter { !$0.isCancelled && $0.passage != nil }.map(\.asked)) }
     }
 
     func respond(to request: OriginRequest<Int>) async throws -> OriginResponse<[Int]> {
