@@ -194,7 +194,8 @@ extension KeyMachine {
     mutating func timerFired(_ turn: inout Turn) {
         if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
         if let due = automaticFetchDue, due <= turn.now {
-            refetchesAtDeadline = false
+            // A trigger may be due before the content expires, and its fetch may fail.
+            if let held, held.deadline <= turn.now { refetchesAtDeadline = false }
             startFlight(explicit: false, &turn)
         }
         endTurn(&turn)
