@@ -1,4 +1,6 @@
+#if !THREAD_SANITIZER
 public import Synchronization
+#endif
 
 /// Records in memory, bounded by least recent use; the one concrete class behind every hit.
 ///
