@@ -35,7 +35,8 @@ struct ExpiryTests {
 
     @Test func `C10: a trigger that had to wait does not use up the fetch at expiry`() async throws {
         let bench = Bench(
-            expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
+            expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3))
+        )
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.first { $0.isCompleted }
         let bell = TriggerTests.Bell()
@@ -136,7 +137,8 @@ struct ExpiryTests {
     func `an origin's lifetime beats the cacher's`(_ backing: Backing) async throws {
         let bench = Bench(
             backing, expiry: .after(.seconds(10)),
-            fetcher: ScriptedFetcher(.success(1, freshness: .fresh(for: .seconds(20))), .notModified(.fresh(for: .seconds(5))), .success(3)))
+            fetcher: ScriptedFetcher(.success(1, freshness: .fresh(for: .seconds(20))), .notModified(.fresh(for: .seconds(5))), .success(3))
+        )
         _ = try await bench.store[1].requireData()
         bench.time.advance(by: .seconds(19))
         #expect(try await bench.store[1].requireData() == 1)

@@ -66,7 +66,11 @@ struct HitTests {
     @Test func `pending mutations are part of a hit`() async throws {
         let bench = Bench()
         await bench.store[1].update(7)
-        let during = try await bench.store[1].mutate { $0 += 1 } perform: { try await bench.store[1].requireData() }
+        let during = try await bench.store[1].mutate {
+            $0 += 1
+        } perform: {
+            try await bench.store[1].requireData()
+        }
         #expect(during == 8)
         #expect(try await bench.store[1].requireData() == 8)
     }

@@ -28,8 +28,17 @@ struct LeakTests {
             caller.cancel()
             _ = await caller.result
         case .refresh: await handle.refresh()
-        case .mutate: try await handle.mutate { $0 = counter.make() } perform: {}
-        case .failedMutate: _ = try? await handle.mutate { $0 = counter.make() } perform: { throw Offline() }
+        case .mutate:
+            try await handle.mutate {
+                $0 = counter.make()
+            } perform: {
+            }
+        case .failedMutate:
+            _ = try? await handle.mutate {
+                $0 = counter.make()
+            } perform: {
+                throw Offline()
+            }
         case .invalidate: await handle.invalidate()
         case .clear: await handle.clear()
         case .storeClear: try await store.clear()

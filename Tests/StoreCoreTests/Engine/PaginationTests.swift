@@ -48,7 +48,8 @@ struct PaginationTests {
     }
 
     @Test func `C13: a one-way list has no previous page, whatever its pages say`() async throws {
-        let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]
+        let list = PaginationStore(
+            cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]
         _ = try await list.requireData()
         #expect(await list.requestPrevData().word == "noPage")
     }
@@ -106,7 +107,8 @@ struct PaginationTests {
         try await observer.first { $0.isCompleted }
         #expect(await request(list, direction).value == "failed")
         try await observer.first { $0.summary.contains("error(Offline)") }
-        let refused = await direction == .next ? list.requestNextData(continueWhenError: false) : list.requestPrevData(continueWhenError: false)
+        let refused =
+            await direction == .next ? list.requestNextData(continueWhenError: false) : list.requestPrevData(continueWhenError: false)
         #expect(refused.word == "failed" && fetcher.startedCount == 2)
         #expect(await request(list, direction).value == "loaded")
         #expect(fetcher.requests.suffix(2).map(\.pageKey) == (direction == .next ? ["n", "n"] : ["p", "p"]))
@@ -160,7 +162,11 @@ struct PaginationTests {
         case .clear: await list.clear()
         case .storeClear: try await lists.clear()
         case .invalidate: await list.invalidate()
-        case .mutate: try await list.mutate { $0 = [7] } perform: {}
+        case .mutate:
+            try await list.mutate {
+                $0 = [7]
+            } perform: {
+            }
         }
         if change == .refresh { try await fetcher.started(count: 3) }
         try await fetcher.answer(2, with: .page([-1]))

@@ -52,7 +52,11 @@ struct SavingTests {
             case .clear: await handle.clear()
             case .invalidate: await handle.invalidate()
             case .inPlace: await handle.update { $0 += 1 }
-            case .mutate: try await handle.mutate { $0 += 1 } perform: {}
+            case .mutate:
+                try await handle.mutate {
+                    $0 += 1
+                } perform: {
+                }
             }
             returned.update { $0 = true }
         }

@@ -81,7 +81,9 @@ struct StressTests {
         try await Self.wait(until: "nothing is live; \(backing), \(seed)", store, time) { store.engineIsIdle && store.runningFetches == 0 }
         #expect(cacher.breaches == [])
         for key in 0..<storm.keys {
-            let histories = watchers.enumerated().filter { $0.offset % storm.keys == key }.map { $0.element.states.compactMap(\.content?.base) }
+            let histories = watchers.enumerated().filter { $0.offset % storm.keys == key }.map {
+                $0.element.states.compactMap(\.content?.base)
+            }
             #expect(isOneOrder(histories))
         }
         if onEvent != nil {
@@ -132,7 +134,11 @@ struct StressTests {
             case 15: store.prefetch(0..<storm.keys)
             case 16: for await _ in handle.publish() { break }
             case 17: for await state in handle.publish(forceRefresh: true) where !state.isLoading { break }
-            case 18: store.revalidate(on: AsyncStream<Void> { $0.yield(); $0.finish() })
+            case 18:
+                store.revalidate(
+                    on: AsyncStream<Void> {
+                        $0.yield(); $0.finish()
+                    })
             default: if yields == 0 { try? await store.clear() } else { time.advance(by: .milliseconds(yields * 5)) }
             }
         }
@@ -144,7 +150,9 @@ struct StressTests {
     }
 
     private static func mutate(_ handle: StoreFlowable<Int, Stamp>, _ number: Int, fails: Bool) async {
-        _ = try? await handle.mutate { $0.patches.append(number) } perform: {
+        _ = try? await handle.mutate {
+            $0.patches.append(number)
+        } perform: {
             await Task.yield()
             if fails { throw Offline() }
         }

@@ -99,7 +99,8 @@ extension History {
         let (id, direction, continues) = (nextID(), dice.below(2) == 0 ? PageDirection.next : .prev, dice.below(3) > 0)
         model.arrive(id, key, .page(direction, continues: continues))
         callers[id] = world.call(id) { [list = world.lists[key]] in
-            await (direction == .next
+            await
+                (direction == .next
                 ? list.requestNextData(continueWhenError: continues) : list.requestPrevData(continueWhenError: continues)).word
         }
         try await settle("\(id): request \(direction) of \(key), \(continues ? "also" : "not") when there was an error")
@@ -166,7 +167,11 @@ extension History {
         let (id, number) = (nextID(), nextContent())
         model.arrive(id, key, .truth(.patch(number)))
         callers[id] = world.call(id) { [list = world.lists[key], world] in
-            try await list.mutate { $0.append(number) } perform: { try await world.perform(id) }
+            try await list.mutate {
+                $0.append(number)
+            } perform: {
+                try await world.perform(id)
+            }
             return "done"
         }
         try await settle("\(id): mutate \(key) by \(number)")

@@ -106,10 +106,11 @@ struct History {
 
     private func heldCalls() -> Set<String> {
         let calls = world.cacher.calls
-        return Set(world.cacher.heldNumbers.map { number in
-            let call = calls[number - 1]
-            return "\(call.operation) \(call.param.map { "\($0)" } ?? "") \(call.content.map { "\($0)" } ?? "")"
-        })
+        return Set(
+            world.cacher.heldNumbers.map { number in
+                let call = calls[number - 1]
+                return "\(call.operation) \(call.param.map { "\($0)" } ?? "") \(call.content.map { "\($0)" } ?? "")"
+            })
     }
 
     private func same<Value: Equatable>(_ what: String, _ real: Value, _ expected: Value) throws {

@@ -57,7 +57,8 @@ final class HistoryOrigin: PaginationFetcher {
     /// Lets the one request go that is wanted and asks for this.
     func answer(_ key: Int, _ direction: PageDirection?, with result: Result<OriginResponse<[Int]>, any Error>) {
         let passage = desk.update { desk in
-            let ticket = desk.held.first { !$0.value.isCancelled && $0.value.asked.key == key && $0.value.asked.direction == direction }?.key
+            let ticket = desk.held.first { !$0.value.isCancelled && $0.value.asked.key == key && $0.value.asked.direction == direction }?
+                .key
             return ticket.flatMap { desk.held.removeValue(forKey: $0)?.passage }
         }
         passage?.resume(with: result)

@@ -29,7 +29,8 @@ final class HistoryWorld: Sendable {
         self.cacher = cacher
         lists =
             switch backing {
-            case .memory: PaginationStore(cacher: MemoryCacher(expiry: expiry), fetcher: origin, identity: .none, policy: policy, time: time)
+            case .memory:
+                PaginationStore(cacher: MemoryCacher(expiry: expiry), fetcher: origin, identity: .none, policy: policy, time: time)
             case .tiered: PaginationStore(cacher: TieredCacher(over: cacher), fetcher: origin, identity: .none, policy: policy, time: time)
             case .plain: PaginationStore(cacher: cacher, fetcher: origin, identity: .none, policy: policy, time: time)
             }
