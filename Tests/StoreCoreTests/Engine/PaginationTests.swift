@@ -136,14 +136,20 @@ struct PaginationTests {
 
     enum Superseding: CaseIterable, Sendable { case refresh, update, updateWithKeys, inPlace, clear, storeClear, invalidate, mutate }
 
-    @Test(arguments: Superseding.allCases, PageDirection.allCases)
-    func `C13: a page of an older list or epoch is never appended`(_ change: Superseding, _ direction: PageDirection) async throws {
+    @Test(arguments: Superseding.allCases, [false, true])
+    func `C13: a page of an older list or epoch is never appended`(_ change: Superseding, _ isObserved: Bool) async throws {
+        for direction in PageDirection.allCases { try await supersede(change, direction, isObserved) }
+    }
+
+    private func supersede(_ change: Superseding, _ direction: PageDirection, _ isObserved: Bool) async throws {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), cancellation: .ignored)
         var policy = StorePolicy()
         policy.unwantedFetch = .complete
         let lists = store(fetcher, policy: policy)
         let list = lists[1]
         _ = try await list.requireData()
+        let observer = isObserved ? RecordingObserver(list.publish()) : nil
+        _ = try await observer?.states(count: 1)
         fetcher.hold()
         let page = request(list, direction)
         try await fetcher.started(count: 2)
@@ -162,11 +168,7 @@ struct PaginationTests {
         case .clear: await list.clear()
         case .storeClear: try await lists.clear()
         case .invalidate: await list.invalidate()
-        case .mutate:
-            try await list.mutate {
-                $0 = [7]
-            } perform: {
-            }
+        case .mutate: try await list.mutate { $0 = [7] } perform: {}
         }
         if change == .refresh { try await fetcher.started(count: 3) }
         try await fetcher.answer(2, with: .page([-1]))
@@ -175,8 +177,10 @@ struct PaginationTests {
         fetcher.release()
         if change != .invalidate { #expect(await page.value == "superseded") }
         await refresh?.value
+        try await observer?.stopAndLeave()
         try await until("it is idle") { lists.liveKeys == 0 }
         #expect(await known(list)?.contains(-1) != true)
+        #expect(observer?.states.contains { $0.content?.contains(-1) == true } != true)
     }
 
     @Test func `C13: an element that comes again replaces the one that is there`() async throws {
