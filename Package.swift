@@ -21,6 +21,7 @@ let package = Package(
         .library(name: "RemoteRouting", targets: ["RemoteRouting"]),
         .library(name: "SyncEngine", targets: ["SyncEngine"]),
         .executable(name: "tour", targets: ["Tour"]),
+        .executable(name: "benchmarks", targets: ["Benchmarks"]),
     ],
     dependencies: [],
     targets: [
@@ -35,12 +36,23 @@ let package = Package(
             name: "Tour", dependencies: ["StoreCore", "LoopbackOrigin"], path: "Examples/Tour", swiftSettings: settings),
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
-        .target(name: "LoopbackOrigin", path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
+        .target(
+            name: "LoopbackOrigin", dependencies: ["StoreCore"], path: "Tests/Support/LoopbackOrigin", swiftSettings: settings),
         .target(
             name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
+        // A process that saves records and is killed meanwhile.
+        .executableTarget(name: "CrashWriter", dependencies: ["StoreCore"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
 
-        .testTarget(name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient"], swiftSettings: settings),
-        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin"], swiftSettings: settings),
+        .testTarget(
+            name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter"], swiftSettings: settings),
+        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
+        // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
+        .testTarget(name: "DocumentationTests", dependencies: ["StoreCore"], swiftSettings: settings),
+
+        // The benchmarks, and what they ask of the allocator.
+        .executableTarget(
+            name: "Benchmarks", dependencies: ["StoreCore", "CHeapUsage"], path: "Tests/Benchmarks", swiftSettings: settings),
+        .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
     ]
 )

@@ -1,6 +1,6 @@
 import Foundation
 import LoopbackOrigin
-import Synchronization
+import StoreCore
 
 /// A book, as the shop sends it and as the repository keeps it.
 struct Book: Codable, Hashable, Identifiable, Sendable {
@@ -13,8 +13,8 @@ struct Book: Codable, Hashable, Identifiable, Sendable {
 final class Bookshop: Sendable {
     let origin: LoopbackOrigin
 
-    private let shelf: Mutex<[Book]>
-    private let confirmed = Mutex(0)
+    private let shelf: Lock<[Book]>
+    private let confirmed = Lock(0)
     private static let pageSize = 5
 
     /// Opens the shop.
@@ -25,7 +25,7 @@ final class Bookshop: Sendable {
             "Moby-Dick", "Treasure Island", "The Sea-Wolf", "Kidnapped", "Typhoon", "Lord Jim", "The Shadow-Line", "White-Jacket",
             "Captains Courageous", "Two Years Before the Mast", "Robinson Crusoe", "The Odyssey", "Persuasion", "Omoo", "Typee",
         ]
-        shelf = Mutex(titles.enumerated().map { Book(id: $0.offset + 1, title: $0.element, inStock: 3) })
+        shelf = Lock(titles.enumerated().map { Book(id: $0.offset + 1, title: $0.element, inStock: 3) })
         origin = try LoopbackOrigin()
         origin.on(.get, "/shelf") { [unowned self] request in page(request).misbehaving(.delayHead(by: pace)) }
         origin.on(.get, "/books/:id") { [unowned self] request in book(request).misbehaving(.delayHead(by: pace)) }

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import StoreCore
 
 #if canImport(Darwin)
 import Darwin
@@ -23,7 +23,7 @@ final class Stage: Sendable {
         var frame = 0
     }
 
-    private let shown = Mutex(Shown())
+    private let shown = Lock(Shown())
     private let began = ContinuousClock.now
 
     init(isPlain: Bool) {

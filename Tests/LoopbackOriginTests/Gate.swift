@@ -1,4 +1,4 @@
-import Synchronization
+import StoreCore
 
 /// Holds whoever wants to pass until it is opened.
 final class Gate: Sendable {
@@ -8,7 +8,7 @@ final class Gate: Sendable {
     }
 
     /// Guards who waits together with whether waiting is needed.
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     func passed() async {
         await withCheckedContinuation { continuation in

@@ -151,7 +151,7 @@ extension CacheRecord: Equatable where Content: Equatable {
 extension CacheRecord: Codable where Content: Codable {
     private enum CodingKeys: String, CodingKey { case content, fetchedAt, details }
 
-    /// Reads a record as ``encode(to:)`` wrote it.
+    /// Reads a record as `encode(to:)` wrote it.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         content = try container.decode(Content.self, forKey: .content)

@@ -1,5 +1,4 @@
 public import Foundation
-internal import Synchronization
 
 /// A group of stores that belong together, such as everything of the user who is signed in.
 ///
@@ -7,8 +6,12 @@ internal import Synchronization
 /// let scope = CacheScope(directory: cachesDirectory.appending(path: userID))
 /// let files = FileCacher<User.ID, User>(directory: scope.directory(named: "users"))
 /// let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
-/// …
-/// try await scope.clear()                                         // signing out leaves nothing behind
+/// ```
+///
+/// Signing out then leaves nothing behind:
+///
+/// ```swift
+/// try await scope.clear()
 /// ```
 ///
 /// The scope holds its stores weakly: it keeps none of them alive.
@@ -17,7 +20,7 @@ public final class CacheScope: Sendable {
     public let directory: URL
 
     /// Guards the members; those whose store is gone are swept out when one is added.
-    private let members = Mutex<[Member]>([])
+    private let members = Lock<[Member]>([])
 
     /// Makes an empty group.
     ///
@@ -37,8 +40,10 @@ public final class CacheScope: Sendable {
         directory.appending(path: name, directoryHint: .isDirectory)
     }
 
-    /// Clears every store of the group, then removes the records of stores that are not there now: those in its directory and in the
-    /// directories directly below it.
+    /// Clears every store of the group, then removes the records that stores which are not there now have left in its directory.
+    ///
+    /// Those are the records in the directory itself and in the directories directly below it. A key that is observed is fetched anew: end
+    /// the observation first where nothing must come back.
     ///
     /// What is fetched for the old data and still under way when this is called reaches neither observers nor cachers.
     ///
@@ -63,7 +68,7 @@ public final class CacheScope: Sendable {
         }
     }
 
-    func add<Param, Content>(_ engine: StoreEngine<Param, Content>) {
+    func add(_ engine: Uniform.Engine) {
         let member = Member { [weak engine] in
             guard let engine else { return nil }
             return { try await engine.clearAll() }
@@ -77,7 +82,7 @@ public final class CacheScope: Sendable {
     /// Removes the files of stores that are not there now, such as one that was not opened since the last start.
     @concurrent
     private static func removeRecords(in directory: URL) async throws {
-        try FileKey.removeRecords(inAndBelow: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)))
+        try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .children)
     }
 
     /// A store, held weakly; gives what clears it, or `nil` once it is gone.

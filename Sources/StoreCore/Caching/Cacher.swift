@@ -3,8 +3,23 @@ public import Foundation
 /// Where content is kept: memory, files, a database of yours.
 ///
 /// What an author may rely on, from each store over the cacher: never two calls for one key at a time; saves are never cancelled and
-/// never reordered; ``removeAll()`` runs alone. A cacher may be slow and may throw: a load that throws counts as a miss, a save that
+/// never reordered; while ``removeAll()`` runs, nothing else does but ``keys()``. A cacher may be slow and may throw: a load that throws counts as a miss, a save that
 /// throws leaves the record in the store, and both are reported as ``StoreEventKind/cacherFault(_:_:)``.
+///
+/// ```swift
+/// actor NightlyCacher: Cacher {
+///     private var records: [Int: CacheRecord<User>] = [:]
+///
+///     func load(param id: Int) -> CacheRecord<User>? { records[id] }
+///     func save(_ record: CacheRecord<User>, param id: Int) { records[id] = record }
+///     func remove(param id: Int) { records[id] = nil }
+///     func removeAll() { records = [:] }
+///
+///     nonisolated func needsRefresh(_ record: CacheRecord<User>, param: Int, now: Date) -> Bool {
+///         record.isInvalidated || !Calendar.current.isDate(record.fetchedAt, inSameDayAs: now)
+///     }
+/// }
+/// ```
 ///
 /// A hit on any cacher but ``MemoryCacher`` and ``TieredCacher`` costs a call of ``load(param:)``: put a `TieredCacher` in front.
 public protocol Cacher<Param, Content>: Sendable {
@@ -13,7 +28,7 @@ public protocol Cacher<Param, Content>: Sendable {
     /// The data itself.
     associatedtype Content: Sendable
 
-    /// How long content is valid where its origin said nothing.
+    /// How long content is valid where its origin said nothing; a store reads it once, when it is made.
     var expiry: Expiry { get }
 
     /// Loads the record of a key.
@@ -28,7 +43,7 @@ public protocol Cacher<Param, Content>: Sendable {
     /// - Parameters:
     ///   - record: The record, which must be kept whole or not at all.
     ///   - param: The key.
-    /// - Throws: What went wrong; the store keeps the record and reports it.
+    /// - Throws: What went wrong; the store keeps the record, reports it, and does not try again before the content changes.
     func save(_ record: CacheRecord<Content>, param: Param) async throws
 
     /// Removes the record of a key; one that is not there is removed already.
@@ -51,7 +66,8 @@ public protocol Cacher<Param, Content>: Sendable {
     /// Whether a record is out of date.
     ///
     /// The default compares the record's age with the origin's lifetime or, where it gave none, with ``expiry``; a record from the
-    /// future is out of date. A store asks when a record comes from the cacher, not at each hit of a record in memory.
+    /// future is out of date. A store asks when a record comes from the cacher, not at each hit of a record in memory. It must be quick and
+    /// must not call the store, whose lock may be held.
     ///
     /// - Parameters:
     ///   - record: The record.

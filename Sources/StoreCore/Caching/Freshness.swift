@@ -2,7 +2,7 @@
 ///
 /// The vocabulary is that of HTTP caching: RFC 9111 (lifetime, `no-store`, `must-revalidate`) and RFC 5861 (the two stale windows).
 public struct Freshness: Hashable, Sendable, Codable {
-    /// How long the answer is valid from its arrival; `nil` leaves it to the cacher's ``Cacher/expiry``.
+    /// How long the answer is valid from its arrival; `nil` leaves it to the cacher's `expiry`.
     public var lifetime: Duration?
 
     /// How long after that it may still be served while it is being refreshed; `nil` leaves it to the store's policy.
@@ -11,7 +11,7 @@ public struct Freshness: Hashable, Sendable, Codable {
     /// How long after that it may be served when refreshing fails; `nil` leaves it to the store's policy.
     public var staleIfError: Duration?
 
-    /// Whether it must never be served stale, whatever the policies say (`must-revalidate`).
+    /// Whether it must never be served stale, whatever the policies say (`must-revalidate`); observers still see it while it is fetched.
     public var mustRevalidate: Bool
 
     /// Whether it may be given to a cacher.

@@ -10,11 +10,13 @@ extension KeyMachine {
         }
         supersedePages(&turn)
         let ticket = turn.tickets.next()
-        flight = Flight(ticket: ticket, isExplicit: explicit)
         triggerPending = false
+        // Expired content has had its fetch now, however that ends (C10).
+        if let held, !held.isValid(at: turn.now) { refetchesAtDeadline = false }
         let pages = rules.policy.refreshScope == .loadedPages ? held?.record.loadedPages ?? PageCounts() : PageCounts()
         // Several pages are one answer only if all of them are fetched anew, so the first one's validator is of no use then.
         let validator = pages == PageCounts() ? held?.record.validator : nil
+        flight = Flight(ticket: ticket, isExplicit: explicit, revalidates: validator != nil)
         turn.actions.append(.fetch(ticket, .content(revalidating: validator, pages: pages)))
         turn.publishes = true
     }
@@ -46,7 +48,7 @@ extension KeyMachine {
 
     /// A fetch has ended.
     mutating func fetchFinished(_ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn) {
-        guard flight?.ticket == ticket else {
+        guard let ended = flight, ended.ticket == ticket else {
             // Legal: it was cancelled or overtaken while its last word was on the way.
             report(.droppedAsOutdated(.content), &turn)
             return
@@ -55,13 +57,13 @@ extension KeyMachine {
         lastFetchEnded = turn.now
         turn.publishes = true
         switch result {
-        case .success(let fetched): flightSucceeded(fetched, ticket, &turn)
+        case .success(let fetched): flightSucceeded(fetched, of: ended, &turn)
         case .failure(let error): flightFailed(error, &turn)
         }
         endTurn(&turn)
     }
 
-    private mutating func flightSucceeded(_ fetched: Fetched<Content>, _ ticket: Ticket, _ turn: inout Turn) {
+    private mutating func flightSucceeded(_ fetched: Fetched<Content>, of flight: Flight, _ turn: inout Turn) {
         let response = fetched.response
         switch response.result {
         case .modified(let content, let freshness, let validator):
@@ -69,9 +71,10 @@ extension KeyMachine {
                 content: content, fetchedAt: turn.date, freshness: freshness, validator: validator,
                 nextKey: response.nextKey, prevKey: response.prevKey)
             if fetched.pages != PageCounts() { record.loadedPages = fetched.pages }
+            if pendingKeys != nil { pendingKeys = .ignore }
             accept(record, &turn)
         case .notModified(let freshness):
-            guard var record = held?.record else {
+            guard flight.revalidates, var record = held?.record else {
                 flightFailed(
                     StoreError(.nothingToConfirm, "fetching: the origin confirmed content that it was not asked to confirm"), &turn)
                 return
@@ -113,6 +116,7 @@ extension KeyMachine {
 
     /// Makes a record the truth (C6): from here on every reader gets it.
     mutating func accept(_ record: CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
+        if let old = held?.record.content { turn.discarded.append(old) }
         held = HeldRecord(record, expiry: rules.expiry, now: turn.now)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
         failure = nil
@@ -127,7 +131,7 @@ extension KeyMachine {
     /// The truth has a new number: patches go over it anew, the memory in front mirrors it, the cacher has to catch up.
     mutating func truthChanged(_ turn: inout Turn) {
         revision = turn.tickets.next()
-        rebuildOverlay()
+        rebuildOverlay(&turn)
         mirror(&turn)
         turn.publishes = true
     }

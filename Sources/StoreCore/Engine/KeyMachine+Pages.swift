@@ -5,6 +5,10 @@ extension KeyMachine {
     mutating func admitPage(
         _ id: CallerID, _ direction: PageDirection, continueWhenError: Bool, _ turn: inout Turn
     ) -> CallerAnswer<Content>? {
+        if pendingKeys != nil {
+            register(id, .page(direction, continueWhenError: continueWhenError))
+            return nil
+        }
         if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
         guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: turn.now) else {
             register(id, .pageAfterFetch)
@@ -24,6 +28,13 @@ extension KeyMachine {
         turn.actions.append(.fetch(ticket, .page(direction, key: key)))
         turn.publishes = true
         return nil
+    }
+
+    /// Whether a page that has arrived will become part of the list.
+    func willExtend(_ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) -> Bool {
+        guard self[direction].ticket == ticket, rules.merge != nil, held != nil, case .success(let fetched) = result else { return false }
+        if case .modified = fetched.response.result { return true }
+        return false
     }
 
     /// A page has arrived, or failed to.

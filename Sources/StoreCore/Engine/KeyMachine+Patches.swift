@@ -10,11 +10,13 @@ extension KeyMachine {
         if let content {
             var patched = content
             apply(&patched)
+            turn.discarded.append(content)
             overlay = patched
         }
         mirror(&turn)
         turn.publishes = true
-        startEpochForPatch(&turn)
+        let restarts = dropOlderFetches(&turn)
+        restart(restarts, &turn)
         endTurn(&turn)
         return id
     }
@@ -23,14 +25,14 @@ extension KeyMachine {
     mutating func patchSucceeded(_ id: Ticket, _ turn: inout Turn) {
         guard let position = patches.firstIndex(where: { $0.id == id }) else {
             // Legal: `clear()` has forgotten the patch; but what was fetched since may not know of the mutation.
-            startEpochForPatch(&turn)
-            if patches.isEmpty, isRead, observers > 0 { startFlight(explicit: false, &turn) }
+            guard isRead else { return }
+            restart(dropOlderFetches(&turn), &turn)
+            if patches.isEmpty, observers > 0 { startFlight(explicit: false, &turn) }
             endTurn(&turn)
             return
         }
         patches[position].isConfirmed = true
-        startEpochForPatch(&turn)
-        foldConfirmed(&turn)
+        settlePatches(dropsFetches: true, &turn)
         endTurn(&turn)
     }
 
@@ -39,14 +41,16 @@ extension KeyMachine {
         // Legal: `clear()` has forgotten the patch.
         guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
         patches.remove(at: position)
-        rebuildOverlay()
+        rebuildOverlay(&turn)
         turn.publishes = true
-        foldConfirmed(&turn)
+        // A failure is no epoch, but a fetch that was asked to confirm a record must not confirm what a fold makes of it.
+        settlePatches(dropsFetches: patches.first?.isConfirmed == true && flight?.revalidates == true, &turn)
         endTurn(&turn)
     }
 
     /// Applies all patches over the truth again.
-    mutating func rebuildOverlay() {
+    mutating func rebuildOverlay(_ turn: inout Turn) {
+        if let overlay { turn.discarded.append(overlay) }
         guard !patches.isEmpty, var patched = held?.record.content else {
             overlay = nil
             return
@@ -55,20 +59,39 @@ extension KeyMachine {
         overlay = patched
     }
 
-    /// A fetch or page that began before the mutation did, or before it was confirmed, may bring the world before it.
-    private mutating func startEpochForPatch(_ turn: inout Turn) {
+    /// What is to be fetched again because it was dropped.
+    private enum Restart { case nothing, wanted, explicit }
+
+    /// A fetch that began before the mutation did, or before it was confirmed, may bring the world before it.
+    private mutating func dropOlderFetches(_ turn: inout Turn) -> Restart {
         supersedePages(&turn)
-        guard flight != nil else { return }
+        guard flight != nil else { return .nothing }
         let wasExplicit = dropFlight(&turn)
+        guard isWanted else { return .nothing }
+        if wasExplicit { return .explicit }
         // Observers with content wait for the one fetch after the last mutation; whoever else waits gets a fetch of this epoch.
-        if wasExplicit || fetchCallers > 0 || (observers > 0 && content == nil) { startFlight(explicit: wasExplicit, &turn) }
+        return fetchCallers > 0 || (observers > 0 && content == nil) ? .wanted : .nothing
+    }
+
+    private mutating func restart(_ restart: Restart, _ turn: inout Turn) {
+        if restart != .nothing { startFlight(explicit: restart == .explicit, &turn) }
     }
 
     /// Makes the confirmed patches at the front part of the truth, and fetches once when the last mutation is settled.
+    ///
+    /// What is dropped starts again only when the truth is the new one, lest it send the old one's validator.
+    private mutating func settlePatches(dropsFetches: Bool, _ turn: inout Turn) {
+        let restarts = dropsFetches ? dropOlderFetches(&turn) : .nothing
+        foldConfirmed(&turn)
+        restart(restarts, &turn)
+        if patches.isEmpty, observers > 0 { startFlight(explicit: false, &turn) }
+    }
+
     private mutating func foldConfirmed(_ turn: inout Turn) {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
         if !confirmed.isEmpty, var record = held?.record {
+            turn.discarded.append(record.content)
             for patch in confirmed { patch.apply(&record.content) }
             // The content is no longer what the origin's validator names.
             record.validator = nil
@@ -76,9 +99,8 @@ extension KeyMachine {
             mergeIndex = nil
             truthChanged(&turn)
         } else if patches.isEmpty {
-            rebuildOverlay()
+            rebuildOverlay(&turn)
             mirror(&turn)
         }
-        if patches.isEmpty, observers > 0 { startFlight(explicit: false, &turn) }
     }
 }

@@ -94,6 +94,8 @@ extension KeyMachine {
             held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: turn.now)
         {
             startFlightUnlessHeldOff(&turn)
+            // Nobody waits for it, but cancelling it would leave the content stale for as long as the origin is slow.
+            flight?.isPromised = true
             return .content(content)
         }
         if flight == nil, let failure, holdsOff(at: turn.now) {
@@ -145,6 +147,9 @@ extension KeyMachine {
             case .failure(let error): failCachedCallers(error, &turn)
             }
             becomeRead(&turn)
+        } else if pendingKeys != nil {
+            // A read that failed has no keys to keep.
+            adoptKeys(of: (try? result.get())?.record, &turn)
         }
         endTurn(&turn)
     }
@@ -166,17 +171,20 @@ extension KeyMachine {
             invalidatePending = false
             applyInvalidation(&turn)
         }
-        readmitCallers(&turn)
         if observers > 0 {
             welcomeObserver(forces: forcePending, &turn)
             forcePending = false
             turn.publishes = true
         }
+        readmitCallers(&turn)
     }
 
     /// Lets callers who came before the truth was known try again, in the order in which they came.
+    ///
+    /// Those who want a page come last: a fetch of the list that another one starts would supersede it at once.
     mutating func readmitCallers(_ turn: inout Turn) {
-        for (id, need) in callers.sorted(by: { $0.key < $1.key }) where !need.isSavedNeed {
+        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
+        for (id, need) in inOrder where !need.isSavedNeed {
             forget(id)
             if let answer = admit(id, need, &turn) { turn.actions.append(.answer(id, answer)) }
         }
@@ -217,5 +225,10 @@ extension CallerNeed {
     /// Whether the caller waits for the cacher alone, and so needs no truth.
     var isSavedNeed: Bool {
         if case .saved = self { true } else { false }
+    }
+
+    /// Whether the caller asks for a page and nobody knows yet what the list is like.
+    var isPageNeed: Bool {
+        if case .page = self { true } else { false }
     }
 }

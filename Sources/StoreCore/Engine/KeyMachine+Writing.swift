@@ -18,13 +18,16 @@ extension KeyMachine {
         invalidatePending = false
         supersedePages(&turn)
         var record = CacheRecord(content: content, fetchedAt: turn.date)
-        switch keys {
-        case .kept: (record.nextKey, record.prevKey) = (held?.record.nextKey, held?.record.prevKey)
-        case .replaced(let next, let prev): (record.nextKey, record.prevKey) = (next, prev)
-        }
-        if let pages = held?.record.loadedPages, pages != PageCounts() { record.loadedPages = pages }
+        record.fields = fields(afterUpdateWith: keys)
         let wasRead = isRead
         isRead = true
+        // A list keeps the keys that its record has, also where that record has still to be read.
+        if keys != .kept || rules.merge == nil {
+            pendingKeys = nil
+        } else if !wasRead {
+            pendingKeys = .adopt
+            beginReading(&turn)
+        }
         accept(record, &turn)
         let answer = self.content.map { CallerAnswer.content($0) }
         answerCallers(&turn) { need in
@@ -35,10 +38,35 @@ extension KeyMachine {
             default: nil
             }
         }
-        if wasExplicit || callers.values.contains(.refresh) { startFlight(explicit: true, &turn) }
+        if wasExplicit || callers.values.contains(.refresh) { restartIfWanted(explicit: true, &turn) }
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
+    }
+
+    /// What stays of the record's details when its content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
+    private func fields(afterUpdateWith keys: PageKeys) -> RecordDetails.Fields {
+        var fields = RecordDetails.Fields()
+        if let held = held?.record.fields {
+            fields.loadedPages = held.loadedPages
+            fields.freshness.storage = held.freshness.storage
+            (fields.nextKey, fields.prevKey) = (held.nextKey, held.prevKey)
+        }
+        if case .replaced(let next, let prev) = keys { (fields.nextKey, fields.prevKey) = (next, prev) }
+        return fields
+    }
+
+    /// The record whose keys an updated list is to keep has been read.
+    mutating func adoptKeys(of record: CacheRecord<Content>?, _ turn: inout Turn) {
+        let adopts = pendingKeys == .adopt
+        pendingKeys = nil
+        if adopts, let read = record?.fields, held != nil {
+            held?.record.fields.nextKey = read.nextKey
+            held?.record.fields.prevKey = read.prevKey
+            held?.record.fields.loadedPages = read.loadedPages
+            truthChanged(&turn)
+        }
+        readmitCallers(&turn)
     }
 
     /// Somebody wants the content forgotten, with everything that is known of it.
@@ -50,9 +78,11 @@ extension KeyMachine {
         let wasExplicit = dropFlight(&turn) || forcePending || callers.values.contains(.refresh)
         forcePending = false
         invalidatePending = false
+        pendingKeys = nil
         supersedePages(&turn)
         let wasRead = isRead
         isRead = true
+        if let old = held?.record.content { turn.discarded.append(old) }
         held = nil
         failure = nil
         mergeIndex = nil
@@ -61,7 +91,8 @@ extension KeyMachine {
         next = Side()
         prev = Side()
         truthChanged(&turn)
-        if cacherIsCleared { settle(revision, failed: false, &turn) }
+        // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
+        if cacherIsCleared, !lane.isSaving { settle(revision, failed: false, &turn) }
         restartIfWanted(explicit: wasExplicit, &turn)
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)
@@ -129,11 +160,8 @@ extension KeyMachine {
 
     /// The cacher is done with the truth of this number, for better or worse.
     private mutating func settle(_ revision: Ticket, failed: Bool, _ turn: inout Turn) {
-        // Legal: the whole cacher was emptied while an older save was under way, whose end then says nothing of the truth.
-        if revision >= settledRevision {
-            settledRevision = revision
-            isUnsaved = failed
-        }
+        settledRevision = revision
+        isUnsaved = failed
         answerCallers(&turn) { need in
             if case .saved(let awaited) = need, awaited <= revision { .done } else { nil }
         }

@@ -61,9 +61,18 @@ struct KeyMachine<Content: Sendable> {
     var forcePending = false
     /// An invalidation that came before the cache was read.
     var invalidatePending = false
+    /// A list was updated before the record whose page keys it keeps was read.
+    var pendingKeys: PendingKeys?
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
+    }
+
+    /// What becomes of page keys that are still being read.
+    enum PendingKeys: Hashable {
+        case adopt
+        /// The origin has given newer ones meanwhile.
+        case ignore
     }
 
     struct Failure {
@@ -77,6 +86,10 @@ struct KeyMachine<Content: Sendable> {
         var ticket: Ticket
         /// Whether somebody asked for it in so many words, so that an update must not make it go away.
         var isExplicit: Bool
+        /// Whether a caller was served stale content on the promise of it, so that it goes on although he waits for nothing.
+        var isPromised = false
+        /// Whether the origin was asked to confirm the present record.
+        var revalidates: Bool
     }
 
     /// One side of a list.
@@ -97,6 +110,10 @@ struct KeyMachine<Content: Sendable> {
         case idle
         case reading(Ticket)
         case saving(Ticket, revision: Ticket)
+
+        var isSaving: Bool {
+            if case .saving = self { true } else { false }
+        }
     }
 
     /// What a machine may see of the world while it handles one fact.
@@ -106,6 +123,8 @@ struct KeyMachine<Content: Sendable> {
         var tickets: TicketCounter
         var actions: [KeyAction<Content>] = []
         var publishes = false
+        /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
+        var discarded: [Content] = []
 
         init(now: MonotonicInstant, date: Date, tickets: TicketCounter) {
             self.now = now
@@ -193,11 +212,7 @@ extension KeyMachine {
     /// The moment that ``nextWake`` named may have come.
     mutating func timerFired(_ turn: inout Turn) {
         if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
-        if let due = automaticFetchDue, due <= turn.now {
-            // A trigger may be due before the content expires, and its fetch may fail.
-            if let held, held.deadline <= turn.now { refetchesAtDeadline = false }
-            startFlight(explicit: false, &turn)
-        }
+        if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }
         endTurn(&turn)
     }
 
@@ -219,7 +234,7 @@ extension KeyMachine {
         advanceLane(&turn)
         if observers == 0 { (forcePending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
-        if isWanted || !isFetching {
+        if isWanted || !isFetching || flight?.isPromised == true {
             graceEnds = nil
         } else if graceEnds == nil, case .cancel(let grace) = rules.policy.unwantedFetch {
             if grace > .zero { graceEnds = turn.now.advanced(by: grace) } else { cancelUnwanted(&turn) }

@@ -5,11 +5,11 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
     /// How often the state has changed; an observer who has seen this number has seen the present state.
     var version: UInt64 = 1
-    var observers: [ObserverSlot<Content>] = []
+    var observers: [ObserverSlot] = []
     private var freeSlots: [Int] = []
 
     /// Those who wait for an answer of the machine.
-    var callers: [CallerID: UnsafeContinuation<CallerAnswer<Content>, Never>] = [:]
+    var callers: [CallerID: WaitingCaller<Content>] = [:]
 
     /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
@@ -22,7 +22,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
     /// Finds a place for an observer, which stays his until he leaves.
     func addObserver(_ id: CallerID) -> Int {
-        let slot = ObserverSlot<Content>(id: id)
+        let slot = ObserverSlot(id: id)
         guard let free = freeSlots.popLast() else {
             observers.append(slot)
             return observers.count - 1
@@ -31,11 +31,16 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         return free
     }
 
+    /// Whether an observer has this place.
+    func isHere(_ id: CallerID, at place: Int) -> Bool {
+        observers.indices.contains(place) && observers[place].id == id
+    }
+
     /// Takes an observer's place back.
     ///
     /// - Returns: Whether it still was his, and what he waits on, if he does.
-    func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot<Content>.Waiting?) {
-        guard observers.indices.contains(place), observers[place].id == id else { return (false, nil) }
+    func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot.Waiting?) {
+        guard isHere(id, at: place) else { return (false, nil) }
         let waiting = observers[place].waiting
         observers[place] = ObserverSlot(id: 0)
         freeSlots.append(place)
@@ -43,11 +48,11 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     /// Takes out whoever waits for an answer.
-    func takeCaller(_ id: CallerID) -> UnsafeContinuation<CallerAnswer<Content>, Never>? {
-        let continuation = callers.removeValue(forKey: id)
+    func takeCaller(_ id: CallerID) -> WaitingCaller<Content>? {
+        let caller = callers.removeValue(forKey: id)
         // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
         if callers.isEmpty, callers.capacity > 64 { callers = [:] }
-        return continuation
+        return caller
     }
 
     func takeFetch(_ ticket: Ticket) -> Task<Void, Never>? {
@@ -57,12 +62,36 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 }
 
 /// An observer's place: who he is, and what he waits on while he does.
-struct ObserverSlot<Content: Sendable> {
+struct ObserverSlot {
     // Unsafe, because a checked continuation is an allocation for each state; the slot takes it out before resuming, so once it is.
-    typealias Waiting = UnsafeContinuation<ObservedStep<Content>?, Never>
+    typealias Waiting = UnsafeContinuation<Void, Never>
 
     var id: CallerID
     var waiting: Waiting?
+}
+
+/// Where a caller finds his answer: under a lock and not in the continuation, whose way the thread sanitizer cannot follow.
+final class CallerReply<Content: Sendable>: Sendable {
+    private let answer = Lock<CallerAnswer<Content>?>(nil)
+
+    func put(_ answer: CallerAnswer<Content>) { self.answer.withLock { $0 = answer } }
+
+    func take() -> CallerAnswer<Content> {
+        guard let answer = answer.withLock({ $0 }) else { preconditionFailure("a caller was woken without an answer") }
+        return answer
+    }
+}
+
+/// A caller who waits, and where he will look.
+struct WaitingCaller<Content: Sendable>: Sendable {
+    // Unsafe, because a checked one is an allocation for each of thousands of callers; the key's register resumes it once.
+    let continuation: UnsafeContinuation<Void, Never>
+    let reply: CallerReply<Content>
+
+    func resume(with answer: CallerAnswer<Content>) {
+        reply.put(answer)
+        continuation.resume()
+    }
 }
 
 /// A state and its number.
@@ -73,17 +102,17 @@ struct ObservedStep<Content: Sendable>: Sendable {
 
 /// What is to be done when the lock is open again: nothing of it may run user code under it.
 struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
-    var observers: [(waiting: ObserverSlot<Content>.Waiting, step: ObservedStep<Content>?)] = []
-    var callers: [(continuation: UnsafeContinuation<CallerAnswer<Content>, Never>, answer: CallerAnswer<Content>)] = []
+    var observers: [ObserverSlot.Waiting] = []
+    var callers: [(caller: WaitingCaller<Content>, answer: CallerAnswer<Content>)] = []
     var cancelled: [Task<Void, Never>] = []
     var events: [StoreEvent<Param>] = []
     /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
-    var dropped: [MemoryTable<Param, Content>.Dropped] = []
-    var discarded: [Content?] = []
+    var dropped: [FrontMemoryDrop] = []
+    var discarded: [Content] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
-        for (continuation, answer) in callers { continuation.resume(returning: answer) }
-        for (waiting, step) in observers { waiting.resume(returning: step) }
+        for (caller, answer) in callers { caller.resume(with: answer) }
+        for waiting in observers { waiting.resume() }
         for task in cancelled { task.cancel() }
         if let onEvent { for event in events { onEvent(event) } }
     }

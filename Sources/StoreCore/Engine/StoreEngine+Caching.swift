@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 // The cacher: one call for one key at a time, none cancelled, none reordered, and `removeAll` alone (C6).
 
@@ -68,13 +67,10 @@ extension StoreEngine {
         _ outbox: inout Outbox<Param, Content>
     ) {
         guard let front else { return }
-        guard let record else {
-            outbox.dropped.append(front.remove(param))
-            return
-        }
-        let dropped = front.put(param, record, deadline: deadline.nanoseconds)
-        if !dropped.evicted.isEmpty, onEvent != nil { state.report(.evicted(count: dropped.evicted.count), nil, &outbox) }
-        if dropped.replaced != nil || !dropped.evicted.isEmpty { outbox.dropped.append(dropped) }
+        let drop = record.map { front.put(param, $0, deadline: deadline.nanoseconds) } ?? front.remove(param)
+        guard let drop else { return }
+        if drop.evicted > 0, onEvent != nil { state.report(.evicted(count: drop.evicted), nil, &outbox) }
+        outbox.dropped.append(drop)
     }
 
     // MARK: Calls

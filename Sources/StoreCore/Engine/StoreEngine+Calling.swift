@@ -4,7 +4,9 @@ extension StoreEngine {
     /// Asks a key's machine for something and waits for the answer.
     ///
     /// - Returns: The answer; `.cancelled` as soon as the caller's task is.
-    func ask(_ param: Param, _ need: CallerNeed, id: CallerID? = nil) async -> CallerAnswer<Content> {
+    func ask(
+        _ param: Param, _ need: CallerNeed, id: CallerID? = nil, isolation: isolated (any Actor)? = #isolation
+    ) async -> CallerAnswer<Content> {
         if Task.isCancelled { return .cancelled }
         return await ask(param, id: id ?? nextID()) { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }
     }
@@ -14,12 +16,16 @@ extension StoreEngine {
     /// - Parameters:
     ///   - param: The key.
     ///   - id: The caller.
+    ///   - isolation: The caller's actor, which is not left.
     ///   - begin: Tells the machine, under the lock, and also when the task is cancelled; returns the answer if there is one already.
     func ask(
-        _ param: Param, id: CallerID, _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
+        _ param: Param, id: CallerID, isolation: isolated (any Actor)? = #isolation,
+        _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
     ) async -> CallerAnswer<Content> {
+        let reply = CallerReply<Content>()
         await withTaskCancellationHandler {
-            // Unsafe, because a checked one is an allocation for each of thousands of callers; the key's register resumes it once.
+            // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
+            _ = isolation
             await withUnsafeContinuation { continuation in
                 let answer = turn(param) { key, turn -> CallerAnswer<Content>? in
                     if let answer = begin(&key.machine, id, &turn) { return answer }
@@ -28,14 +34,15 @@ extension StoreEngine {
                         key.machine.callerLeft(id, &turn)
                         return .cancelled
                     }
-                    key.callers[id] = continuation
+                    key.callers[id] = WaitingCaller(continuation: continuation, reply: reply)
                     return nil
                 }
-                if let answer { continuation.resume(returning: answer) }
+                if let answer { WaitingCaller(continuation: continuation, reply: reply).resume(with: answer) }
             }
         } onCancel: {
             release(id, of: param)
         }
+        return reply.take()
     }
 
     /// Lets a caller go: he was cancelled, or is done with the truth he held on to.
@@ -114,14 +121,6 @@ extension StoreEngine {
             if case .outdated = answer { continue }
             return true
         }
-    }
-
-    /// Replaces a list's content and keeps its page keys, which must be known for that.
-    func replaceKeepingKeys(_ param: Param, _ content: Content) async {
-        let holder = nextID()
-        defer { release(holder, of: param) }
-        _ = await ask(param, .truth, id: holder)
-        await write(param) { machine, turn in machine.updated(content, keys: .kept, &turn) }
     }
 
     func mutate<Result>(

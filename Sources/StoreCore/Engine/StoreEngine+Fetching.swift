@@ -1,5 +1,3 @@
-internal import Synchronization
-
 // Fetches and timers: tasks of the store's own, which report back with their ticket.
 
 extension StoreEngine {
@@ -22,9 +20,16 @@ extension StoreEngine {
             case .content:
                 key.machine.fetchFinished(ticket, result, &turn)
             case .page(let direction, key: _):
+                lendList(to: key, direction, ticket, result)
                 key.machine.pageFinished(direction, ticket, result, &turn)
             }
         }
+    }
+
+    /// Takes a list that is about to grow out of the memory in front, which mirrors it again in the same turn: a list of which somebody
+    /// else holds a snapshot is copied as a whole for each page. Whoever reads it meanwhile waits for the engine.
+    private func lendList(to key: Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) {
+        if let front, key.machine.willExtend(direction, ticket, result) { _ = front.remove(key.param) }
     }
 
     /// Gives fetches a way to report; `nil` where nobody listens.

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 // Observers: each holds nothing but the number of the state it has seen, and waits only when that is the present one (C8).
 
 extension StoreEngine {
@@ -14,18 +12,55 @@ extension StoreEngine {
         }
     }
 
-    /// Lets an observer wait for a state that he has not seen; gives it at once where there is one.
-    func wait(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64, _ waiting: ObserverSlot<Content>.Waiting) {
-        let step: ObservedStep<Content>?? = state.withLock { state in
-            // Legal: the observer was cancelled and has left before he could wait; the key may even have begun another life since.
-            guard let key = state.live[param], key.observers.indices.contains(place), key.observers[place].id == id else {
-                return .some(nil)
+    /// Waits for a state that an observer has not seen; `nil` where he has left.
+    ///
+    /// He is only woken, and looks for himself when he runs: so no state is on its way to him that is no longer the newest, and none
+    /// that holds on to a list while it grows, which then would have to be copied.
+    func nextStep(
+        of param: Param, _ id: CallerID, at place: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation
+    ) async -> ObservedStep<Content>? {
+        while true {
+            await withTaskCancellationHandler {
+                // Without the capture the closure runs on no actor, and each wait of an actor's observer costs two hops.
+                _ = isolation
+                await withUnsafeContinuation { wait(param, id, at: place, seen: seen, $0) }
+            } onCancel: {
+                leave(param, id, at: place)
             }
-            if key.version > seen, let state = key.machine.state { return ObservedStep(state: state, version: key.version) }
-            key.observers[place].waiting = waiting
-            return .none
+            switch look(param, id, at: place, seen: seen) {
+            case .step(let step): return step
+            case .gone: return nil
+            case .nothingNew: continue
+            }
         }
-        if let step { waiting.resume(returning: step) }
+    }
+
+    /// What an observer finds when he looks.
+    private enum Sight: Sendable {
+        case step(ObservedStep<Content>)
+        case nothingNew
+        /// He has left: cancelled, while he was on his way.
+        case gone
+    }
+
+    private func look(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64) -> Sight {
+        state.withLock { state in
+            guard let key = state.live[param], key.isHere(id, at: place) else { return .gone }
+            guard key.version > seen, let state = key.machine.state else { return .nothingNew }
+            return .step(ObservedStep(state: state, version: key.version))
+        }
+    }
+
+    /// Lets an observer wait until there is a state that he has not seen; wakes him at once where there is one, or where he has left.
+    func wait(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64, _ waiting: ObserverSlot.Waiting) {
+        let waits = state.withLock { state in
+            // Legal: he was cancelled and has left before he could wait; the key may even have begun another life since.
+            guard let key = state.live[param], key.isHere(id, at: place) else { return false }
+            guard key.version <= seen || key.machine.state == nil else { return false }
+            key.observers[place].waiting = waiting
+            return true
+        }
+        if !waits { waiting.resume() }
     }
 
     /// Takes an observer out; does nothing where he has left already.
@@ -35,7 +70,7 @@ extension StoreEngine {
             guard let key = state.live[param] else { return }
             let (wasHere, waiting) = key.removeObserver(id, at: place)
             guard wasHere else { return }
-            if let waiting { outbox.observers.append((waiting, nil)) }
+            if let waiting { outbox.observers.append(waiting) }
             take(key, &state, &outbox) { key, turn in key.machine.observerLeft(&turn) }
         }
         outbox.deliver(onEvent)
@@ -43,9 +78,9 @@ extension StoreEngine {
 }
 
 /// One observer of one key.
-final class EngineObserver<Param: Hashable & Sendable, Content: Sendable>: LoadingStateSource {
-    private let engine: StoreEngine<Param, Content>
-    private let param: Param
+final class EngineObserver<Content: Sendable>: LoadingStateSource {
+    private let engine: Uniform.Engine
+    private let key: Uniform.Key
     private let forces: Bool
     private let id: CallerID
     /// Where the engine keeps this observer; `nil` before the first `next()`.
@@ -53,32 +88,27 @@ final class EngineObserver<Param: Hashable & Sendable, Content: Sendable>: Loadi
     private var seen: UInt64 = 0
     private var hasLeft = false
 
-    init(_ engine: StoreEngine<Param, Content>, _ param: Param, forces: Bool) {
+    init(_ engine: Uniform.Engine, _ key: Uniform.Key, forces: Bool) {
         self.engine = engine
-        self.param = param
+        self.key = key
         self.forces = forces
         id = engine.nextID()
     }
 
     deinit {
-        if let place, !hasLeft { engine.leave(param, id, at: place) }
+        if let place, !hasLeft { engine.leave(key, id, at: place) }
     }
 
     func next() async -> LoadingState<Content>? {
         if hasLeft || (place == nil && Task.isCancelled) { return nil }
-        let place = self.place ?? engine.join(param, id, forces: forces)
+        let place = self.place ?? engine.join(key, id, forces: forces)
         self.place = place
-        let (engine, param, id, seen) = (engine, param, id, seen)
-        let step = await withTaskCancellationHandler {
-            await withUnsafeContinuation { engine.wait(param, id, at: place, seen: seen, $0) }
-        } onCancel: {
-            engine.leave(param, id, at: place)
-        }
+        let step = await engine.nextStep(of: key, id, at: place, seen: seen)
         guard let step else {
             hasLeft = true
             return nil
         }
-        self.seen = step.version
-        return step.state
+        seen = step.version
+        return step.state.map { $0.value(as: Content.self) }
     }
 }

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 // What concerns all keys at once.
 
 extension StoreEngine {

@@ -9,32 +9,28 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     typealias Turn = KeyMachine<Content>.Turn
 
     let origin: any Origin<Param, Content>
-    let front: MemoryTable<Param, Content>?
+    let front: (any FrontMemory<Param, Content>)?
     let backing: (any Cacher<Param, Content>)?
     let rules: KeyRules<Content>
     let time: any TimeSource
     let onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
 
     /// Guards everything that changes.
-    let state = Mutex(EngineState<Param, Content>())
+    let state = Lock(EngineState<Param, Content>())
     private let ids = Atomic<UInt64>(0)
 
     init(
-        origin: any Origin<Param, Content>, cacher: any Cacher<Param, Content>, policy: StorePolicy, time: any TimeSource,
-        merge: PageMerge<Content>?, onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
+        origin: any Origin<Param, Content>, front: (any FrontMemory<Param, Content>)?, backing: (any Cacher<Param, Content>)?,
+        expiry: Expiry, policy: StorePolicy, time: any TimeSource, merge: PageMerge<Content>?,
+        onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
     ) {
         self.origin = origin
-        if let fronted = cacher as? any FrontedCacher<Param, Content> {
-            front = fronted.front
-            backing = fronted.behind
-        } else {
-            front = nil
-            backing = cacher
-        }
+        self.front = front
+        self.backing = backing
         self.time = time
         self.onEvent = onEvent
         rules = KeyRules(
-            expiry: cacher.expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
+            expiry: expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
             merge: merge)
         observeNotices()
     }
@@ -97,7 +93,6 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         _ body: @Sendable (Key, inout Turn) -> Result
     ) -> Result {
         var turn = Turn(now: time.now, date: time.date, tickets: state.tickets)
-        let (truth, overlay, revision) = (key.machine.held?.record.content, key.machine.overlay, key.machine.revision)
         let result = body(key, &turn)
         // Reading the memory in front is done on the spot and makes more to do, so the list may grow while it is worked off.
         var position = 0
@@ -107,7 +102,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             carryOut(action, key, &turn, &state, &outbox)
         }
         state.tickets = turn.tickets
-        if key.machine.revision != revision || overlay != nil { outbox.discarded += [truth, overlay] }
+        if !turn.discarded.isEmpty { outbox.discarded += turn.discarded }
         arm(key)
         state.retire(key, &outbox)
         return result
@@ -130,7 +125,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             if let task = key.takeFetch(ticket) { outbox.cancelled.append(task) }
         case .answer(let id, let answer):
             // Legal: a caller who holds on to the truth has had his answer.
-            if let continuation = key.takeCaller(id) { outbox.callers.append((continuation, answer)) }
+            if let caller = key.takeCaller(id) { outbox.callers.append((caller, answer)) }
         case .publish:
             publish(key, &outbox)
         case .mirror(let record, let deadline):
@@ -142,12 +137,11 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
 
     private func publish(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
         key.version += 1
-        guard key.machine.observers > 0, let state = key.machine.state else { return }
-        let step = ObservedStep(state: state, version: key.version)
+        guard key.machine.observers > 0, key.machine.state != nil else { return }
         for place in key.observers.indices {
             guard let waiting = key.observers[place].waiting else { continue }
             key.observers[place].waiting = nil
-            outbox.observers.append((waiting, step))
+            outbox.observers.append(waiting)
         }
     }
 }
@@ -196,7 +190,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
 
     private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         live[key.param] = nil
-        outbox.discarded += [key.machine.held?.record.content, key.machine.overlay]
+        outbox.discarded += [key.machine.held?.record.content, key.machine.overlay].compactMap { $0 }
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
         if live.isEmpty, live.capacity > 64 { live = [:] }

@@ -1,5 +1,10 @@
 /// What makes two elements of a list the same one.
 ///
+/// ```swift
+/// let rooms = PaginationStore(
+///     cacher: MemoryCacher(), fetcher: MessageFetcher(api: api), identity: .by { $0.text })
+/// ```
+///
 /// Pages shift while they are read: an element that was the last of one page comes again as the first of the next. With an identity,
 /// the newer one takes the older one's place; without, it stands there twice.
 public struct ElementIdentity<Element>: Sendable {

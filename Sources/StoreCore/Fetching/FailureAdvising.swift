@@ -1,5 +1,14 @@
 /// An error that knows what should be done about it.
 ///
+/// ```swift
+/// struct APIError: Error, FailureAdvising {
+///     var status: Int
+///     var retryAfter: Duration?
+///
+///     var failureKind: FailureKind { status >= 500 || status == 429 ? .transient : .permanent }
+/// }
+/// ```
+///
 /// A fetcher's errors may conform; a store's ``RetryPolicy`` then follows the advice. An error that does not conform is taken as
 /// transient, tried once, with no wish as to when.
 public protocol FailureAdvising: Error {

@@ -35,6 +35,18 @@ extension Fetcher {
 }
 
 /// Gets content, or learns from the origin that what the store has is still right.
+///
+/// ```swift
+/// struct CheckedUserFetcher: RevalidatingFetcher {
+///     let api: VersionedAPI
+///
+///     func fetch(param id: User.ID, revalidating validator: Validator?) async throws -> FetchResult<User> {
+///         let answer = try await api.user(id, ifNoneMatch: validator?.entityTag)
+///         guard let user = answer.user else { return .notModified(.fresh(for: answer.maxAge)) }
+///         return .modified(user, .fresh(for: answer.maxAge), Validator(entityTag: answer.entityTag))
+///     }
+/// }
+/// ```
 public protocol RevalidatingFetcher<Param, Content>: Origin {
     // Declared again, or the compiler does not infer them from `fetch(param:revalidating:)`.
     /// The key of one piece of data.

@@ -10,9 +10,13 @@ public struct Page<Element: Sendable>: Sendable {
     public var prevKey: String?
 
     /// What the origin said of the page's lifetime; the cacher's expiry decides where it said nothing.
+    ///
+    /// A list is as old as its first page: of a page that is added, only ``Freshness/storage`` counts.
     public var freshness: Freshness
 
     /// What asks the origin later whether the first page has changed.
+    ///
+    /// The fetching methods are not given it; an origin that wants it answers ``Origin/respond(to:)`` itself.
     public var validator: Validator?
 
     /// Makes a page.

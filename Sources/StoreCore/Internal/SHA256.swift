@@ -41,9 +41,13 @@ package struct SHA256: Sendable {
 
     /// The digest of a message that is there as a whole.
     package static func digest(of bytes: UnsafeRawBufferPointer) -> Digest {
+        #if canImport(CryptoKit)
         var hash = SHA256()
         hash.update(bytes)
         return hash.digest()
+        #else
+        return SHA256Core.digest(of: bytes)
+        #endif
     }
 
     /// The digest of a message that is there as a whole.

@@ -38,12 +38,30 @@ struct SHA256Core: Sendable {
 
     /// Pads the message (§5.1.1) and gives its digest.
     mutating func finish() -> SHA256.Digest {
+        let pending = pending
+        return pending.withUnsafeBytes { finish(pending: $0) }
+    }
+
+    /// The digest of a message that is there as a whole, without copying it.
+    static func digest(of bytes: UnsafeRawBufferPointer) -> SHA256.Digest {
+        var core = SHA256Core()
+        core.length = UInt64(bytes.count)
+        let whole = bytes.count & ~63
+        compress(&core.state, blocks: UnsafeRawBufferPointer(rebasing: bytes[..<whole]))
+        return core.finish(pending: UnsafeRawBufferPointer(rebasing: bytes[whole...]))
+    }
+
+    private mutating func finish(pending: UnsafeRawBufferPointer) -> SHA256.Digest {
         let bits = length &<< 3
-        var tail = pending
-        tail.append(0x80)
-        tail.append(contentsOf: repeatElement(0, count: (tail.count <= 56 ? 56 : 120) - tail.count))
-        for shift in stride(from: UInt64(56), through: 0, by: -8) { tail.append(UInt8(truncatingIfNeeded: bits >> shift)) }
-        tail.withUnsafeBytes { SHA256Core.compress(&state, blocks: $0) }
+        withUnsafeTemporaryAllocation(byteCount: 128, alignment: 8) { tail in
+            let size = pending.count < 56 ? 64 : 128
+            let blocks = UnsafeMutableRawBufferPointer(rebasing: tail[..<size])
+            blocks.initializeMemory(as: UInt8.self, repeating: 0)
+            blocks.copyMemory(from: pending)
+            blocks[pending.count] = 0x80
+            blocks.storeBytes(of: bits.bigEndian, toByteOffset: size - 8, as: UInt64.self)
+            SHA256Core.compress(&state, blocks: UnsafeRawBufferPointer(blocks))
+        }
         func pair(_ high: UInt32, _ low: UInt32) -> UInt64 { UInt64(high) << 32 | UInt64(low) }
         return SHA256.Digest(pair(state.a, state.b), pair(state.c, state.d), pair(state.e, state.f), pair(state.g, state.h))
     }

@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// One input of a combination, whatever its content.
 protocol CombinationInput: Sendable {
     /// Starts a task that keeps the input's latest state, until it is cancelled or the input ends.
@@ -10,7 +8,7 @@ protocol CombinationInput: Sendable {
 final class CombinedInput<Content: Sendable>: CombinationInput {
     private let sequence: LoadingStateSequence<Content>
     /// Never contended: whoever comes here holds the combination's lock.
-    private let state = Mutex<LoadingState<Content>?>(nil)
+    private let state = Lock<LoadingState<Content>?>(nil)
 
     init(_ sequence: LoadingStateSequence<Content>) {
         self.sequence = sequence
@@ -47,10 +45,10 @@ struct MissingContent: Error {}
 /// Where the tasks of a combination and its observer meet.
 final class Combination: Sendable {
     /// What is known apart from the states. Its lock guards the states of all inputs too, so that they are read at one moment.
-    private let progress: Mutex<CombinationProgress>
+    private let progress: Lock<CombinationProgress>
 
     init(inputCount: Int) {
-        progress = Mutex(CombinationProgress(inputCount: inputCount))
+        progress = Lock(CombinationProgress(inputCount: inputCount))
     }
 
     /// An input has a new state, which `exchange` puts in the place of the one before.
@@ -70,9 +68,12 @@ final class Combination: Sendable {
 
     /// Waits until there are states that were not taken yet; used by one task at a time.
     ///
+    /// - Parameter isolation: The caller's actor, which is not left.
     /// - Returns: `false` once the task is cancelled.
-    func hasNews() async -> Bool {
+    func hasNews(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         await withTaskCancellationHandler {
+            // Captured, for else the closure runs on no actor: two hops for every state of an actor.
+            _ = isolation
             await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
                 let mustWait = progress.withLock { progress in
                     // A task is marked cancelled before its handlers run: either this sees the mark, or they find the waiter.
@@ -136,7 +137,7 @@ private struct CombinationProgress {
 
     /// Whether there is something to give; from now on it is given.
     mutating func takeNews() -> Bool {
-        guard hasNews, silentCount == 0 else { return false }
+        guard hasNews else { return false }
         hasNews = false
         return true
     }

@@ -3,7 +3,7 @@ extension LoadingStateSequence {
     ///
     /// ```swift
     /// for await state in users[id].publish().combineState(posts[id].publish(), settings.publish()) {
-    ///     if let (user, posts, settings) = state.content { … }
+    ///     if let (user, posts, settings) = state.content { show(user, posts, settings) }
     /// }
     /// ```
     ///

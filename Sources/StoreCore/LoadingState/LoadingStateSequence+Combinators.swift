@@ -2,7 +2,7 @@ extension LoadingStateSequence {
     /// The same states with other content.
     ///
     /// ```swift
-    /// for await state in users[id].publish().mapContent(\.name) { … }
+    /// for await state in users[id].publish().mapContent(\.name) { render(state) }
     /// ```
     ///
     /// - Parameter transform: Makes the new content; called at most once for each state that an observer is given, in the observer's

@@ -2,7 +2,7 @@ extension LoadingStateSequence {
     /// The contents of the completed states: of what is loading or has failed, nothing is shown.
     ///
     /// ```swift
-    /// for await user in users[id].publish().contents() { … }
+    /// for await user in users[id].publish().contents() { show(user) }
     /// ```
     ///
     /// - Returns: A sequence whose iterators observe this one; it never fails, and ends only when the task is cancelled.

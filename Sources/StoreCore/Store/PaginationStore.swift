@@ -1,4 +1,4 @@
-/// A store of lists that are fetched page by page, forwards and, with a ``TwoWayPaginationFetcher``, backwards.
+/// A store of lists that are fetched page by page, forwards and, with a `TwoWayPaginationFetcher`, backwards.
 ///
 /// ```swift
 /// let repos = PaginationStore(cacher: MemoryCacher<String, [Repo]>(), fetcher: RepoFetcher())
@@ -58,7 +58,9 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         try await lists.clear()
     }
 
-    /// Fetches observed lists at each element of a sequence, as ``Store/revalidate(on:)`` does.
+    /// Fetches observed lists at each element of a sequence, as a plain store does.
+    ///
+    /// See ``Store/revalidate(on:)``.
     ///
     /// - Parameter trigger: The sequence; what its elements are does not matter.
     /// - Returns: What ends the trigger before its time.

@@ -7,7 +7,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         self.list = list
     }
 
-    private var engine: StoreEngine<Param, [Element]> { list.store.engine }
+    private var engine: Uniform.Engine { list.store.engine }
+    private var key: Uniform.Key { Uniform.Key(list.param) }
 
     /// The key of the list.
     public var param: Param { list.param }
@@ -20,7 +21,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// - Returns: What became of it, once that is known; `.failed(CancellationError())` as soon as the task is cancelled.
     @discardableResult
     public func requestNextData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.requestPage(.next, of: param, continueWhenError: continueWhenError)
+        await engine.requestPage(.next, of: key, continueWhenError: continueWhenError)
     }
 
     /// Asks for the page before the first one.
@@ -29,7 +30,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// - Returns: What became of it, once that is known; `.noPage` where the fetcher is one-way.
     @discardableResult
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.requestPage(.prev, of: param, continueWhenError: continueWhenError)
+        await engine.requestPage(.prev, of: key, continueWhenError: continueWhenError)
     }
 
     /// Sets the list together with the keys of the pages beside it.
@@ -39,7 +40,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     ///   - nextKey: What asks for the page after it; `nil` or empty where there is none.
     ///   - prevKey: What asks for the page before it; `nil` or empty where there is none.
     public func update(_ elements: [Element], nextKey: String?, prevKey: String?) async {
-        await engine.write(param) { machine, turn in
+        let elements = Uniform.Content(elements)
+        await engine.write(key) { machine, turn in
             machine.updated(elements, keys: .replaced(next: nextKey, prev: prevKey), &turn)
         }
     }
@@ -48,20 +50,23 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     ///
     /// - Parameter elements: The list, dated now; `nil` is the same as ``clear()``.
     public func update(_ elements: [Element]?) async {
-        guard let elements else { return await clear() }
-        await engine.replaceKeepingKeys(param, elements)
+        await list.update(elements)
     }
 
     // MARK: What every handle does
 
-    /// The states of the list over time; see ``StoreFlowable/publish(forceRefresh:)``.
+    /// The states of the list over time.
+    ///
+    /// See ``StoreFlowable/publish(forceRefresh:)``.
     ///
     /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<[Element]> {
         list.publish(forceRefresh: forceRefresh)
     }
 
-    /// The list as far as it is loaded, valid at this moment; see ``StoreFlowable/requireData(from:)``.
+    /// The list as far as it is loaded, valid at this moment.
+    ///
+    /// See ``StoreFlowable/requireData(from:)``.
     ///
     /// - Parameter source: Where the list may come from.
     /// - Throws: What the fetcher threw; ``StoreError/Code/noValidCache`` for `.cache`; `CancellationError`.
@@ -70,23 +75,33 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         try await list.requireData(from: source)
     }
 
-    /// The list as far as it is loaded, or nothing; see ``StoreFlowable/getData(from:)``.
+    /// The list as far as it is loaded, or nothing.
+    ///
+    /// See ``StoreFlowable/getData(from:)``.
     ///
     /// - Parameter source: Where the list may come from.
     public func getData(from source: GettingFrom = .both) async -> [Element]? {
         await list.getData(from: source)
     }
 
-    /// Fetches the list if it is missing or has expired; see ``StoreFlowable/validate()``.
+    /// Fetches the list if it is missing or has expired.
+    ///
+    /// See ``StoreFlowable/validate()``.
     public func validate() async { await list.validate() }
 
-    /// Fetches the list whatever the cache holds; see ``StoreFlowable/refresh()`` and ``StorePolicy/RefreshScope``.
+    /// Fetches the list whatever the cache holds.
+    ///
+    /// See ``StoreFlowable/refresh()`` and ``StorePolicy/RefreshScope``.
     public func refresh() async { await list.refresh() }
 
-    /// Says that the list is out of date; see ``StoreFlowable/invalidate()``.
+    /// Says that the list is out of date.
+    ///
+    /// See ``StoreFlowable/invalidate()``.
     public func invalidate() async { await list.invalidate() }
 
-    /// Changes the list in place; pages on their way go nowhere. See ``StoreFlowable/update(_:)-(_)``.
+    /// Changes the list in place; pages on their way go nowhere.
+    ///
+    /// As in ``StoreFlowable``, the change is made to the list without pending optimistic changes.
     ///
     /// - Parameter transform: Changes the newest accepted list; it may be called again and should do nothing else.
     /// - Returns: Whether there was a list to change.
@@ -96,7 +111,9 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         try await list.update(transform)
     }
 
-    /// Shows a change at once, then makes it true; see ``StoreFlowable/mutate(optimistically:perform:)``.
+    /// Shows a change at once, then makes it true.
+    ///
+    /// See ``StoreFlowable/mutate(optimistically:perform:)``.
     ///
     /// - Parameters:
     ///   - patch: The change; applied again whenever the list below it changes.
@@ -110,6 +127,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         try await list.mutate(optimistically: patch, perform: perform)
     }
 
-    /// Forgets the list; see ``StoreFlowable/clear()``.
+    /// Forgets the list.
+    ///
+    /// See ``StoreFlowable/clear()``.
     public func clear() async { await list.clear() }
 }

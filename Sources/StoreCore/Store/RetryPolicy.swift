@@ -2,6 +2,11 @@ internal import Foundation
 
 /// Which failed fetches are tried again, how often and when.
 ///
+/// ```swift
+/// var policy = StorePolicy()
+/// policy.retry = .exponential(attempts: 3)
+/// ```
+///
 /// The waits grow exponentially and are drawn with full jitter (Brooker, "Exponential Backoff and Jitter", 2015): uniformly between zero
 /// and the bound of the attempt, so that many clients do not come back at once. A failure's own ``FailureAdvising/retryAfter`` is
 /// honoured as it stands.

@@ -14,7 +14,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// The memory that a hit is answered from without asking the engine; `nil` where there is none, or where events are reported.
     @usableFromInline let front: MemoryTable<Param, Content>?
     @usableFromInline let clock: HitClock
-    let engine: StoreEngine<Param, Content>
+    let engine: Uniform.Engine
 
     /// Makes a store.
     ///
@@ -38,10 +38,22 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, policy: StorePolicy, time: some TimeSource,
         scope: CacheScope?, merge: PageMerge<Content>?, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
-        engine = StoreEngine(origin: fetcher, cacher: cacher, policy: policy, time: time, merge: merge, onEvent: onEvent)
-        front = onEvent == nil ? engine.front : nil
+        let fronted = cacher as? any FrontedCacher<Param, Content>
+        let backing = fronted == nil ? cacher : fronted?.behind
+        engine = Uniform.Engine(
+            origin: Uniform.Origin(origin: fetcher), front: (fronted?.front).map { Uniform.Front(table: $0) },
+            backing: backing.map { Uniform.Cacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
+            merge: Uniform.merge(merge), onEvent: Self.listener(onEvent))
+        front = onEvent == nil ? fronted?.front : nil
         clock = HitClock(time)
         scope?.add(engine)
+    }
+
+    private static func listener(
+        _ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
+    ) -> (@Sendable (StoreEvent<Uniform.Key>) -> Void)? {
+        guard let onEvent else { return nil }
+        return { onEvent(StoreEvent(number: $0.number, param: $0.param?.value(as: Param.self), kind: $0.kind)) }
     }
 
     /// Makes a store whose fetcher is a closure.
@@ -72,7 +84,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///
     /// - Parameter params: The keys; each counts as a waiting caller until its fetch has ended.
     public func prefetch(_ params: some Sequence<Param>) {
-        engine.prefetch(params)
+        engine.prefetch(params.lazy.map { Uniform.Key($0) })
     }
 
     /// Says of all keys that fit that their content is out of date; those that are wanted are fetched at once.
@@ -82,7 +94,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// - Parameter fits: Whether a key is meant; called outside all locks.
     /// - Throws: ``StoreError/Code/cannotEnumerate`` where the cacher cannot list its keys; live keys are invalidated all the same.
     public func invalidate(where fits: @Sendable (_ param: Param) -> Bool) async throws {
-        try await engine.invalidate(where: fits)
+        try await engine.invalidate { fits($0.value(as: Param.self)) }
     }
 
     /// Forgets everything, in memory and in the cacher; keys that are wanted are fetched anew.
@@ -113,7 +125,7 @@ extension Store where Param == UnitParam {
     public var flowable: StoreFlowable<UnitParam, Content> { self[UnitParam()] }
 }
 
-/// A running trigger of ``Store/revalidate(on:)``; letting go of it does not end it.
+/// A running trigger of a store; letting go of it does not end it.
 public struct RevalidationTrigger: Sendable {
     private let end: @Sendable () -> Void
 

@@ -9,7 +9,7 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
     /// What the error comes from, where something below failed.
     public var underlyingError: (any Error)?
 
-    /// The content that was there but not valid, for ``Code/noValidCache``.
+    /// The content that was there but not valid, for `noValidCache`.
     public var staleContent: (any Sendable)?
 
     /// Makes an error.
@@ -46,7 +46,7 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
 
         package init(verbatim name: String) { rawValue = name }
 
-        /// Only the cache was asked and it has no valid content; ``StoreError/staleContent`` carries what is there.
+        /// Only the cache was asked and it has no valid content; `staleContent` carries what is there.
         public static let noValidCache = Code(verbatim: "noValidCache")
         /// All keys were asked for and the cacher cannot list them.
         public static let cannotEnumerate = Code(verbatim: "cannotEnumerate")

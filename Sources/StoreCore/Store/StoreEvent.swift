@@ -1,4 +1,10 @@
 /// Something that happened inside a store, for logs, metrics and tests.
+///
+/// ```swift
+/// let users = Store(
+///     cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
+///     onEvent: { event in log.add("\(event.number): \(event.kind)") })
+/// ```
 public struct StoreEvent<Param: Hashable & Sendable>: Sendable {
     /// The event's number in its store, from 1 and without gaps; events may be delivered in another order than they came about.
     public let number: UInt64

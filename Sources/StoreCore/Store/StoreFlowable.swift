@@ -1,4 +1,8 @@
 /// The handle on one key of a store: what a repository hands to those who show and change the data.
+///
+/// ```swift
+/// func user(_ id: User.ID) -> StoreFlowable<User.ID, User> { users[id] }
+/// ```
 public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline let store: Store<Param, Content>
 
@@ -11,7 +15,8 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
         self.param = param
     }
 
-    private var engine: StoreEngine<Param, Content> { store.engine }
+    private var engine: Uniform.Engine { store.engine }
+    private var key: Uniform.Key { Uniform.Key(param) }
 
     // MARK: Reading
 
@@ -22,7 +27,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
     /// - Returns: A sequence that never ends by itself; each of its iterators is an observer.
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> {
-        LoadingStateSequence { [engine, param] in EngineObserver(engine, param, forces: forceRefresh) }
+        LoadingStateSequence { [engine, key] in EngineObserver(engine, key, forces: forceRefresh) }
     }
 
     /// The data, valid at this moment.
@@ -41,10 +46,15 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
 
     @usableFromInline
     func requireDataFromEngine(_ source: GettingFrom) async throws -> Content {
-        try await engine.requireData(param, from: source)
+        do {
+            return try await engine.requireData(key, from: source).value(as: Content.self)
+        } catch var error as StoreError {
+            if let stale = error.staleContent as? Uniform.Content { error.staleContent = stale.value(as: Content.self) }
+            throw error
+        }
     }
 
-    /// The data, valid at this moment, or nothing: ``requireData(from:)`` for callers who do not care why.
+    /// The data, valid at this moment, or nothing: `requireData(from:)` for callers who do not care why.
     ///
     /// - Parameter source: Where the data may come from.
     /// - Returns: The data; `nil` after any error and after cancellation.
@@ -57,21 +67,21 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
 
     /// Fetches the data if it is missing or has expired, and waits for that fetch; how it ended is for observers to see.
     public func validate() async {
-        _ = await engine.ask(param, .freshness)
+        _ = await engine.ask(key, .freshness)
     }
 
     /// Fetches the data whatever the cache holds, joining a fetch that runs.
     ///
     /// Returns when what the fetch brought is saved, or when it has failed, which is for observers to see.
     public func refresh() async {
-        _ = await engine.ask(param, .refresh)
+        _ = await engine.ask(key, .refresh)
     }
 
     /// Says that the data is out of date: it is fetched at once if somebody wants it, and at the next call otherwise.
     ///
     /// Returns when it is saved as out of date. The content stays, as stale content, and so does the origin's validator.
     public func invalidate() async {
-        await engine.invalidate(param)
+        await engine.invalidate(key)
     }
 
     // MARK: Changing
@@ -81,26 +91,31 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// A fetch that runs is cancelled and its result goes nowhere; one that was asked for by ``refresh()`` begins again. Returns when
     /// the data is saved, or newer data is, or saving has failed, which the store reports as an event.
     ///
-    /// - Parameter content: The data, dated now; `nil` is the same as ``clear()``.
+    /// - Parameter content: The data, dated now, of which the origin has said nothing; `nil` is the same as ``clear()``.
     public func update(_ content: Content?) async {
-        await engine.write(param) { machine, turn in machine.updated(content, &turn) }
+        let content = content.map { Uniform.Content($0) }
+        await engine.write(key) { machine, turn in machine.updated(content, &turn) }
     }
 
     /// Changes the data in place.
     ///
     /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes; it is called outside all locks and
     ///   again where the data was replaced meanwhile, so it should do nothing else.
-    /// - Returns: Whether there was data to change.
+    /// - Returns: Whether there was data to change; `false` too where the task was cancelled before the data was known.
     /// - Throws: What `transform` throws; then nothing has changed.
     @discardableResult
     public func update(_ transform: (_ content: inout Content) throws -> Void) async rethrows -> Bool {
-        try await engine.update(param, transform)
+        try await engine.update(key) { content in try content.change(as: Content.self, transform) }
     }
 
     /// Shows a change at once, then makes it true.
     ///
     /// ```swift
-    /// try await posts[id].mutate { $0.isLiked = true } perform: { try await api.like(id) }
+    /// try await posts[id].mutate {
+    ///     $0.isLiked = true
+    /// } perform: {
+    ///     try await api.like(id)
+    /// }
     /// ```
     ///
     /// When `perform` succeeds, the change becomes part of the data once every earlier mutation of the key is settled; when it fails or
@@ -116,13 +131,13 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     public func mutate<Result>(
         optimistically patch: @escaping @Sendable (_ content: inout Content) -> Void, perform: () async throws -> Result
     ) async throws -> Result {
-        try await engine.mutate(param, patch, perform: perform)
+        try await engine.mutate(key, { content in content.change(as: Content.self, patch) }, perform: perform)
     }
 
     /// Forgets the data; it is fetched at once if somebody wants it, and otherwise nothing is left running.
     ///
     /// Returns when the record is removed, or newer data is saved.
     public func clear() async {
-        await engine.write(param) { machine, turn in machine.cleared(&turn) }
+        await engine.write(key) { machine, turn in machine.cleared(&turn) }
     }
 }

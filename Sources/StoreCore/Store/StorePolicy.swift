@@ -1,11 +1,17 @@
 /// What a store does of its own accord: the one table of all defaults.
 ///
+/// ```swift
+/// var policy = StorePolicy()
+/// policy.staleWhileRevalidate = .seconds(30)
+/// let users = Store(cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: policy)
+/// ```
+///
 /// | Policy | Default | Meaning of the default |
 /// |---|---|---|
 /// | ``staleWhileRevalidate`` | `.zero` | `requireData` never serves expired content |
 /// | ``staleIfError`` | `.zero` | `requireData` throws when fetching fails |
 /// | ``revalidatesOnExpiry`` | `false` | observed content may grow old until somebody asks |
-/// | ``minimumInterval`` | 1 s | between the end of a fetch and an automatic one of the same key |
+/// | ``minimumInterval`` | 1 s | between the end of a fetch and one that expiry or a trigger causes |
 /// | ``retry`` | ``RetryPolicy/never`` | a failure is a failure |
 /// | ``errorExpiry`` | `.zero` | a failed key is tried again by whoever asks |
 /// | ``unwantedFetch`` | cancel after 1 s | a fetch that nobody waits for is cancelled |
@@ -27,7 +33,7 @@ public struct StorePolicy: Sendable {
     /// Whether an observed key is fetched again when its content expires.
     public var revalidatesOnExpiry: Bool = false
 
-    /// The least time between the end of a fetch and an automatic one of the same key.
+    /// The least time between the end of a fetch and one of the same key that expiry or a trigger causes.
     public var minimumInterval: Duration = .seconds(1)
 
     /// Which failures are tried again, how often and when.
@@ -35,7 +41,8 @@ public struct StorePolicy: Sendable {
 
     /// How long after a failure a live key is not fetched automatically.
     ///
-    /// `refresh()`, `.origin` and `publish(forceRefresh: true)` ask all the same.
+    /// `refresh()`, `.origin` and `publish(forceRefresh: true)` ask all the same. A key is live while it is observed, waited for, or
+    /// something of it is under way; with the key, its failure is forgotten.
     public var errorExpiry: Duration = .zero
 
     /// What becomes of a fetch that nobody waits for any longer.

@@ -1,4 +1,4 @@
-/// What a scripted fetcher keeps: its answers, its requests and its gate; used through the methods of ``ScriptedOrigin``.
+/// What a scripted fetcher keeps: its answers, its requests and its gate; used through the methods of `ScriptedOrigin`.
 public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// What makes the answers that no list of answers gives.
     typealias Answering = @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<Content>
@@ -13,9 +13,13 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
     }
 
     /// Runs one fetch: records it, holds it, answers it.
-    func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
+    func respond(
+        to request: OriginRequest<Param>, isolation: isolated (any Actor)? = #isolation
+    ) async throws -> OriginResponse<Content> {
         let ticket = state.update { $0.makeTicket() }
         return try await withTaskCancellationHandler {
+            // Captured, for else the closure runs on no actor, and fetches on one actor would not begin in order.
+            _ = isolation
             // The number is known once the fetch has begun, which is before the gate lets it pass.
             var number = 0
             defer { state.update { $0.end(ticket: ticket) } }

@@ -1,4 +1,4 @@
-/// A sequence of states that a test sends by hand: for whatever takes a ``LoadingStateSequence`` and needs no store to be tested.
+/// A sequence of states that a test sends by hand: for whatever takes a `LoadingStateSequence` and needs no store to be tested.
 ///
 /// ```swift
 /// let states = ManualStates<User>(.loading(content: nil))
@@ -53,9 +53,11 @@ public final class ManualStates<Content: Sendable>: Sendable {
     ///
     /// - Parameter state: The state; it replaces one that an observer has not taken yet.
     public func send(_ state: LoadingState<Content>) {
-        let waiters = feed.update { feed in
+        // What was there before leaves the lock with the waiters: what it releases may be user code.
+        let (waiters, _) = feed.update { feed in
+            let before = feed
             feed.current = state
-            return feed.takeWaiters(leaving: state)
+            return (feed.takeWaiters(leaving: state), before)
         }
         for waiter in waiters { waiter.resume(returning: state) }
     }
@@ -104,20 +106,19 @@ public final class ManualStates<Content: Sendable>: Sendable {
     }
 
     private func leave(_ ticket: Int) {
-        let waiter = feed.update { $0.observers.removeValue(forKey: ticket)?.waiter }
-        waiter?.resume(returning: nil)
+        let observer = feed.update { $0.observers.removeValue(forKey: ticket) }
+        observer?.waiter?.resume(returning: nil)
     }
 
-    private func next(_ ticket: Int) async -> LoadingState<Content>? {
+    private func next(_ ticket: Int, isolation: isolated (any Actor)? = #isolation) async -> LoadingState<Content>? {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { (waiter: CheckedContinuation<LoadingState<Content>?, Never>) in
+            // Captured, for else the closure runs on no actor: two hops for every state of an actor.
+            _ = isolation
+            return await withCheckedContinuation { (waiter: CheckedContinuation<LoadingState<Content>?, Never>) in
                 let answer: LoadingState<Content>?? = feed.update { feed in
                     guard let observer = feed.observers[ticket] else { return .some(nil) }
                     // A task is marked cancelled before its handlers run: either this sees the mark, or `leave` finds the waiter.
-                    guard !Task.isCancelled else {
-                        feed.observers[ticket] = nil
-                        return .some(nil)
-                    }
+                    guard !Task.isCancelled else { return .some(nil) }
                     if let pending = observer.pending {
                         feed.observers[ticket]?.pending = nil
                         return pending

@@ -134,11 +134,17 @@ public final class ManualTime: TimeSource {
     /// - Parameter deadline: The moment to wait for; one that has come returns without waiting.
     /// - Throws: `CancellationError` as soon as the task is cancelled.
     public func sleep(until deadline: MonotonicInstant) async throws {
+        try await sleep(until: deadline, isolation: #isolation)
+    }
+
+    private func sleep(until deadline: MonotonicInstant, isolation: isolated (any Actor)?) async throws {
         let ticket = clocks.update { clocks in
             clocks.lastTicket += 1
             return clocks.lastTicket
         }
         try await withTaskCancellationHandler {
+            // Captured, for else the closure runs on no actor, and sleepers on one actor would not wake in order.
+            _ = isolation
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 let answer = clocks.update { clocks -> Result<Void, any Error>? in
                     // A task is marked cancelled before its handlers run: either this sees the mark, or `wake` finds the sleeper.

@@ -1,8 +1,11 @@
 /// An observer that keeps every state it is given.
 ///
 /// ```swift
+/// fetcher.hold()
 /// let recorder = RecordingObserver(users[1].publish())
-/// _ = try await recorder.first { $0.isCompleted }
+/// try await recorder.first { $0.isLoading }
+/// fetcher.release()
+/// try await recorder.first { $0.isCompleted }
 /// #expect(recorder.summary == "loading(nil) completed(Ada)")
 /// ```
 ///
@@ -48,7 +51,9 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     /// The states so far, oldest first.
     public var states: [LoadingState<Content>] { recording.read { $0.states } }
 
-    /// The states so far in a few characters each, as ``LoadingState/summary`` writes them: `loading(nil) completed(1)`.
+    /// The states so far in a few characters each, such as `loading(nil) completed(1)`.
+    ///
+    /// Each is written by ``LoadingState/summary``.
     public var summary: String { Self.summary(of: states) }
 
     /// Stops observing; nothing is recorded from now on, and whoever waits for more gets an error.
@@ -62,6 +67,13 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
     public func stopAndLeave() async throws {
         stop()
+        try await ended()
+    }
+
+    /// Waits until the sequence has ended or the recorder was stopped, and the iterator has been released; no polling.
+    ///
+    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
+    public func ended() async throws {
         try await recording.wait { $0.hasEnded ? () : nil }
     }
 

@@ -1,4 +1,4 @@
-import StoreCore
+@testable import StoreCore
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -10,11 +10,12 @@ struct ClearingTests {
         let before = Task { [handle = bench.store[1]] in await handle.update(1) }
         try await bench.cacher.began(.save)
         let clear = Task { [store = bench.store] in try await store.clear() }
-        await before.value
+        try await until("the store is being emptied") { bench.store.engine.state.withLock { $0.lane.isBarred } }
         #expect(bench.cacher.calls(.removeAll).isEmpty)
         let after = Task { [handle = bench.store[2]] in await handle.update(2) }
         try await bench.callers(1, of: 2)
         try await bench.cacher.releaseNext(.save)
+        await before.value
         try await bench.cacher.began(.removeAll)
         #expect(bench.cacher.calls(.save).count == 1)
         #expect(try await bench.store[2].requireData() == 2)
@@ -48,8 +49,9 @@ struct ClearingTests {
         let update = Task { [handle = bench.store[1]] in await handle.update(70) }
         try await bench.callers(1)
         let second = Task { [store = bench.store] in try await store.clear() }
-        await update.value
+        try await until("the second emptying waits") { bench.store.engine.state.withLock { $0.lane.clearers.count == 2 } }
         bench.cacher.release()
+        await update.value
         try await first.value
         try await second.value
         try await bench.idle()
@@ -65,6 +67,7 @@ struct ClearingTests {
         #expect(error?.code == .cacherFailed && error?.underlyingError is GatedCacher<Int, Int>.Broken)
         try await bench.events.first("fault removeAll")
         #expect(try await bench.store[1].requireData() == 1)
+        try await bench.idle()
         #expect(bench.cacher.record(of: 1)?.content == 1)
     }
 

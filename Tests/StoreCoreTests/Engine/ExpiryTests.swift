@@ -137,8 +137,9 @@ struct ExpiryTests {
     func `an origin's lifetime beats the cacher's`(_ backing: Backing) async throws {
         let bench = Bench(
             backing, expiry: .after(.seconds(10)),
-            fetcher: ScriptedFetcher(.success(1, freshness: .fresh(for: .seconds(20))), .notModified(.fresh(for: .seconds(5))), .success(3))
-        )
+            fetcher: ScriptedFetcher(
+                .success(1, freshness: .fresh(for: .seconds(20)), validator: Validator(entityTag: "a")),
+                .notModified(.fresh(for: .seconds(5))), .success(3)))
         _ = try await bench.store[1].requireData()
         bench.time.advance(by: .seconds(19))
         #expect(try await bench.store[1].requireData() == 1)

@@ -60,6 +60,17 @@ struct CombinatorTests {
         try await counter.none()
     }
 
+    @Test(arguments: Layer.allCases)
+    func `taking a state that is there never leaves the caller's actor`(layer: Layer) async throws {
+        let states = states
+        let jobs = try await CountingActor().takeTwo(from: layer.over(states.sequence)) {
+            states.send(.completed(1))
+            // A combination has a task of its own, which draws the state.
+            if layer == .combined || layer == .all { try await states.taken(by: 1) }
+        }
+        #expect(jobs == 0)
+    }
+
     // MARK: mapContent
 
     @Test func `mapped states differ in their content alone`() async {
@@ -189,5 +200,17 @@ struct CombinatorTests {
         }
 
         func over(_ sequence: LoadingStateSequence<Int>) -> LoadingStateSequence<Int> { over(sequence, areSame: ==) }
+    }
+}
+
+extension CountingActor {
+    /// Takes a state, lets the next one come, and counts what taking that one needs.
+    fileprivate func takeTwo(from sequence: LoadingStateSequence<Int>, between: @Sendable () async throws -> Void) async throws -> Int {
+        var iterator = sequence.makeAsyncIterator()
+        _ = await iterator.next()
+        try await between()
+        let before = jobCount
+        _ = await iterator.next()
+        return jobCount - before
     }
 }

@@ -74,4 +74,32 @@ struct ManualStatesTests {
         waiting.cancel()
         #expect(await waiting.value == nil)
     }
+
+    @Test func `content may use the sequence while it is released`() async {
+        let states = ManualStates<Reentrant>()
+        states.send(.completed(Reentrant(states)))
+        do {
+            var iterator = states.sequence.makeAsyncIterator()
+            _ = await iterator.next()
+            states.send(.completed(Reentrant(states)))
+            states.send(.completed(Reentrant(states)))
+            states.send(.loading(content: nil))
+            #expect(await iterator.next()?.content == nil)
+            states.send(.completed(Reentrant(states)))
+        }
+        states.send(.loading(content: nil))
+        #expect(states.observerCount == 0)
+    }
+
+    private final class Reentrant: Sendable {
+        private let states: ManualStates<Reentrant>
+
+        init(_ states: ManualStates<Reentrant>) {
+            self.states = states
+        }
+
+        deinit {
+            _ = states.observerCount
+        }
+    }
 }

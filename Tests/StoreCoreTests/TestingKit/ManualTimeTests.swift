@@ -55,20 +55,27 @@ struct ManualTimeTests {
     }
 
     @Test func `sleepers wake in the order of their deadlines`() async throws {
-        // All on the main actor, so that the order of resuming is the order of running.
-        let log = Log()
-        var nappers: [Task<Void, any Error>] = []
+        // All on one actor, the mover included: each has fallen asleep before the next begins, and they run as they are resumed. Not on
+        // the main actor, whose queue keeps no order on every platform.
+        let dormitory = CountingActor()
+        let log = WatchedState<[String]>([])
+        var nappers: [Task<Int, any Error>] = []
         for (count, seconds) in [3, 1, 2, 1].enumerated() {
-            nappers.append(
-                Task { @MainActor in
-                    try await time.sleep(until: MonotonicInstant(nanoseconds: Int64(seconds) * 1_000_000_000))
-                    log.lines.append("\(seconds)#\(count)")
-                })
+            nappers.append(Task { try await dormitory.sleep(time, seconds: seconds) { log.update { $0.append("\(seconds)#\(count)") } } })
             try await time.sleepers(atLeast: count + 1)
         }
-        time.advance(by: .seconds(3))
-        for napper in nappers { try await napper.value }
-        #expect(await log.lines == ["1#1", "1#3", "2#2", "3#0"])
+        await dormitory.advance(time, bySeconds: 3)
+        for napper in nappers { _ = try await napper.value }
+        #expect(log.current == ["1#1", "1#3", "2#2", "3#0"])
+    }
+
+    @Test func `a sleeper comes back to its actor without a detour`() async throws {
+        let dormitory = CountingActor()
+        let napper = Task { try await dormitory.sleep(time, seconds: 1) {} }
+        try await time.sleepers(atLeast: 1)
+        await dormitory.advance(time, bySeconds: 1)
+        // One job was the mover's, the other one the waking.
+        #expect(try await napper.value == 2)
     }
 
     @Test func `stepping shows each sleeper exactly its own deadline`() async throws {
@@ -217,9 +224,18 @@ struct ManualTimeTests {
     }
 
     @concurrent private static func concurrently(_ body: @Sendable () -> Void) async { body() }
+}
 
-    @MainActor private final class Log {
-        var lines: [String] = []
-        nonisolated init() {}
+extension CountingActor {
+    /// Sleeps, then calls `onWaking` on the actor; how many jobs the actor was given meanwhile.
+    fileprivate func sleep(_ time: ManualTime, seconds: Int, onWaking: @Sendable () -> Void) async throws -> Int {
+        let before = jobCount
+        try await time.sleep(until: MonotonicInstant(nanoseconds: Int64(seconds) * 1_000_000_000))
+        onWaking()
+        return jobCount - before
+    }
+
+    fileprivate func advance(_ time: ManualTime, bySeconds seconds: Int) {
+        time.advance(by: .seconds(seconds))
     }
 }

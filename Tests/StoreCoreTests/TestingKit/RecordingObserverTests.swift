@@ -40,17 +40,20 @@ struct RecordingObserverTests {
 
     @Test func `each state is looked at once, and the recorder may be used meanwhile`() async throws {
         let recorder = RecordingObserver(feed.sequence)
-        try await feed.taken(by: 1)
+        let looked = WatchedState<[String]>([])
+        let search = Task {
+            try await recorder.first { state in
+                looked.update { $0.append(state.summary) }
+                return recorder.states.last?.content == 3 && state.content == 3
+            }
+        }
         for number in 1...3 {
-            feed.send(.completed(number))
             try await feed.taken(by: 1)
+            try await looked.wait { $0.count == number ? () : nil }
+            feed.send(.completed(number))
         }
-        var looked: [String] = []
-        try await recorder.first { state in
-            looked.append(state.summary)
-            return recorder.states.count == 4 && state.content == 3
-        }
-        #expect(looked == ["loading(nil)", "completed(1)", "completed(2)", "completed(3)"])
+        _ = try await search.value
+        #expect(looked.current == ["loading(nil)", "completed(1)", "completed(2)", "completed(3)"])
     }
 
     @Test func `waiting for a history looks at all of it`() async throws {

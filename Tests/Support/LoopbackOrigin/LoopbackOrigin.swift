@@ -1,5 +1,5 @@
 public import Foundation
-import Synchronization
+import StoreCore
 
 /// A real HTTP/1.1 origin on 127.0.0.1 for tests and examples, which records what it gets and misbehaves on command.
 ///
@@ -31,8 +31,9 @@ public final class LoopbackOrigin: Sendable {
 
     let service: Service
     let mailbox: Mailbox
-    /// Guards the thread, which is joined once.
-    private let thread: Mutex<JoinableThread?>
+    private let thread: JoinableThread
+    /// Guards that the thread is joined only once.
+    private let isRunning = Lock(true)
 
     /// Starts an origin; when this returns, connections are accepted.
     ///
@@ -53,20 +54,13 @@ public final class LoopbackOrigin: Sendable {
             }
             let service = Service(fallback: handler, limits: limits)
             let mailbox = try Mailbox()
-            let thread: JoinableThread
-            do throws(Failure) {
-                thread = try JoinableThread {
-                    Reactor(listener: listener, port: port, service: service, mailbox: mailbox).run()
-                }
-            } catch {
-                _ = mailbox.close()
-                throw error
+            thread = try JoinableThread {
+                Reactor(listener: listener, port: port, service: service, mailbox: mailbox).run()
             }
             self.port = port
             self.url = url
             self.service = service
             self.mailbox = mailbox
-            self.thread = Mutex(thread)
         } catch {
             listener.hangUp()
             throw error
@@ -79,13 +73,13 @@ public final class LoopbackOrigin: Sendable {
 
     /// Closes the port and all connections, cancels the handlers, ends the thread and waits for its end; further calls do nothing.
     public func stop() {
-        let running = thread.withLock { thread in
-            defer { thread = nil }
-            return thread
+        let wasRunning = isRunning.withLock { isRunning in
+            defer { isRunning = false }
+            return isRunning
         }
-        guard let running else { return }
+        guard wasRunning else { return }
         mailbox.post(.stop)
-        running.join()
+        thread.join()
     }
 
     /// Begins an outage: connections are refused, and those that are open have been reset when this returns.
@@ -104,10 +98,9 @@ public final class LoopbackOrigin: Sendable {
     }
 
     /// Has the origin's thread do something, and waits until it has; the thread itself cannot wait for itself.
-    private func ask(_ letter: (Mailbox.Reply) -> Mailbox.Letter) throws(Failure) {
+    func ask(_ letter: (Mailbox.Reply) -> Mailbox.Letter) throws(Failure) {
         let reply = Mailbox.Reply()
-        let isOwnThread = thread.withLock { $0?.isCurrent ?? false }
         guard mailbox.post(letter(reply)) else { throw .stopped }
-        if !isOwnThread { try reply.wait() }
+        if !thread.isCurrent { try reply.wait() }
     }
 }

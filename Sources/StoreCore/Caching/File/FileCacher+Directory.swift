@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 // What concerns all records at once: removing them, listing their keys, and staying within the limit.
 
@@ -15,11 +14,9 @@ extension FileCacher {
     /// - Throws: ``StoreError/Code/fileSystem`` where files could not be removed; the others are removed all the same.
     @concurrent
     public func removeAll() async throws {
-        var failure: StoreError?
-        do throws(StoreError) { try FileKey.removeRecords(in: directory) } catch { failure = error }
-        state.withLock { $0.ledger.allRemoved() }
-        if let failure { throw failure }
-        if options.durability == .power { try directory.synchronize() }
+        defer { state.withLock { $0.ledger.allRemoved() } }
+        try RecordFiles.removeAll(in: directory)
+        if options.durability == .power, try directory.status() != nil { try directory.synchronize() }
     }
 
     /// The keys of all records of this schema version; off the caller's actor.
@@ -35,7 +32,7 @@ extension FileCacher {
         var keys: [Param] = []
         var buffer = [UInt8](repeating: 0, count: 1024)
         while let entry = try listing.next() {
-            guard let digest = FileKey.digest(fileName: entry.name), entry.kind == .regular || entry.kind == .unknown else { continue }
+            guard let digest = RecordFiles.digest(in: entry.name), entry.kind == .regular || entry.kind == .unknown else { continue }
             if let key = try readKey(entry.name, digest, &buffer) { keys.append(key) }
             if keys.count.isMultiple(of: 256) { try Task.checkCancellation() }
         }
@@ -114,20 +111,22 @@ extension FileCacher {
     private func scan() async throws -> [Found] {
         guard var listing = try directory.list() else { return [] }
         var found: [Found] = []
+        var orphans: [String] = []
         var count = 0
         let orphanedBefore = FileStatus.now() - TemporaryFile.orphanAge.saturatedNanoseconds
         while let entry = try listing.next() {
             count += 1
             // Others want the thread too.
             if count.isMultiple(of: 512) { await Task.yield() }
-            if let name = FileKey.digest(fileName: entry.name) {
+            if let name = RecordFiles.digest(in: entry.name) {
                 guard let status = try listing.status(of: entry), status.kind == .regular else { continue }
                 found.append(Found(name: name, status: status))
-            } else if TemporaryFile.isName(entry.name, kind: FileKey.temporaryKind) {
+            } else if RecordFiles.isTemporary(entry.name) {
                 guard let status = try listing.status(of: entry), status.kind == .regular else { continue }
-                if status.modified < orphanedBefore { try directory.remove(entry.name) }
+                if status.modified < orphanedBefore { orphans.append(entry.name) }
             }
         }
+        for name in orphans { try directory.remove(name) }
         return found
     }
 
@@ -145,8 +144,8 @@ extension FileCacher {
         var count = 0
         while total > target, found.count > keep, let oldest = found.popLast() {
             let isChanged = state.withLock { $0.ledger.isChanged(oldest.name) }
-            let name = FileKey.fileName(of: oldest.name)
-            if !isChanged, try directory.remove(name, ifStill: oldest.status, kind: FileKey.temporaryKind) {
+            let name = RecordFiles.name(of: oldest.name)
+            if !isChanged, try directory.remove(name, ifStill: oldest.status, kind: RecordFiles.temporaryKind) {
                 total -= oldest.status.size
             } else {
                 survivors.append(oldest)

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 // What a load, a save and a removal do to one file.
 
@@ -9,7 +8,7 @@ extension FileCacher {
         // More than once, because somebody else may remove the directory, or with all other records our temporary file, at any moment.
         for _ in 0..<4 {
             do throws(StoreError) {
-                return try AtomicFile.write(bytes, as: name, in: directory, kind: FileKey.temporaryKind, options: options)
+                return try AtomicFile.write(bytes, as: name, in: directory, kind: RecordFiles.temporaryKind, options: options)
             } catch {
                 guard error.fileSystemErrno == ENOENT else { throw error }
                 try directory.create(durability: options.durability)
@@ -19,30 +18,30 @@ extension FileCacher {
     }
 
     /// Changes a file and keeps the sum of all sizes right.
-    func change(_ name: SHA256.Digest, to size: Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
-        state.withLock { $0.ledger.changeBegan(name) }
+    func change(_ key: FileKey, to size: Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
+        state.withLock { $0.ledger.changeBegan(key.digest) }
         var old = 0
         do throws(StoreError) {
-            old = try sizeOfRecord(name)
+            old = try sizeOfRecord(key)
             try body()
         } catch {
             // The first error is what counts; a size that cannot be learned is put right by the next scan.
-            let now = (try? sizeOfRecord(name)) ?? old
-            ended(name, from: old, to: now)
+            let now = (try? sizeOfRecord(key)) ?? old
+            changeEnded(key, from: old, to: now)
             throw error
         }
-        ended(name, from: old, to: size)
+        changeEnded(key, from: old, to: size)
     }
 
-    func ended(_ name: SHA256.Digest, from old: Int, to new: Int) {
+    private func changeEnded(_ key: FileKey, from old: Int, to new: Int) {
         state.withLock { state in
-            guard state.ledger.changeEnded(name, from: old, to: new) == .scan else { return }
+            guard state.ledger.changeEnded(key.digest, from: old, to: new) == .scan else { return }
             state.sweep = Task.detached(priority: .utility) { await self.scanAndSweep() }
         }
     }
 
-    private func sizeOfRecord(_ name: SHA256.Digest) throws(StoreError) -> Int {
-        guard let status = try directory.status(of: FileKey.fileName(of: name)), status.kind == .regular else { return 0 }
+    private func sizeOfRecord(_ key: FileKey) throws(StoreError) -> Int {
+        guard let status = try directory.status(of: key.fileName), status.kind == .regular else { return 0 }
         return status.size
     }
 
@@ -75,18 +74,17 @@ extension FileCacher {
     }
 
     /// Deletes a damaged file, unless a new one has taken its name meanwhile.
-    func discard(_ digest: SHA256.Digest, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) {
-        let name = FileKey.fileName(of: digest)
-        state.withLock { $0.ledger.changeBegan(digest) }
+    func discard(_ key: FileKey, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) {
+        state.withLock { $0.ledger.changeBegan(key.digest) }
         var failure: StoreError?
         var isGone = false
         do throws(StoreError) {
-            isGone = try directory.remove(name, ifStill: status, kind: FileKey.temporaryKind)
+            isGone = try directory.remove(key.fileName, ifStill: status, kind: RecordFiles.temporaryKind)
         } catch {
             failure = error
         }
-        ended(digest, from: status.size, to: isGone ? 0 : status.size)
+        changeEnded(key, from: status.size, to: isGone ? 0 : status.size)
         let outcome = failure == nil ? "it was deleted" : "it could not be deleted"
-        report(.damaged, name, "reading a record: \(damage.reason); \(outcome)", param, underlying: failure)
+        report(.damaged, key.fileName, "reading a record: \(damage.reason); \(outcome)", param, underlying: failure)
     }
 }

@@ -1,10 +1,9 @@
 public import Foundation
-internal import Synchronization
 
 /// Content in files: one for each key, in a directory of its own, crash-safe and bounded in bytes.
 ///
 /// ```swift
-/// let users = FileCacher<Int, String>(directory: URL.cachesDirectory.appending(path: "users"), expiry: .after(.seconds(3600)))
+/// let users = FileCacher<Int, String>(directory: cachesDirectory.appending(path: "users"), expiry: .after(.seconds(3600)))
 /// try await users.save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
 /// let record = try await users.load(param: 1)                 // Ada, also after a restart
 /// ```
@@ -38,9 +37,9 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     private let decoder = JSONDecoder()
     private let onFault: @Sendable (FileCacherFault) -> Void
     /// Who else is told of what goes wrong; it only grows.
-    private let observers = Mutex<[@Sendable (CacherNotice<Param>) -> Void]>([])
+    private let observers = Lock<[@Sendable (CacherNotice<Param>) -> Void]>([])
     /// The sizes of the files, and the scan that is running; guarded as one, so that there is never a second scan.
-    let state: Mutex<State>
+    let state: Lock<State>
 
     struct State: Sendable {
         var ledger: FileLedger
@@ -82,7 +81,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         self.backup = backup
         self.options = options
         self.onFault = onFault
-        state = Mutex(State(ledger: FileLedger(limit: limit)))
+        state = Lock(State(ledger: FileLedger(limit: limit)))
         let text = CanonicalJSON.nonConforming
         encoder.outputFormatting = .withoutEscapingSlashes
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
@@ -112,7 +111,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             head = try FileRecordFormat.readWhole(data)
         } catch {
             // While the file is open no other one can have its number, so that what is deleted is what was read.
-            discard(key.digest, status, damage: error, param)
+            discard(key, status, damage: error, param)
             return nil
         }
         guard head.format == FileRecordFormat.version, head.schema == schema else { return nil }
@@ -121,7 +120,10 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             return nil
         }
         do {
-            let record = try decoder.decode(CacheRecord<Content>.self, from: data[head.payload])
+            let content = try decoder.decode(Content.self, from: data[head.content])
+            let details = head.details.isEmpty ? nil : try decoder.decode(RecordDetails.Fields.self, from: data[head.details])
+            let fetchedAt = Date(timeIntervalSinceReferenceDate: Double(bitPattern: head.fetchedAt))
+            let record = CacheRecord(content: content, fetchedAt: fetchedAt, details: details.flatMap(RecordDetails.init))
             if isUnusedForLong(status) { file.touch() }
             return record
         } catch {
@@ -143,21 +145,23 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     @concurrent
     public func save(_ record: CacheRecord<Content>, param: Param) async throws {
         let key = try FileKey(param)
-        let payload: Data
+        let bytes: [UInt8]
         do {
-            payload = try encoder.encode(record)
+            bytes = FileRecordFormat.encode(
+                key: key.json, fetchedAt: record.fetchedAt.timeIntervalSinceReferenceDate.bitPattern,
+                details: try record.details.map { try encoder.encode($0.fields) }, content: try encoder.encode(record.content),
+                schema: schema)
         } catch {
             throw StoreError(
                 .unwritableRecord, "encoding the record of key \(param); let \(Content.self) encode every value it can have",
                 underlyingError: error)
         }
-        let bytes = FileRecordFormat.encode(key: key.json, payload: payload, schema: schema)
         guard bytes.count <= limit else {
             throw StoreError(
                 .unwritableRecord,
                 "saving the record of key \(param): its \(bytes.count) bytes are more than the limit of \(limit); raise the limit")
         }
-        try change(key.digest, to: bytes.count) { () throws(StoreError) in try write(bytes, as: key.fileName) }
+        try change(key, to: bytes.count) { () throws(StoreError) in try write(bytes, as: key.fileName) }
     }
 
     /// Removes the record of a key, of whatever schema version; off the caller's actor.
@@ -167,7 +171,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     @concurrent
     public func remove(param: Param) async throws {
         let key = try FileKey(param)
-        try change(key.digest, to: 0) { () throws(StoreError) in
+        try change(key, to: 0) { () throws(StoreError) in
             let wasThere = try directory.remove(key.fileName)
             if wasThere, options.durability == .power { try directory.synchronize() }
         }

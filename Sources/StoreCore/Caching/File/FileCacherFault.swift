@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Something wrong with a file of a ``FileCacher`` that did not fail a call, because it is a miss or happened in the background.
+/// Something wrong with a file of a `FileCacher` that did not fail a call, because it is a miss or happened in the background.
 ///
 /// ```swift
 /// let cacher = FileCacher<Int, String>(directory: directory) { fault in

@@ -4,6 +4,8 @@ struct FileKey: Sendable {
     let json: [UInt8]
     /// The SHA-256 of ``json``.
     let digest: SHA256.Digest
+    /// The name of the record's file.
+    let fileName: String
 
     /// Encodes a key.
     ///
@@ -17,20 +19,6 @@ struct FileKey: Sendable {
                 underlyingError: error)
         }
         digest = SHA256.digest(of: json)
+        fileName = RecordFiles.name(of: digest)
     }
-
-    /// The name of the record's file: 64 lower-case hexadecimal digits and `.record`.
-    var fileName: String { FileKey.fileName(of: digest) }
-
-    static func fileName(of digest: SHA256.Digest) -> String { digest.hex + ".record" }
-
-    /// The digest in a file's name; `nil` where the name is not that of a record, and so not ours.
-    static func digest(fileName: String) -> SHA256.Digest? {
-        let name = fileName.utf8
-        guard name.count == 71, name.suffix(7).elementsEqual(".record".utf8) else { return nil }
-        return SHA256.Digest(hex: name.prefix(64))
-    }
-
-    /// Tells our temporary files from those of others.
-    static let temporaryKind = "record"
 }

@@ -83,11 +83,11 @@ struct FileLedger {
         }
     }
 
-    /// Every file was removed.
+    /// Every file was removed, or some of them where that failed: the next save scans again.
     mutating func allRemoved() {
         bytes = 0
         threshold = limit
-        if case .scanning = phase { phase = .scanning(changed: [:], isVoid: true) }
+        if case .scanning = phase { phase = .scanning(changed: [:], isVoid: true) } else { phase = .unscanned }
     }
 
     /// Whether a file was changed since the scan began, or is being changed: what the scan knows of it is out of date.

@@ -1,37 +1,46 @@
 internal import Foundation
 
-/// The bytes of a record's file: a fixed head, the key, the payload.
+/// The bytes of a record's file: a fixed head, the key, what is known of the content, the content.
 ///
 /// | Offset | Size | What |
 /// |---|---|---|
 /// | 0 | 8 | `SHrecord` |
 /// | 8 | 4 | version of this format |
 /// | 12 | 4 | length of the key |
-/// | 16 | 8 | version of the content's schema |
-/// | 24 | 8 | length of the payload |
-/// | 32 | 8 | checksum of the payload |
-/// | 40 | 8 | checksum of the 40 bytes before and of the key |
-/// | 48 | | the key, in canonical JSON |
-/// | | | the payload, a record in JSON |
+/// | 16 | 4 | length of the details |
+/// | 20 | 4 | zero |
+/// | 24 | 8 | length of the content |
+/// | 32 | 8 | version of the content's schema |
+/// | 40 | 8 | when the content was fetched: the bits of a double, seconds since 2001 |
+/// | 48 | 8 | checksum of details and content |
+/// | 56 | 8 | checksum of the 56 bytes before and of the key |
+/// | 64 | | the key, in canonical JSON |
+/// | | | the details in JSON, where any of them differs from its default |
+/// | | | the content in JSON |
 ///
-/// Numbers are little-endian, checksums are XXH64. The table holds for all versions to come: only the payload may change.
+/// Numbers are little-endian, checksums are XXH64. The table down to the key holds for all versions to come. The date stands in the
+/// head, and the content by itself, because a record encoded as one costs a third more.
 enum FileRecordFormat {
-    static let headSize = 48
+    static let headSize = 64
     static let version: UInt32 = 1
     private static let magic: [UInt8] = Array("SHrecord".utf8)
 
-    /// What is known of a record without its payload.
+    /// What is known of a record without its content.
     struct Head: Hashable, Sendable {
         /// The version of the file's format.
         var format: UInt32
         /// The version of the content's schema.
         var schema: Int64
+        /// When the content was fetched, as the bits of seconds since 2001.
+        var fetchedAt: UInt64
         /// Where in the file the key stands.
         var key: Range<Int>
-        /// Where in the file the payload stands: to its end.
-        var payload: Range<Int>
-        /// The checksum that the payload must have.
-        var payloadChecksum: UInt64
+        /// Where in the file the details stand; empty where they have their defaults.
+        var details: Range<Int>
+        /// Where in the file the content stands: to its end.
+        var content: Range<Int>
+        /// The checksum that details and content must have.
+        var checksum: UInt64
     }
 
     /// Why a file is no record, or none that can be believed.
@@ -41,18 +50,29 @@ enum FileRecordFormat {
     }
 
     /// Makes the bytes of a file.
-    static func encode(key: [UInt8], payload: Data, schema: Int64) -> [UInt8] {
+    static func encode(key: [UInt8], fetchedAt: UInt64, details: Data?, content: Data, schema: Int64) -> [UInt8] {
+        let details = details ?? Data()
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(headSize + key.count + payload.count)
+        bytes.reserveCapacity(headSize + key.count + details.count + content.count)
         bytes.append(contentsOf: magic)
         append(version, to: &bytes)
         append(UInt32(key.count), to: &bytes)
+        append(UInt32(details.count), to: &bytes)
+        append(0 as UInt32, to: &bytes)
+        append(UInt64(content.count), to: &bytes)
         append(schema, to: &bytes)
-        append(UInt64(payload.count), to: &bytes)
-        append(payload.withUnsafeBytes { Checksum64.of($0) }, to: &bytes)
-        append(headChecksum(head: bytes, key: key), to: &bytes)
+        append(fetchedAt, to: &bytes)
+        // Both checksums are put in at the end, when all they are made of is there.
+        append(0 as UInt64, to: &bytes)
+        append(0 as UInt64, to: &bytes)
         bytes.append(contentsOf: key)
-        payload.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        details.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        content.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        bytes.withUnsafeMutableBytes { bytes in
+            let keyEnd = headSize + key.count
+            put(Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[keyEnd...])), at: 48, in: bytes)
+            put(headChecksum(UnsafeRawBufferPointer(bytes), keyEnd: keyEnd), at: 56, in: bytes)
+        }
         return bytes
     }
 
@@ -74,23 +94,25 @@ enum FileRecordFormat {
         guard bytes.count >= headSize else { throw Damage(reason: "it ends within its head") }
         guard bytes.prefix(magic.count).elementsEqual(magic) else { throw Damage(reason: "it does not begin as a record") }
         let keyEnd = headSize + Int(number(bytes, 12, UInt32.self))
-        let (end, overflow) = UInt64(keyEnd).addingReportingOverflow(number(bytes, 24, UInt64.self))
+        let detailsEnd = keyEnd + Int(number(bytes, 16, UInt32.self))
+        let (end, overflow) = UInt64(detailsEnd).addingReportingOverflow(number(bytes, 24, UInt64.self))
         guard keyEnd <= bytes.count, !overflow, end == UInt64(fileSize) else { throw Damage(reason: "it has another length") }
-        let sum = checksum(bytes[0..<40], bytes[headSize..<keyEnd])
-        guard sum == number(bytes, 40, UInt64.self) else { throw Damage(reason: "the checksum of its head is wrong") }
+        guard headChecksum(bytes, keyEnd: keyEnd) == number(bytes, 56, UInt64.self) else {
+            throw Damage(reason: "the checksum of its head is wrong")
+        }
         return Head(
-            format: number(bytes, 8, UInt32.self), schema: number(bytes, 16, Int64.self), key: headSize..<keyEnd,
-            payload: keyEnd..<fileSize, payloadChecksum: number(bytes, 32, UInt64.self))
+            format: number(bytes, 8, UInt32.self), schema: number(bytes, 32, Int64.self), fetchedAt: number(bytes, 40, UInt64.self),
+            key: headSize..<keyEnd, details: keyEnd..<detailsEnd, content: detailsEnd..<fileSize, checksum: number(bytes, 48, UInt64.self))
     }
 
-    /// Reads head and key of a whole file, and checks its payload.
+    /// Reads head and key of a whole file, and checks the rest.
     ///
     /// - Throws: ``Damage`` where any byte is not as it was written.
     static func readWhole(_ data: Data) throws(Damage) -> Head {
         let result = data.withUnsafeBytes { bytes in
             Result { () throws(Damage) in
                 let head = try readHead(bytes, fileSize: bytes.count)
-                guard Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[head.payload])) == head.payloadChecksum else {
+                guard Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[head.key.upperBound...])) == head.checksum else {
                     throw Damage(reason: "the checksum of its content is wrong")
                 }
                 return head
@@ -99,13 +121,9 @@ enum FileRecordFormat {
         return try result.get()
     }
 
-    private static func headChecksum(head: [UInt8], key: [UInt8]) -> UInt64 {
-        head.withUnsafeBytes { head in key.withUnsafeBytes { key in checksum(head[...], key[...]) } }
-    }
-
-    private static func checksum(_ head: Slice<UnsafeRawBufferPointer>, _ key: Slice<UnsafeRawBufferPointer>) -> UInt64 {
-        let seed = Checksum64.of(UnsafeRawBufferPointer(rebasing: head))
-        return Checksum64.of(UnsafeRawBufferPointer(rebasing: key), seed: seed)
+    private static func headChecksum(_ bytes: UnsafeRawBufferPointer, keyEnd: Int) -> UInt64 {
+        let seed = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[..<56]))
+        return Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[headSize..<keyEnd]), seed: seed)
     }
 
     private static func number<Number: FixedWidthInteger>(_ bytes: UnsafeRawBufferPointer, _ offset: Int, _ type: Number.Type) -> Number {
@@ -116,5 +134,9 @@ enum FileRecordFormat {
 
     private static func append(_ number: some FixedWidthInteger, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    private static func put(_ number: UInt64, at offset: Int, in bytes: UnsafeMutableRawBufferPointer) {
+        bytes.storeBytes(of: number.littleEndian, toByteOffset: offset, as: UInt64.self)
     }
 }

@@ -1,7 +1,3 @@
-#if !THREAD_SANITIZER
-public import Synchronization
-#endif
-
 /// Records in memory, bounded by least recent use; the one concrete class behind every hit.
 ///
 /// A store holds it directly and not through `any Cacher`, and its hit path can be inlined into the caller's module: a generic call
@@ -9,7 +5,7 @@ public import Synchronization
 @usableFromInline
 package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// Guards the entries, their index and their order.
-    @usableFromInline let entries: Mutex<MemoryEntries<Param, Content>>
+    @usableFromInline let entries: Lock<MemoryEntries<Param, Content>>
     let countLimit: Int
     let costLimit: Int
     let cost: (@Sendable (Content) -> Int)?
@@ -18,7 +14,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         self.countLimit = max(0, countLimit)
         self.costLimit = max(0, costLimit)
         self.cost = cost
-        entries = Mutex(MemoryEntries())
+        entries = Lock(MemoryEntries())
     }
 
     /// The content of a key if it is valid: one lock, one look-up, no allocation, and no look at the clock where it never expires.

@@ -78,6 +78,13 @@ package struct Directory: Hashable, Sendable {
         try DirectoryListing(self)
     }
 
+    /// Kind, times and identity of the directory itself; `nil` where there is none.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func status() throws(StoreError) -> FileStatus? {
+        try FileStatus.of(path: path)
+    }
+
     /// Kind, size, times and identity of what stands under a name; `nil` where there is nothing.
     ///
     /// - Throws: ``StoreError/Code/fileSystem``.

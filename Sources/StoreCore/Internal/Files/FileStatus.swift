@@ -2,6 +2,9 @@
 internal import Darwin
 #elseif canImport(Glibc)
 internal import Glibc
+#if canImport(SwiftOverlayShims)
+internal import SwiftOverlayShims
+#endif
 #elseif canImport(Musl)
 internal import Musl
 #endif
@@ -55,11 +58,11 @@ package struct FileStatus: Hashable, Sendable {
     }
 
     private static func nanoseconds(_ time: timespec) -> Int64 {
-        // Saturated: a file system may hold years that do not fit.
+        // Held at ±146 years: some file systems hold years that do not fit, and the difference of two times must.
         let (seconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
-        guard !overflow else { return time.tv_sec < 0 ? .min : .max }
-        let (sum, carry) = seconds.addingReportingOverflow(Int64(time.tv_nsec))
-        return carry ? .max : sum
+        let held = Int64.max / 2
+        guard !overflow else { return time.tv_sec < 0 ? -held : held }
+        return max(-held, min(held, seconds)) + Int64(time.tv_nsec)
     }
 }
 

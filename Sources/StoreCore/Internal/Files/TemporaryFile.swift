@@ -5,6 +5,7 @@ internal import Glibc
 #elseif canImport(Musl)
 internal import Musl
 #endif
+internal import Synchronization
 
 /// A file being written under a temporary name, which ``commit(as:)`` makes the file of its real name in one step.
 ///
@@ -116,9 +117,14 @@ package struct TemporaryFile: ~Copyable {
 }
 
 extension TemporaryFile {
-    /// A name that no other file has: the kind, the process and 64 random bits.
+    /// Where this process's names begin; asking for new random bits each time would be a call of the system for each file.
+    private static let random = UInt64.random(in: .min ... .max)
+    private static let count = Atomic<UInt64>(0)
+
+    /// A name that no other file has: the kind, the process, and 64 random bits to which a number is added.
     static func makeName(kind: String) -> String {
-        let random = String(UInt64.random(in: .min ... .max), radix: 16)
+        let number = count.wrappingAdd(1, ordering: .relaxed).newValue
+        let random = String(random &+ number, radix: 16)
         return ".\(kind).\(getpid()).\(String(repeating: "0", count: 16 - random.count))\(random).tmp"
     }
 

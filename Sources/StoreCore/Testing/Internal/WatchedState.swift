@@ -1,5 +1,3 @@
-internal import Synchronization
-
 /// State behind one lock, and tasks that wait until something is true of it.
 ///
 /// What the public test helpers of this package are made of: no polling, and a cancelled waiter returns at once.
@@ -32,11 +30,11 @@ package final class WatchedState<State: Sendable>: Sendable {
     }
 
     /// The lock holds the state and those who wait on it: a change and the look at their conditions are one step.
-    private let guarded: Mutex<Guarded>
+    private let guarded: Lock<Guarded>
 
     /// Makes the state.
     package init(_ state: State) {
-        guarded = Mutex(Guarded(state: state))
+        guarded = Lock(Guarded(state: state))
     }
 
     /// The state as it is now.
@@ -63,16 +61,22 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     /// Waits until `condition` returns a value.
     ///
-    /// - Parameter condition: Looks at the state after each change; runs under the lock, so no user code.
+    /// - Parameters:
+    ///   - isolation: The caller's actor, which is not left.
+    ///   - condition: Looks at the state after each change; runs under the lock, so no user code.
     /// - Returns: The value that `condition` returned first.
     /// - Throws: `CancellationError` as soon as the task is cancelled.
-    package func wait<Value: Sendable>(until condition: @escaping @Sendable (State) -> Value?) async throws -> Value {
+    package func wait<Value: Sendable>(
+        isolation: isolated (any Actor)? = #isolation, until condition: @escaping @Sendable (State) -> Value?
+    ) async throws -> Value {
         let ticket = guarded.withLock { guarded in
             guarded.lastTicket += 1
             return guarded.lastTicket
         }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
+            // Captured, for else the closure runs on no actor: two hops for every wait of an actor.
+            _ = isolation
+            return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
                 let wake: (@Sendable () -> Void)? = guarded.withLock { guarded in
                     // A task is marked cancelled before its handlers run: either this sees the mark, or `cancel` finds the watcher.
                     if Task.isCancelled { return { continuation.resume(throwing: CancellationError()) } }

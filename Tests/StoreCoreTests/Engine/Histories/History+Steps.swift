@@ -129,8 +129,8 @@ extension History {
     private mutating func set(_ key: Int) async throws {
         let (id, content) = (nextID(), [nextContent()])
         let keys: (next: String?, prev: String?) = (dice.below(2) == 0 ? "n\(id)" : nil, dice.below(2) == 0 ? "p\(id)" : nil)
-        model.update(key, content, keys: keys)
-        model.arrive(id, key, .saved(model[key].revision, result: "done"))
+        let revision = model.update(key, content, keys: keys)
+        model.arrive(id, key, .saved(revision, result: "done"))
         callers[id] = world.call(id) { [list = world.lists[key]] in
             await list.update(content, nextKey: keys.next, prevKey: keys.prev)
             return "done"
@@ -144,9 +144,9 @@ extension History {
     }
 
     private mutating func replace(_ key: Int) async throws {
-        guard mayWaitForTruth(key) else { return }
         let (id, content) = (nextID(), [nextContent()])
-        model.arrive(id, key, .truth(.set(content)))
+        let revision = model.update(key, content)
+        model.arrive(id, key, .saved(revision, result: "done"))
         callers[id] = world.call(id) { [list = world.lists[key]] in
             await list.update(content)
             return "done"
@@ -193,8 +193,8 @@ extension History {
 
     private mutating func clear(_ key: Int) async throws {
         let id = nextID()
-        model.clear(key)
-        model.arrive(id, key, .saved(model[key].revision, result: "done"))
+        let revision = model.clear(key)
+        model.arrive(id, key, .saved(revision, result: "done"))
         callers[id] = world.call(id) { [list = world.lists[key]] in
             await list.clear()
             return "done"

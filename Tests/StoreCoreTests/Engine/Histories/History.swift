@@ -44,7 +44,26 @@ struct History {
         var description: String
     }
 
+    /// Tells the history, and leaves nothing waiting however it ends.
     mutating func run() async throws {
+        do {
+            try await tell()
+        } catch {
+            await giveUp()
+            throw error
+        }
+    }
+
+    /// After a difference: everything held goes, and everybody leaves.
+    private func giveUp() async {
+        world.open()
+        for observer in observers.values { observer.task.cancel() }
+        for caller in callers.values { caller.cancel() }
+        let start = ContinuousClock.now
+        while !world.isEmpty, ContinuousClock.now - start < .seconds(5) { await Task.yield() }
+    }
+
+    private mutating func tell() async throws {
         for _ in 0..<40 + dice.below(40) {
             try await step()
             if isCacherFast { try await serveCacher() }
@@ -68,7 +87,7 @@ struct History {
         model.finishStep()
         var unrest: String?
         do {
-            try await until("nothing moves", patience: .seconds(30)) {
+            try await until("nothing moves", patience: .seconds(10)) {
                 unrest = world.unrest(begun: model.begun, cancelled: model.cancelled, observers: observers.count)
                 return unrest == nil
             }

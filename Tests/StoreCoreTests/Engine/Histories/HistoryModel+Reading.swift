@@ -59,6 +59,7 @@ extension HistoryModel {
         if isValid(key) { return results[id] = need == .content ? told(key) : "done" }
         if need == .content, isUsable(key, within: rules.staleWhileRevalidate) {
             startFlightUnlessHeldOff(key)
+            self[key].flight?.isPromised = true
             results[id] = told(key)
         } else if self[key].flight == nil, isHeldOff(key) {
             results[id] = need == .content ? toldAfterFailure(key) : "done"
@@ -74,6 +75,7 @@ extension HistoryModel {
 
     private mutating func admitPage(_ id: Int, _ key: Int, _ direction: PageDirection, _ continues: Bool) {
         let (one, side) = (self[key], self[key].sides[direction] ?? Side())
+        if one.pendingKeys != nil { return self[key].callers.append(Caller(id: id, need: .page(direction, continues: continues))) }
         if one.flight == nil, one.heldOffUntil != nil, !continues { return results[id] = "failed" }
         guard one.flight == nil, one.heldOffUntil == nil, one.truth != nil, one.observers > 0 || isValid(key) else {
             return wait(id, key, .pageAfterFetch, explicit: false)
@@ -119,10 +121,6 @@ extension HistoryModel {
             case .page, .joined, .pageAfterFetch: results[id] = "failed"
             case .saved(_, let result): results[id] = result
             case .truth(.append): results[id] = "false"
-            case .truth(.set(let content)):
-                // Only the waiting is cut short: the change is made all the same.
-                results[id] = "done"
-                update(key, content)
             }
             endTurn(key)
         }
@@ -150,17 +148,18 @@ extension HistoryModel {
             self[key].isInvalidationPending = false
             applyInvalidation(key)
         }
-        readmit(key)
         if self[key].observers > 0 {
             welcome(key, forces: self[key].isForced)
             self[key].isForced = false
         }
+        readmit(key)
     }
 
     mutating func readmit(_ key: Int) {
         let waiting = self[key].callers
         self[key].callers = waiting.filter { if case .saved = $0.need { true } else { false } }
-        for caller in waiting.sorted(by: { $0.id < $1.id }) {
+        // Those who want a page come last.
+        for caller in waiting.sorted(by: { ($0.need.isPage ? 1 : 0, $0.id) < ($1.need.isPage ? 1 : 0, $1.id) }) {
             if case .saved = caller.need { continue }
             admit(caller.id, key, caller.need)
         }
@@ -179,6 +178,7 @@ extension HistoryModel {
             return
         }
         supersedePages(key)
+        if self[key].truth != nil, !isValid(key) { self[key].refetches = false }
         self[key].flight = Flight(validator: self[key].truth?.validator, isExplicit: explicit)
         self[key].isTriggered = false
         begun += 1
@@ -215,6 +215,7 @@ extension HistoryModel {
         self[key].flight = nil
         self[key].lastFetchEnded = now
         if let record {
+            if self[key].pendingKeys != nil, !confirms { self[key].pendingKeys = .ignore }
             accept(key, record, confirms: confirms)
             let (content, revision) = (told(key), self[key].revision)
             answer(key) { need in

@@ -21,36 +21,38 @@ extension HistoryModel {
     /// A caller knows the truth and does what he came for.
     mutating func go(on id: Int, _ change: Change, _ key: Int) {
         switch change {
-        case .set(let content):
-            update(key, content)
-            arrive(id, key, .saved(self[key].revision, result: "done"))
         case .append(let number):
             guard let content = self[key].truth?.content else { return results[id] = "false" }
-            update(key, content + [number])
-            arrive(id, key, .saved(self[key].revision, result: "true"))
+            let revision = update(key, content + [number])
+            arrive(id, key, .saved(revision, result: "true"))
         case .patch(let number):
             performing[id] = key
             self[key].patches.append(Patch(id: id, number: number))
-            startEpoch(key)
+            restart(key, dropOlderFetches(key))
             endTurn(key)
         case .invalidate:
             arrive(id, key, .saved(self[key].revision, result: "done"))
         }
     }
 
-    mutating func update(_ key: Int, _ content: [Int], keys: (next: String?, prev: String?)? = nil) {
+    /// A caller says what the content is; without new page keys the list keeps those of its record, also where that has still to be read.
+    ///
+    /// - Returns: The number of the new truth.
+    mutating func update(_ key: Int, _ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Int {
         let wasExplicit = dropFlight(key) || self[key].isForced
         let wasRead = self[key].isRead
         (self[key].isForced, self[key].isInvalidationPending) = (false, false)
         supersedePages(key)
-        let old = self[key].truth
+        let (old, fronted) = (self[key].truth, front[key])
         self[key].isRead = true
+        let readsKeys = keys == nil && !wasRead
+        if keys != nil { self[key].pendingKeys = nil } else if readsKeys { self[key].pendingKeys = .adopt }
         accept(
             key,
             Record(
                 content: content, deadline: rules.lifetime.map { now + $0 }, nextKey: keys.map(\.next) ?? old?.nextKey,
                 prevKey: keys.map(\.prev) ?? old?.prevKey))
-        let told = told(key)
+        let (told, revision) = (told(key), self[key].revision)
         answer(key) { need in
             switch need {
             case .content, .origin, .cached: told
@@ -59,15 +61,42 @@ extension HistoryModel {
             default: nil
             }
         }
-        if wasExplicit || self[key].callers.contains(where: { $0.need == .refresh }) { startFlight(key, explicit: true) }
+        let isExplicit = wasExplicit || self[key].callers.contains { $0.need == .refresh }
+        if isExplicit, self[key].isWanted { startFlight(key, explicit: true) }
         if !wasRead { readmit(key) }
+        if readsKeys { beginReadingKeys(key, fronted) }
         endTurn(key)
+        return revision
     }
 
-    mutating func clear(_ key: Int, all: Bool = false) {
+    /// Reads the record whose page keys an updated list is to keep.
+    private mutating func beginReadingKeys(_ key: Int, _ fronted: Record?) {
+        guard self[key].call == nil else { return }
+        if fronted == nil, rules.hasBacking {
+            self[key].call = Call(isLoad: true, isDeferred: isClearWanted || isClearing)
+        } else {
+            adoptKeys(key, of: fronted)
+        }
+    }
+
+    private mutating func adoptKeys(_ key: Int, of record: Record?) {
+        let adopts = self[key].pendingKeys == .adopt
+        self[key].pendingKeys = nil
+        if adopts, let record, self[key].truth != nil {
+            self[key].truth?.nextKey = record.nextKey
+            self[key].truth?.prevKey = record.prevKey
+            truthChanged(key)
+        }
+        readmit(key)
+    }
+
+    /// - Returns: The number of the new truth.
+    @discardableResult
+    mutating func clear(_ key: Int, all: Bool = false) -> Int {
         let wasExplicit = dropFlight(key) || self[key].isForced || self[key].callers.contains { $0.need == .refresh }
         let wasRead = self[key].isRead
         (self[key].isForced, self[key].isInvalidationPending) = (false, false)
+        self[key].pendingKeys = nil
         supersedePages(key)
         self[key].isRead = true
         self[key].truth = nil
@@ -76,10 +105,13 @@ extension HistoryModel {
         self[key].refetches = false
         for direction in PageDirection.allCases { self[key].sides[direction] = Side() }
         truthChanged(key)
-        if all { settle(key, self[key].revision, failed: false) }
+        let revision = self[key].revision
+        // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
+        if all, self[key].call?.isLoad ?? true { settle(key, revision, failed: false) }
         if self[key].isWanted { startFlight(key, explicit: wasExplicit) }
         if !wasRead { readmit(key) }
         endTurn(key)
+        return revision
     }
 
     mutating func invalidate(_ id: Int, _ key: Int) {
@@ -106,25 +138,33 @@ extension HistoryModel {
 
     // MARK: Mutations
 
-    private mutating func startEpoch(_ key: Int) {
+    /// What is to be fetched again because it was dropped.
+    private enum Restart { case nothing, wanted, explicit }
+
+    private mutating func dropOlderFetches(_ key: Int) -> Restart {
         supersedePages(key)
-        guard self[key].flight != nil else { return }
+        guard self[key].flight != nil else { return .nothing }
         let wasExplicit = dropFlight(key)
-        let isMissed = self[key].callers.contains { $0.need.wantsFetch } || (self[key].observers > 0 && self[key].truth == nil)
-        if wasExplicit || isMissed { startFlight(key, explicit: wasExplicit) }
+        guard self[key].isWanted else { return .nothing }
+        if wasExplicit { return .explicit }
+        return self[key].callers.contains { $0.need.wantsFetch } || self[key].truth == nil ? .wanted : .nothing
+    }
+
+    private mutating func restart(_ key: Int, _ restart: Restart) {
+        if restart != .nothing { startFlight(key, explicit: restart == .explicit) }
     }
 
     mutating func patchSucceeded(_ id: Int) {
         guard let key = performing.removeValue(forKey: id) else { return }
-        let place = self[key].patches.firstIndex { $0.id == id }
-        if let place { self[key].patches[place].isConfirmed = true }
-        startEpoch(key)
-        if place != nil {
-            fold(key)
-        } else if self[key].patches.isEmpty, self[key].isRead, self[key].observers > 0 {
-            startFlight(key, explicit: false)
+        if let place = self[key].patches.firstIndex(where: { $0.id == id }) {
+            self[key].patches[place].isConfirmed = true
+            settlePatches(key, dropsFetches: true)
+            endTurn(key)
+        } else if self[key].isRead {
+            restart(key, dropOlderFetches(key))
+            if self[key].patches.isEmpty, self[key].observers > 0 { startFlight(key, explicit: false) }
+            endTurn(key)
         }
-        endTurn(key)
         if self[key].settled >= self[key].revision {
             results[id] = "done"
         } else {
@@ -136,8 +176,16 @@ extension HistoryModel {
         performing[id] = nil
         guard let place = self[key].patches.firstIndex(where: { $0.id == id }) else { return }
         self[key].patches.remove(at: place)
-        fold(key)
+        // A fetch that was asked to confirm a record must not confirm what a fold makes of it.
+        settlePatches(key, dropsFetches: self[key].patches.first?.isConfirmed == true && self[key].flight?.validator != nil)
         endTurn(key)
+    }
+
+    private mutating func settlePatches(_ key: Int, dropsFetches: Bool) {
+        let restarts = dropsFetches ? dropOlderFetches(key) : .nothing
+        fold(key)
+        restart(key, restarts)
+        if self[key].patches.isEmpty, self[key].observers > 0 { startFlight(key, explicit: false) }
     }
 
     private mutating func fold(_ key: Int) {
@@ -148,7 +196,6 @@ extension HistoryModel {
             self[key].truth?.validator = nil
             truthChanged(key)
         }
-        if self[key].patches.isEmpty, self[key].observers > 0 { startFlight(key, explicit: false) }
     }
 
     // MARK: The cacher
@@ -162,7 +209,7 @@ extension HistoryModel {
     }
 
     private mutating func settle(_ key: Int, _ revision: Int, failed: Bool) {
-        if revision >= self[key].settled { (self[key].settled, self[key].isUnsaved) = (revision, failed) }
+        (self[key].settled, self[key].isUnsaved) = (revision, failed)
         answer(key) { if case .saved(let awaited, let result) = $0, awaited <= revision { result } else { nil } }
     }
 
@@ -178,6 +225,8 @@ extension HistoryModel {
                     self[key].truth = stored[key]
                 }
                 becomeRead(key)
+            } else if self[key].pendingKeys != nil {
+                adoptKeys(key, of: fails ? nil : stored[key])
             }
         } else {
             if !fails { stored[key] = call.record }

@@ -36,15 +36,18 @@ struct HistoryModel: Sendable {
             default: true
             }
         }
+
+        var isPage: Bool { if case .page = self { true } else { false } }
     }
 
     /// What a caller does once the truth is known.
-    enum Change: Hashable, Sendable { case set([Int]), append(Int), patch(Int), invalidate }
+    enum Change: Hashable, Sendable { case append(Int), patch(Int), invalidate }
 
     struct Caller: Sendable { var id: Int, need: Need }
     struct Side: Hashable, Sendable { var isLoading = false, hasFailed = false }
     struct Patch: Sendable { var id: Int, number: Int, isConfirmed = false }
-    struct Flight: Hashable, Sendable { var validator: String?, isExplicit = false }
+    struct Flight: Hashable, Sendable { var validator: String?, isExplicit = false, isPromised = false }
+    enum PendingKeys: Hashable, Sendable { case adopt, ignore }
 
     /// A call of the cacher: a load, or the saving or removing of what was true at `revision`.
     struct Call: Sendable {
@@ -73,6 +76,8 @@ struct HistoryModel: Sendable {
         var lastFetchEnded: Int?
         var isForced = false
         var isInvalidationPending = false
+        /// What becomes of the page keys of the record that is still being read, beneath a list that was set.
+        var pendingKeys: PendingKeys?
 
         var content: [Int]? { truth.map { $0.content + patches.map(\.number) } }
         var isWanted: Bool { observers > 0 || callers.contains { $0.need.wantsFetch } }
@@ -181,10 +186,7 @@ struct HistoryModel: Sendable {
             dropFlight(key)
             supersedePages(key)
         }
-        if (automaticFetchDue(key) ?? .max) <= now {
-            if let deadline = self[key].truth?.deadline, deadline <= now { self[key].refetches = false }
-            startFlight(key, explicit: false)
-        }
+        if (automaticFetchDue(key) ?? .max) <= now { startFlight(key, explicit: false) }
         endTurn(key)
     }
 
@@ -195,7 +197,7 @@ struct HistoryModel: Sendable {
     mutating func endTurn(_ key: Int) {
         advanceLane(key)
         if self[key].observers == 0 { (self[key].isForced, self[key].isTriggered) = (false, false) }
-        if self[key].isWanted || !self[key].isFetching {
+        if self[key].isWanted || !self[key].isFetching || self[key].flight?.isPromised == true {
             self[key].graceEnds = nil
         } else if self[key].graceEnds == nil, !rules.completesUnwanted {
             self[key].graceEnds = now + 1_000

@@ -22,6 +22,7 @@ final class HistoryOrigin: PaginationFetcher {
     private struct Desk: Sendable {
         var begun = 0
         var cancelled = 0
+        var isOpen = false
         var held: [Int: Held] = [:]
     }
 
@@ -44,7 +45,13 @@ final class HistoryOrigin: PaginationFetcher {
             return desk.begun
         }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { passage in desk.update { $0.held[ticket]?.passage = passage } }
+            try await withCheckedThrowingContinuation { passage in
+                let isOpen = desk.update { desk in
+                    if desk.isOpen { desk.held[ticket] = nil } else { desk.held[ticket]?.passage = passage }
+                    return desk.isOpen
+                }
+                if isOpen { passage.resume(throwing: Offline()) }
+            }
         } onCancel: {
             desk.update { desk in
                 guard desk.held[ticket]?.isCancelled == false else { return }
@@ -72,6 +79,16 @@ final class HistoryOrigin: PaginationFetcher {
             return cancelled.values.compactMap(\.passage)
         }
         for passage in passages { passage.resume(returning: OriginResponse(.modified([Self.poison]), nextKey: "poison")) }
+    }
+
+    /// Lets every request fail, those that are held and those to come.
+    func open() {
+        let passages = desk.update { desk in
+            defer { desk.held = [:] }
+            desk.isOpen = true
+            return desk.held.values.compactMap(\.passage)
+        }
+        for passage in passages { passage.resume(throwing: Offline()) }
     }
 
     static let poison = -999

@@ -77,6 +77,15 @@ final class HistoryWorld: Sendable {
         }
     }
 
+    /// Lets everything go that is held, and holds nothing from here on.
+    func open() {
+        origin.open()
+        cacher.release()
+        bell.end()
+    }
+
+    var isEmpty: Bool { inside.read { $0.open == 0 && $0.observers.isEmpty } }
+
     /// Why something still moves; `nil` when all that is under way waits for a command, and nothing can change without one.
     ///
     /// Each thing that runs is counted at both of its ends: fetches as begun and as held at the origin, cacher calls as started and as
@@ -103,5 +112,5 @@ final class HistoryWorld: Sendable {
         }
     }
 
-    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.keys) } }
+    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.keys.map { $0.value(as: Int.self) }) } }
 }

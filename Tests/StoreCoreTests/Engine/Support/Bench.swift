@@ -49,7 +49,7 @@ final class Bench: Sendable {
     var liveKeys: Int { store.engine.state.withLock { $0.live.count } }
 
     /// How many callers wait in the engine for a key.
-    func waiting(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[param]?.callers.count ?? 0 } }
+    func waiting(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
 
     /// Lets other tasks run until so many callers wait.
     func callers(_ count: Int, of param: Int = 1) async throws {
@@ -152,14 +152,14 @@ extension Store {
 
 extension Store where Param == Int, Content == Int {
     /// Asks for a state as an observer does who has left meanwhile.
-    func waitAsObserver(of param: Int, at place: Int, _ waiting: UnsafeContinuation<ObservedStep<Int>?, Never>) {
-        engine.wait(param, .max, at: place, seen: 0, waiting)
+    func waitAsObserver(of param: Int, at place: Int) async -> ObservedStep<Uniform.Content>? {
+        await engine.nextStep(of: Uniform.Key(param), .max, at: place, seen: 0)
     }
 }
 
 extension PaginationStore {
     /// How many callers wait in the engine for a list.
-    func waiting(_ param: Param) -> Int { lists.engine.state.withLock { $0.live[param]?.callers.count ?? 0 } }
+    func waiting(_ param: Param) -> Int { lists.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
 
     /// How many lists the engine keeps.
     var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
@@ -178,7 +178,7 @@ extension Store {
 
 extension Bench {
     /// How many callers a key's machine knows, those without a continuation included.
-    func registered(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[param]?.machine.callers.count ?? 0 } }
+    func registered(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.machine.callers.count ?? 0 } }
 }
 
 extension Store {

@@ -94,6 +94,12 @@ struct Socket: Sendable {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
+    /// Stops accepting and closes, even while a child process that is just being started still holds a copy of the descriptor.
+    func stopListening() {
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
+        hangUp()
+    }
+
     /// Closes the socket the usual way.
     func hangUp() {
         _ = close(descriptor)

@@ -1,4 +1,4 @@
-import Synchronization
+import StoreCore
 
 /// Keeps the record and tells those who wait for it to change.
 final class Journal: Sendable {
@@ -15,7 +15,7 @@ final class Journal: Sendable {
     }
 
     /// Guards the record and the waiters together: whoever begins to wait has seen the record as it was at that moment.
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     var snapshot: (record: LoopbackOrigin.Record, version: Int) {
         state.withLock { ($0.record, $0.version) }

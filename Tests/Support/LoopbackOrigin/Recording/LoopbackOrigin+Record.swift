@@ -1,6 +1,11 @@
 extension LoopbackOrigin {
-    /// What the origin has seen until now.
-    public var record: Record { service.journal.snapshot.record }
+    /// What the origin has seen until now; an exchange whose answer has arrived in full is found complete.
+    public var record: Record {
+        // The origin's thread sends the last byte before it enters that it has, so it is asked to finish what it is at. Only a stopped
+        // origin does not answer, and that has nothing more to enter.
+        try? ask(Mailbox.Letter.settle)
+        return service.journal.snapshot.record
+    }
 
     /// The requests it got, in order of arrival, malformed ones excepted.
     public var requests: [RecordedRequest] { record.requests }

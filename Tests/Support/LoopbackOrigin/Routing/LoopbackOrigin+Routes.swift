@@ -1,4 +1,4 @@
-import Synchronization
+import StoreCore
 
 extension LoopbackOrigin {
     /// Answers a method on a path from now on, in place of what answered it before; requests already begun are not affected.
@@ -36,10 +36,10 @@ extension LoopbackOrigin {
 
     private final class Turn: Sendable {
         /// Guards what is still to be answered; the last one stays.
-        private let waiting: Mutex<[Response]>
+        private let waiting: Lock<[Response]>
 
         init(_ responses: [Response]) {
-            waiting = Mutex(responses.reversed())
+            waiting = Lock(responses.reversed())
         }
 
         func next() -> Response? {

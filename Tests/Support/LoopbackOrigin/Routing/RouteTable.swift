@@ -1,4 +1,4 @@
-import Synchronization
+import StoreCore
 
 /// Which handler answers what; may change while requests are being answered.
 final class RouteTable: Sendable {
@@ -9,7 +9,7 @@ final class RouteTable: Sendable {
     }
 
     /// Guards the list of routes; a handler is only ever called outside.
-    private let routes = Mutex<[Route]>([])
+    private let routes = Lock<[Route]>([])
     private let fallback: LoopbackOrigin.Handler
 
     init(fallback: @escaping LoopbackOrigin.Handler) {

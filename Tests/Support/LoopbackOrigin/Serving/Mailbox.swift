@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import StoreCore
 
 /// What other threads want of the origin's thread; as a task executor it also takes the handlers' jobs there.
 ///
@@ -11,13 +11,15 @@ final class Mailbox: TaskExecutor {
         case nudge(at: ContinuousClock.Instant)
         case goDown(Reply)
         case comeBack(Reply)
+        /// Asks for nothing but a reply, once what has begun is done.
+        case settle(Reply)
         case stop
     }
 
     /// Where a caller waits for the thread to have done what it asked for.
     final class Reply: Sendable {
         private let arrival = DispatchSemaphore(value: 0)
-        private let failure = Mutex<LoopbackOrigin.Failure?>(nil)
+        private let failure = Lock<LoopbackOrigin.Failure?>(nil)
 
         func send(_ failure: LoopbackOrigin.Failure? = nil) {
             self.failure.withLock { $0 = failure }
@@ -36,11 +38,16 @@ final class Mailbox: TaskExecutor {
     }
 
     private let pipe: WakePipe
-    /// Guards the letters and, with them, the pipe: nobody rings a pipe that has been closed.
-    private let state = Mutex(State())
+    /// Guards the letters; the pipe is rung outside, or its reader would wake only to wait for the lock.
+    private let state = Lock(State())
 
     init() throws(LoopbackOrigin.Failure) {
         pipe = try WakePipe()
+    }
+
+    /// Whoever may still post holds the mailbox, so that nobody rings a pipe that is closed.
+    deinit {
+        pipe.close()
     }
 
     /// The descriptor that becomes readable when a letter arrives.
@@ -49,19 +56,20 @@ final class Mailbox: TaskExecutor {
     /// Leaves a letter; returns whether anyone will read it.
     @discardableResult
     func post(_ letter: Letter) -> Bool {
-        state.withLock { state in
-            guard !state.isClosed else { return false }
-            if state.letters.isEmpty { pipe.ring() }
+        let (isAccepted, isFirst) = state.withLock { state in
+            guard !state.isClosed else { return (false, false) }
             state.letters.append(letter)
-            return true
+            return (true, state.letters.count == 1)
         }
+        if isFirst { pipe.ring() }
+        return isAccepted
     }
 
     /// Takes all letters.
     func empty() -> [Letter] {
-        state.withLock { state in
-            guard !state.letters.isEmpty else { return [] }
-            pipe.silence()
+        // First, because a ring that comes after this is for letters that may not be among those taken.
+        pipe.silence()
+        return state.withLock { state in
             defer { state.letters = [] }
             return state.letters
         }
@@ -70,9 +78,7 @@ final class Mailbox: TaskExecutor {
     /// Takes the last letters and accepts no more.
     func close() -> [Letter] {
         state.withLock { state in
-            guard !state.isClosed else { return [] }
             state.isClosed = true
-            pipe.close()
             defer { state.letters = [] }
             return state.letters
         }

@@ -40,7 +40,7 @@ final class Reactor {
             }
         }
         cutConnections { $0.hangUp() }
-        listener?.hangUp()
+        listener?.stopListening()
         for letter in mailbox.close() { returnToSender(letter) }
         service.journal.close()
     }
@@ -115,6 +115,7 @@ extension Reactor {
                 goDown()
                 reply.send()
             case .comeBack(let reply): reply.send(comeBack())
+            case .settle(let reply): reply.send()
             case .stop: phase = .stopped
             }
         }
@@ -124,7 +125,7 @@ extension Reactor {
     private func returnToSender(_ letter: Mailbox.Letter) {
         switch letter {
         case .job(let job): mailbox.runElsewhere(job)
-        case .goDown(let reply), .comeBack(let reply): reply.send(.stopped)
+        case .goDown(let reply), .comeBack(let reply), .settle(let reply): reply.send(.stopped)
         case .answer, .nudge, .stop: return
         }
     }
@@ -133,7 +134,7 @@ extension Reactor {
         guard phase == .up else { return }
         phase = .down
         poller.forget(.listener)
-        listener?.hangUp()
+        listener?.stopListening()
         // Without a listener the port would be free for anyone. Should it be lost in between, coming back fails and says so.
         listener = try? Socket.bound(to: port)
         cutConnections { $0.reset() }

@@ -1,4 +1,4 @@
-import Synchronization
+import StoreCore
 
 /// What the origin's thread and its owner share: who answers, what was seen, and who wants to hear of it.
 final class Service: Sendable {
@@ -6,7 +6,7 @@ final class Service: Sendable {
     let journal = Journal()
     let limits: LoopbackOrigin.Limits
     /// Guards the hook; it is called outside.
-    private let hook = Mutex<(@Sendable (LoopbackOrigin.RecordedRequest) -> Void)?>(nil)
+    private let hook = Lock<(@Sendable (LoopbackOrigin.RecordedRequest) -> Void)?>(nil)
 
     init(fallback: @escaping LoopbackOrigin.Handler, limits: LoopbackOrigin.Limits) {
         routes = RouteTable(fallback: fallback)

@@ -1,0 +1,83 @@
+/// The engine's own types for what users give it: inside, all keys are of one type, all contents of another.
+///
+/// Generic code that is not specialised asks the runtime for the metadata of each type it touches, and an update touches hundreds: as
+/// generic code the engine spent nine tenths of its time there (9 µs an update in place of 1). With these types the compiler sees the
+/// one engine there is, and users' modules need not see its code. What it costs is one object for each key and content given to it.
+enum Uniform {
+    typealias Engine = StoreEngine<Key, Content>
+
+    /// Content of any type.
+    struct Content: Sendable {
+        /// A `Box` of the content; `nil` only while it is being changed.
+        private var box: (any AnyObject & Sendable)?
+
+        init<Value: Sendable>(_ value: Value) {
+            box = Box(value)
+        }
+
+        /// The content as what it is. Asking for another type is our own mistake, so the type is always said and never inferred: where
+        /// an optional is expected, an optional would be.
+        func value<Value: Sendable>(as type: Value.Type) -> Value {
+            guard let box else { preconditionFailure("content was read while it was being changed") }
+            // Checked in debug builds; a checked cast would cost more than all the rest of a turn.
+            return unsafeDowncast(box, to: Box<Value>.self).value
+        }
+
+        /// Changes the content, in place where nobody else has it.
+        mutating func change<Value: Sendable, Failure: Error>(
+            as type: Value.Type, _ body: (inout Value) throws(Failure) -> Void
+        ) throws(Failure) {
+            var value = value(as: Value.self)
+            // Let go of first, so that what `body` gets is the only reference to a list and is not copied.
+            box = nil
+            defer { box = Box(value) }
+            try body(&value)
+        }
+    }
+
+    /// A key of any type, with its hash worked out once.
+    struct Key: Hashable, Sendable {
+        private let hash: Int
+        private let box: any KeyBox
+
+        init<Value: Hashable & Sendable>(_ value: Value) {
+            hash = value.hashValue
+            box = TypedKeyBox(value)
+        }
+
+        func value<Value: Hashable & Sendable>(as type: Value.Type) -> Value {
+            unsafeDowncast(box, to: TypedKeyBox<Value>.self).value
+        }
+
+        static func == (lhs: Key, rhs: Key) -> Bool {
+            lhs.hash == rhs.hash && (lhs.box === rhs.box || lhs.box.isEqual(to: rhs.box))
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+    }
+}
+
+private final class Box<Value: Sendable>: Sendable {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+}
+
+private protocol KeyBox: AnyObject, Sendable {
+    /// Whether another key of the same store, and so of the same type, is the same.
+    func isEqual(to other: any KeyBox) -> Bool
+}
+
+private final class TypedKeyBox<Value: Hashable & Sendable>: KeyBox {
+    let value: Value
+
+    init(_ value: Value) {
+        self.value = value
+    }
+
+    func isEqual(to other: any KeyBox) -> Bool {
+        value == unsafeDowncast(other, to: TypedKeyBox<Value>.self).value
+    }
+}

@@ -1,0 +1,73 @@
+@main
+struct Command {
+    static let experiments: [Experiment] =
+        Experiment.hits + [.sharedFetch] + Experiment.observing + [.pages] + Experiment.memory
+
+    // Not on the main actor, on which every call of another actor would cost two hops of threads.
+    @concurrent
+    static func main() async {
+        do {
+            let options = try Options(CommandLine.arguments.dropFirst())
+            if options.helps {
+                write(Options.usage, to: .output)
+            } else if options.lists {
+                write(list(options), to: .output)
+            } else {
+                try await run(options)
+            }
+        } catch let mistake as Options.Mistake {
+            write("benchmarks: \(mistake)\n\n\(Options.usage)", to: .errors)
+            end(2)
+        } catch {
+            write("benchmarks: a row failed: \(error)\n", to: .errors)
+            end(3)
+        }
+    }
+
+    private static func run(_ options: Options) async throws {
+        var chosen = experiments.filter { $0.figures.contains(where: options.selects) }
+        if !HeapUsage.isKnown, chosen.contains(where: { $0.section == .memory }) {
+            write("benchmarks: this allocator has no statistics, so the rows about memory are left out\n", to: .errors)
+            chosen.removeAll { $0.section == .memory }
+        }
+        guard !chosen.isEmpty else { throw Options.Mistake(description: "no row contains \(options.filter ?? ""); see --list") }
+        let progress = Progress(experiments: chosen.count)
+        #if DEBUG
+        write("benchmarks: this is a debug build, whose figures mean nothing; swift run -c release benchmarks\n", to: .errors)
+        #endif
+        let measurement = Measurement(scale: options.scale) { progress.show($0, round: $1, of: $2) }
+        var outcomes: [Outcome] = []
+        for experiment in chosen {
+            outcomes += try await measurement.run(experiment).filter { options.selects($0.figure) }
+            progress.experimentEnded()
+        }
+        progress.clear()
+        switch options.format {
+        case .table: write(TextTable(outcomes, isColored: isTerminal(.output)).text, to: .output)
+        case .json: write(try JSONReport(outcomes).text, to: .output)
+        case .markdown: write(MarkdownTable(outcomes).text, to: .output)
+        }
+        if options.checks { check(outcomes, options.scale) }
+    }
+
+    private static func check(_ outcomes: [Outcome], _ scale: Scale) {
+        let broken = outcomes.filter { outcome in
+            outcome.verdict == .broken && (scale == .full || outcome.budget?.holdsOnNoisyMachines == true)
+        }
+        for outcome in broken {
+            let row = Cells(outcome)
+            write("benchmarks: \(outcome.figure.name): \(row.judged), and the budget is \(row.budget)\n", to: .errors)
+        }
+        if !broken.isEmpty { end(1) }
+    }
+
+    private static func list(_ options: Options) -> String {
+        let figures = experiments.flatMap(\.figures).filter(options.selects)
+        let width = figures.map(\.name.count).max() ?? 0
+        return figures.map { figure in
+            let budget = Budget.of(figure.name)
+            let noise = budget.map { $0.holdsOnNoisyMachines ? "" : ", on a quiet machine" } ?? ""
+            return "\(padded(figure.name, to: width))  \(figure.title)  [\(budget?.text(in: figure.unit) ?? "no budget")\(noise)]\n"
+        }.joined()
+    }
+}

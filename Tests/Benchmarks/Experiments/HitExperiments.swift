@@ -1,0 +1,147 @@
+internal import StoreCore
+
+// Each loop is written out, so that the compiler makes the best of each contestant. All calls are made without an actor.
+
+extension Experiment {
+    static var hits: [Experiment] { [hit, expiringHit, hitOfManyKeys, hitByManyTasks] }
+
+    private static let hit = Experiment(
+        section: .reading, figures: [Figure(name: "hit", title: "cache hit, never expires, 1 key, 1 task", unit: .nanoseconds)]
+    ) { scale in
+        await readOneKey(lifetime: nil, scale.times(500_000, quick: 100_000))
+    }
+
+    private static let expiringHit = Experiment(
+        section: .reading, figures: [Figure(name: "hit-expiring", title: "cache hit, expires, 1 key, 1 task", unit: .nanoseconds)]
+    ) { scale in
+        await readOneKey(lifetime: .seconds(3_600), scale.times(500_000, quick: 100_000))
+    }
+
+    private static func readOneKey(lifetime: Duration?, _ count: Int) async -> [(Contestant, Round)] {
+        let (mutex, actor, store) = await filled(1, lifetime: lifetime)
+        return [
+            (.floor, { try await perCall(count) { try await loop(count) } }),
+            (.actor, { try await perCall(count) { try await loop(count, actor) } }),
+            (.mutex, { try await perCall(count) { try await loop(count, mutex) } }),
+            (.storehouse, { try await perCall(count) { try await loop(count, store) } }),
+        ]
+    }
+
+    private static let hitByManyTasks = Experiment(
+        section: .reading, figures: [Figure(name: "hit-8-tasks", title: "cache hit, never expires, 1 key, 8 tasks", unit: .nanoseconds)]
+    ) { scale in
+        let (mutex, actor, store) = await filled(1, lifetime: nil)
+        let count = scale.times(80_000, quick: 20_000)
+        return [
+            (.floor, { try await perCall(8 * count) { try await inEightTasks { try await loop(count) } } }),
+            (.actor, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, actor) } } }),
+            (.mutex, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, mutex) } } }),
+            (.storehouse, { try await perCall(8 * count) { try await inEightTasks { try await loop(count, store) } } }),
+        ]
+    }
+
+    private static let hitOfManyKeys = Experiment(
+        section: .reading,
+        figures: [Figure(name: "hit-1000-keys", title: "cache hit, 1 000 keys, handle made per call", unit: .nanoseconds)]
+    ) { scale in
+        let (mutex, actor, store) = await filled(1_000, lifetime: nil)
+        let keys = (0..<1_000).shuffled()
+        let times = scale.times(400, quick: 100)
+        return [
+            (.floor, { try await perCall(1_000 * times) { try await loop(times, over: keys) } }),
+            (.actor, { try await perCall(1_000 * times) { try await loop(times, over: keys, actor) } }),
+            (.mutex, { try await perCall(1_000 * times) { try await loop(times, over: keys, mutex) } }),
+            (.storehouse, { try await perCall(1_000 * times) { try await loop(times, over: keys, store) } }),
+        ]
+    }
+}
+
+/// All contestants with the same content in them.
+private func filled(_ keys: Int, lifetime: Duration?) async -> (
+    MutexRepository<Int, User>, ActorRepository<Int, User>, Store<Int, User>
+) {
+    let mutex = MutexRepository<Int, User>(lifetime: lifetime) { User(id: $0) }
+    let actor = ActorRepository<Int, User>(lifetime: lifetime) { User(id: $0) }
+    let store = Store(cacher: MemoryCacher<Int, User>(expiry: lifetime.map { .after($0) } ?? .never)) { User(id: $0) }
+    for key in 0..<keys {
+        mutex.update(key, User(id: key))
+        await actor.update(key, User(id: key))
+        await store[key].update(User(id: key))
+    }
+    return (mutex, actor, store)
+}
+
+private func perCall(_ count: Int, _ body: () async throws -> Void) async rethrows -> [Double] {
+    let watch = Stopwatch()
+    try await body()
+    return [watch.nanoseconds / Double(count)]
+}
+
+/// Plain tasks: what a group costs is none of these figures.
+private func inEightTasks(_ body: @escaping @Sendable () async throws -> Void) async throws {
+    let tasks = (0..<8).map { _ in Task { try await body() } }
+    for task in tasks { try await task.value }
+}
+
+// MARK: The loops
+
+/// What is asked where nobody is: a call that may suspend and may throw, and does neither.
+@inline(never)
+private func answer(_ key: Int) async throws -> User { User(id: key) }
+
+private func loop(_ count: Int) async throws {
+    var sum = 0
+    for _ in 0..<count { sum &+= try await answer(0).id }
+    blackHole(sum)
+}
+
+private func loop(_ count: Int, _ mutex: MutexRepository<Int, User>) async throws {
+    var sum = 0
+    for _ in 0..<count { sum &+= try await mutex.value(for: 0).id }
+    blackHole(sum)
+}
+
+private func loop(_ count: Int, _ actor: ActorRepository<Int, User>) async throws {
+    var sum = 0
+    for _ in 0..<count { sum &+= try await actor.value(for: 0).id }
+    blackHole(sum)
+}
+
+private func loop(_ count: Int, _ store: Store<Int, User>) async throws {
+    let handle = store[0]
+    var sum = 0
+    for _ in 0..<count { sum &+= try await handle.requireData().id }
+    blackHole(sum)
+}
+
+private func loop(_ times: Int, over keys: [Int]) async throws {
+    var sum = 0
+    for _ in 0..<times {
+        for key in keys { sum &+= try await answer(key).id }
+    }
+    blackHole(sum)
+}
+
+private func loop(_ times: Int, over keys: [Int], _ mutex: MutexRepository<Int, User>) async throws {
+    var sum = 0
+    for _ in 0..<times {
+        for key in keys { sum &+= try await mutex.value(for: key).id }
+    }
+    blackHole(sum)
+}
+
+private func loop(_ times: Int, over keys: [Int], _ actor: ActorRepository<Int, User>) async throws {
+    var sum = 0
+    for _ in 0..<times {
+        for key in keys { sum &+= try await actor.value(for: key).id }
+    }
+    blackHole(sum)
+}
+
+private func loop(_ times: Int, over keys: [Int], _ store: Store<Int, User>) async throws {
+    var sum = 0
+    for _ in 0..<times {
+        for key in keys { sum &+= try await store[key].requireData().id }
+    }
+    blackHole(sum)
+}

@@ -1,0 +1,262 @@
+internal import StoreCore
+internal import Synchronization
+
+extension Experiment {
+    static var memory: [Experiment] { [cachedKey, idleObserver, stalledObserver, leftByCall, leftByObserver] }
+
+    // MARK: What is kept
+
+    /// Tables grow in steps, so one size alone would be luck.
+    private static let sizes = [75_000, 98_000, 130_000]
+
+    private static let cachedKey = Experiment(
+        section: .memory, figures: [Figure(name: "memory-key", title: "bytes per cached key, mean of 75 k, 98 k, 130 k", unit: .bytes)],
+        isSteady: true
+    ) { _ in
+        [
+            (
+                .mutex,
+                {
+                    await bytesPerKey { count in
+                        let mutex = MutexRepository<Int, User> { User(id: $0) }
+                        for key in 0..<count { mutex.update(key, User(id: key)) }
+                        return mutex
+                    }
+                }
+            ),
+            (
+                .actor,
+                {
+                    await bytesPerKey { count in
+                        let actor = ActorRepository<Int, User> { User(id: $0) }
+                        for key in 0..<count { await actor.update(key, User(id: key)) }
+                        return actor
+                    }
+                }
+            ),
+            (
+                .storehouse,
+                {
+                    await bytesPerKey { count in
+                        let store = Store(cacher: MemoryCacher<Int, User>(limit: 1_000_000)) { User(id: $0) }
+                        for key in 0..<count { await store[key].update(User(id: key)) }
+                        return store
+                    }
+                }
+            ),
+        ]
+    }
+
+    private static func bytesPerKey(_ fill: (_ count: Int) async -> any AnyObject & Sendable) async -> [Double] {
+        var sum = 0.0
+        for size in sizes {
+            var kept: (any AnyObject & Sendable)?
+            sum += await HeapUsage.growth { kept = await fill(size) } / Double(size)
+            withExtendedLifetime(kept) {}
+        }
+        return [sum / Double(sizes.count)]
+    }
+
+    // MARK: Observers
+
+    private static let idleObserver = Experiment(
+        section: .memory,
+        figures: [Figure(name: "memory-observer", title: "bytes per idle observer (floor: task on a continuation)", unit: .bytes)],
+        isSteady: true
+    ) { _ in
+        [
+            (.floor, { await bytesOnContinuation() }),
+            (
+                .mutex,
+                {
+                    let mutex = MutexRepository<Int, User> { User(id: $0) }
+                    mutex.update(0, User(id: 0))
+                    return await bytesPerTask { gate in for await _ in mutex.observe(0) { gate.arrive() } }
+                }
+            ),
+            (
+                .actor,
+                {
+                    let actor = ActorRepository<Int, User> { User(id: $0) }
+                    await actor.update(0, User(id: 0))
+                    return await bytesPerTask { gate in for await _ in await actor.observe(0) { gate.arrive() } }
+                }
+            ),
+            (
+                .storehouse,
+                {
+                    let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
+                    await store[0].update(User(id: 0))
+                    return await bytesPerTask { gate in for await _ in store[0].publish() { gate.arrive() } }
+                }
+            ),
+        ]
+    }
+
+    private static let tasks = 5_000
+
+    private static func bytesPerTask(
+        cancels: Bool = true, release: () -> Void = {}, _ wait: @escaping @Sendable (Gate) async -> Void
+    ) async -> [Double] {
+        let gate = Gate(expecting: tasks)
+        var running: [Task<Void, Never>] = []
+        running.reserveCapacity(tasks)
+        let growth = await HeapUsage.growth {
+            for _ in 0..<tasks { running.append(Task { await wait(gate) }) }
+            await gate.wait()
+            await settle()
+        }
+        if cancels { for task in running { task.cancel() } }
+        release()
+        for task in running { await task.value }
+        await settle()
+        return [growth / Double(tasks)]
+    }
+
+    private static func bytesOnContinuation() async -> [Double] {
+        let parked = Parked(room: tasks)
+        return await bytesPerTask(cancels: false, release: parked.release) { gate in
+            await withUnsafeContinuation { continuation in
+                parked.park(continuation)
+                gate.arrive()
+            }
+        }
+    }
+
+    private static let stalledObserver = Experiment(
+        section: .memory,
+        figures: [Figure(name: "memory-stalled", title: "bytes kept for a stalled observer, 1 M updates", unit: .bytes)], isSteady: true
+    ) { scale in
+        let updates = scale.times(1_000_000, quick: 100_000)
+        return [
+            (
+                .mutex,
+                {
+                    let mutex = MutexRepository<Int, User> { User(id: $0) }
+                    mutex.update(0, User(id: 0))
+                    var iterator = mutex.observe(0).makeAsyncIterator()
+                    blackHole(await iterator.next())
+                    return await growthOfUpdates(updates) { mutex.update(0, User(id: $0)) }
+                }
+            ),
+            (
+                .actor,
+                {
+                    let actor = ActorRepository<Int, User> { User(id: $0) }
+                    await actor.update(0, User(id: 0))
+                    var iterator = await actor.observe(0).makeAsyncIterator()
+                    blackHole(await iterator.next())
+                    return await growthOfUpdates(updates) { await actor.update(0, User(id: $0)) }
+                }
+            ),
+            (
+                .storehouse,
+                {
+                    let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
+                    await store[0].update(User(id: 0))
+                    var iterator = store[0].publish().makeAsyncIterator()
+                    blackHole(await iterator.next())
+                    let growth = await growthOfUpdates(updates) { await store[0].update(User(id: $0)) }
+                    // Still there, and not let go before the last update.
+                    blackHole(await iterator.next())
+                    return growth
+                }
+            ),
+        ]
+    }
+
+    private static func growthOfUpdates(_ updates: Int, _ update: (Int) async -> Void) async -> [Double] {
+        for number in 0..<1_000 { await update(number) }
+        return [await HeapUsage.growth { for number in 0..<updates { await update(number) } }]
+    }
+
+    // MARK: What is left behind
+
+    /// Content that is never valid for long, so that each call fetches.
+    private static let leftByCall = Experiment(
+        section: .memory, figures: [Figure(name: "left-by-call", title: "bytes left behind per requireData", unit: .bytes)], isSteady: true
+    ) { scale in
+        let count = scale.times(20_000, quick: 10_000)
+        let mutex = MutexRepository<Int, User>(lifetime: .zero) { User(id: $0) }
+        let actor = ActorRepository<Int, User>(lifetime: .zero) { User(id: $0) }
+        let store = Store(cacher: MemoryCacher<Int, User>(expiry: .after(.zero))) { User(id: $0) }
+        return [
+            (.mutex, { try await leftBehind(by: count) { blackHole(try await mutex.value(for: $0 % 100)) } }),
+            (.actor, { try await leftBehind(by: count) { blackHole(try await actor.value(for: $0 % 100)) } }),
+            (.storehouse, { try await leftBehind(by: count) { blackHole(try await store[$0 % 100].requireData()) } }),
+        ]
+    }
+
+    /// Every second one lets go of its iterator, the others are cancelled while they wait.
+    private static let leftByObserver = Experiment(
+        section: .memory, figures: [Figure(name: "left-by-observer", title: "bytes left behind per abandoned observer", unit: .bytes)],
+        isSteady: true
+    ) { scale in
+        let count = scale.times(20_000, quick: 10_000)
+        let mutex = MutexRepository<Int, User> { User(id: $0) }
+        mutex.update(0, User(id: 0))
+        let actor = ActorRepository<Int, User> { User(id: $0) }
+        await actor.update(0, User(id: 0))
+        let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
+        await store[0].update(User(id: 0))
+        return [
+            (.mutex, { await leftBehindByObservers(count) { stays in for await _ in mutex.observe(0) where !stays() { return } } }),
+            (.actor, { await leftBehindByObservers(count) { stays in for await _ in await actor.observe(0) where !stays() { return } } }),
+            (.storehouse, { await leftBehindByObservers(count) { stays in for await _ in store[0].publish() where !stays() { return } } }),
+        ]
+    }
+
+    private static func leftBehindByObservers(
+        _ count: Int, _ observe: @escaping @Sendable (_ stays: @Sendable () -> Bool) async -> Void
+    ) async -> [Double] {
+        await leftBehind(by: count) { number in
+            guard number.isMultiple(of: 2) else { return await observe { false } }
+            let gate = Gate(expecting: 1)
+            let task = Task {
+                await observe {
+                    gate.arrive()
+                    return true
+                }
+            }
+            await gate.wait()
+            task.cancel()
+            await task.value
+        }
+    }
+
+    /// What each of `count` cycles leaves on the heap, after as many that made room for what is used again and again.
+    private static func leftBehind(by count: Int, _ cycle: (Int) async throws -> Void) async rethrows -> [Double] {
+        for number in 0..<count { try await cycle(number) }
+        await settle()
+        let growth = try await HeapUsage.growth {
+            for number in 0..<count { try await cycle(number) }
+            await settle()
+        }
+        return [growth / Double(count)]
+    }
+
+    /// Gives tasks that have said their last word the time to end.
+    private static func settle() async {
+        // Nobody cancels a benchmark.
+        try? await Task.sleep(for: .milliseconds(50))
+    }
+}
+
+/// Where tasks wait that wait for nothing but their continuation.
+private final class Parked: Sendable {
+    private let waiting: Mutex<[UnsafeContinuation<Void, Never>]>
+
+    init(room: Int) {
+        waiting = Mutex([])
+        waiting.withLock { $0.reserveCapacity(room) }
+    }
+
+    func park(_ continuation: UnsafeContinuation<Void, Never>) {
+        waiting.withLock { $0.append(continuation) }
+    }
+
+    func release() {
+        let all = waiting.withLock { $0 }
+        for continuation in all { continuation.resume() }
+    }
+}

@@ -1,0 +1,31 @@
+/// Runs experiments round by round.
+struct Measurement: Sendable {
+    var scale: Scale
+    /// Told of each round before it begins.
+    var onRound: @Sendable (_ experiment: Experiment, _ round: Int, _ rounds: Int) -> Void
+
+    func run(_ experiment: Experiment) async throws -> [Outcome] {
+        let contestants = try await experiment.prepare(scale)
+        let rounds = scale.rounds(of: experiment)
+        var samples: [Contestant: [[Double]]] = [:]
+        onRound(experiment, 0, rounds)
+        for (_, round) in contestants { _ = try await detached(round) }
+        for number in 1...rounds {
+            onRound(experiment, number, rounds)
+            // A B B A: whoever comes first in one round comes last in the next.
+            for (contestant, round) in number.isMultiple(of: 2) ? contestants.reversed() : contestants {
+                samples[contestant, default: []].append(try await detached(round))
+            }
+        }
+        return experiment.figures.enumerated().map { place, figure in
+            Outcome(
+                section: experiment.section, figure: figure, samples: samples.mapValues { $0.map { $0[place] } },
+                budget: Budget.of(figure.name))
+        }
+    }
+
+    /// Runs a round away from whatever actor this was called on, which would add a hop to each call of an actor.
+    private func detached(_ round: @escaping Round) async throws -> [Double] {
+        try await Task.detached { try await round() }.value
+    }
+}

@@ -1,0 +1,45 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#if canImport(SwiftOverlayShims)
+internal import SwiftOverlayShims
+#endif
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+// A file of its own, because beside an import of Foundation the compiler takes `timespec` for a type of a module that cannot be imported.
+
+/// The processor time that the process has used on all cores, in nanoseconds.
+func processTime() -> Double {
+    var reading = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &reading)
+    return Double(reading.tv_sec) * 1e9 + Double(reading.tv_nsec)
+}
+
+/// Whether somebody looks at the output.
+func isTerminal(_ stream: Stream) -> Bool { isatty(stream.rawValue) == 1 }
+
+/// Ends the process, with everything written that was printed.
+func end(_ status: Int32) -> Never { exit(status) }
+
+/// Writes to a stream at once.
+func write(_ text: String, to stream: Stream) {
+    var text = text
+    text.withUTF8 { bytes in
+        var rest = UnsafeRawBufferPointer(bytes)
+        while let base = rest.baseAddress, !rest.isEmpty {
+            let count = write(stream.rawValue, base, rest.count)
+            // Nobody reads any longer, and there is nobody to tell.
+            guard count > 0 else { return }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        }
+    }
+}
+
+/// The two streams of a command.
+enum Stream: Int32 {
+    case output = 1
+    case errors = 2
+}

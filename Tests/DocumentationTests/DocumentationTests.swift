@@ -1,0 +1,57 @@
+internal import Testing
+
+@Suite struct DocumentationTests {
+    /// Languages that a fence may name: code, a command, what is printed, a picture.
+    private static let languages: Set<String> = ["swift", "sh", "console", "text"]
+
+    @Test(arguments: Documentation.blocks.filter { $0.language == "swift" })
+    func `each Swift example stands in compiled code`(block: DocumentedBlock) {
+        // Not `#expect`, whose report would hold all of the compiled code.
+        guard !Documentation.code.contains(block.lines) else { return }
+        Issue.record(
+            """
+            \(block.file), line \(block.line): the example that begins with “\(block.firstLine)” is not compiled. \
+            Write it, line by line as it stands, into a file of Tests/DocumentationTests/Snippets.
+            """)
+    }
+
+    @Test func `each block names its language, so that no example escapes`() {
+        for block in Documentation.blocks {
+            #expect(
+                Self.languages.contains(block.language),
+                "\(block.file), line \(block.line): a fence must say swift, sh, console (what is printed) or text, not “\(block.language)”")
+        }
+    }
+
+    @Test(
+        arguments: Documentation.articles.filter { file in
+            Documentation.blocks.contains { $0.file == file && $0.language == "console" }
+        })
+    func `what an article says is printed is printed`(article: String) async throws {
+        let told = try #require(
+            Story.all[article],
+            "\(article) has a console block: tell its story in Tests/DocumentationTests/Snippets, and list it in Story.all")
+        let written = Documentation.blocks.filter { $0.file == article && $0.language == "console" }
+        let printed = try await told()
+        try #require(written.count == printed.count, "\(article) has \(written.count) console blocks, its story \(printed.count)")
+        for (block, lines) in zip(written, printed) {
+            #expect(block.lines.map(String.init) == lines, "\(article), line \(block.line): not what the example prints")
+        }
+    }
+
+    @Test func `code that is not there is not found`() {
+        let code = CompiledCode(files: ["    if isTrue {\n        act()  // why\n    }\n"])
+        #expect(code.contains(["if isTrue {", "    act() // why", "}"]))
+        #expect(!code.contains(["if isTrue {", "act() // why", "}"]))
+        #expect(!code.contains(["if isTrue {", "}"]))
+    }
+}
+
+/// An article's examples, run in order; gives what each of its console blocks must say.
+struct Story {
+    static let all: [String: @Sendable () async throws -> [[String]]] = [
+        "README.md": readme,
+        "Sources/StoreCore/StoreCore.docc/StoreCore.md": landingPage,
+        "Sources/StoreCore/StoreCore.docc/GettingStarted.md": gettingStarted,
+    ]
+}

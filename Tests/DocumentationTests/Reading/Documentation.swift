@@ -1,0 +1,33 @@
+internal import Foundation
+
+/// The documentation as it stands in the package, and the code that vouches for it.
+enum Documentation {
+    /// All fenced blocks: of the README, of the catalogue's articles, of the sources' doc comments.
+    static let blocks: [DocumentedBlock] =
+        articles.flatMap { DocumentedBlock.blocks(of: text(of: $0), file: $0) }
+        + files(under: "Sources/StoreCore", ending: ".swift").flatMap { DocumentedBlock.blocks(ofDocCommentsIn: text(of: $0), file: $0) }
+
+    /// The Markdown files, as paths from the package's root.
+    static let articles: [String] = ["README.md"] + files(under: "Sources/StoreCore/StoreCore.docc", ending: ".md")
+
+    /// What is compiled for the sake of the documentation.
+    static let code = CompiledCode(
+        files: (files(under: "Tests/DocumentationTests/Snippets", ending: ".swift")
+            + files(under: "Tests/Support/MainActorClient", ending: ".swift")).map(text))
+
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent()
+
+    static func text(of path: String) -> String {
+        do {
+            return try String(contentsOf: root.appending(path: path), encoding: .utf8)
+        } catch {
+            preconditionFailure("reading \(path) of the package at \(root.path()): \(error)")
+        }
+    }
+
+    private static func files(under folder: String, ending suffix: String) -> [String] {
+        let paths = FileManager.default.enumerator(atPath: root.appending(path: folder).path())?.compactMap { $0 as? String } ?? []
+        return paths.filter { $0.hasSuffix(suffix) }.sorted().map { "\(folder)/\($0)" }
+    }
+}

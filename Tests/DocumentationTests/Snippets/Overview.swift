@@ -1,0 +1,48 @@
+internal import StoreCore
+internal import Testing
+
+/// StoreCore.md.
+@Sendable
+func landingPage() async throws -> [[String]] {
+    let fetcher = ScriptedFetcher<Int, String>(.success("Ada"))
+    fetcher.hold()
+    return try await tell { printed in
+        let users = Store(cacher: MemoryCacher(), fetcher: fetcher)
+        let screen = Task {
+            for await state in users[1].publish() {
+                switch state {
+                case .loading(let stale): print("loading,", stale ?? "nothing to show yet")
+                case .completed(let user, next: _, prev: _): print("showing \(user)")
+                case .error(let error, let stale): print("\(error),", stale ?? "nothing to show")
+                }
+            }
+        }
+        try await printed.lines(atLeast: 1)
+        fetcher.release()
+        let lines = try await printed.next(2)
+        screen.cancel()
+        return [lines]
+    }
+}
+
+struct OverviewTests {
+    @Test func `a store of the landing page`() async throws {
+        let api = UserAPI()
+
+        let users = Store(cacher: MemoryCacher<Int, String>(expiry: .after(.seconds(30 * 60)))) { id in
+            try await api.user(id).name
+        }
+
+        #expect(try await users[1].requireData() == "Ada")
+    }
+
+    @Test func `ten thousand callers cause one fetch`() async throws {
+        let fetcher = ScriptedFetcher<Int, String>()
+        fetcher.hold()
+        let users = Store(cacher: MemoryCacher(), fetcher: fetcher)
+        let callers = (1...10_000).map { _ in Task { try await users[1].requireData() } }
+        try await fetcher.answerNext(with: .success("Ada"))
+        for caller in callers { #expect(try await caller.value == "Ada") }
+        #expect(fetcher.startedCount == 1)
+    }
+}

@@ -1,0 +1,252 @@
+internal import StoreCore
+internal import Testing
+
+struct Message: Identifiable, Hashable, Codable, Sendable {
+    let id: Int
+    var text = ""
+}
+
+struct MessageFetcher: PaginationFetcher {
+    let api: ChatAPI
+
+    func fetch(param room: String) async throws -> Page<Message> {
+        let answer = try await api.messages(in: room)
+        return Page(answer.messages, nextKey: answer.cursor)
+    }
+
+    func fetchNext(nextKey: String, param room: String) async throws -> Page<Message> {
+        let answer = try await api.messages(in: room, after: nextKey)
+        return Page(answer.messages, nextKey: answer.cursor)
+    }
+}
+
+/// Rooms of seven messages, three on a page.
+struct ChatAPI: Sendable {
+    struct Answer {
+        var messages: [Message]
+        var cursor: String?
+    }
+
+    func messages(in room: String, after cursor: String? = nil) async throws -> Answer {
+        let first = cursor.flatMap { Int($0) } ?? 1
+        let messages = (first..<min(first + 3, 8)).map { Message(id: $0) }
+        return Answer(messages: messages, cursor: first + 3 < 8 ? "\(first + 3)" : nil)
+    }
+}
+
+/// A list on a screen.
+@MainActor
+final class MessageList {
+    private(set) var shown: [Message] = []
+    private(set) var footer = ""
+
+    func show(_ messages: [Message]?, footer: String) {
+        shown = messages ?? []
+        self.footer = footer
+    }
+}
+
+struct PaginatingTests {
+    @MainActor
+    private func observe(_ rooms: PaginationStore<String, Message>, on list: MessageList) async {
+        for await state in rooms["swift"].publish() {
+            switch state {
+            case .loading(let stale): list.show(stale, footer: "")
+            case .error(let error, let stale): list.show(stale, footer: "\(error)")
+            case .completed(let messages, let next, prev: _):
+                switch next {
+                case .fixed(let hasMore): list.show(messages, footer: hasMore ? "pull for more" : "")
+                case .loading: list.show(messages, footer: "loading more")
+                case .error(let error): list.show(messages, footer: "\(error), tap to try again")
+                }
+            }
+        }
+    }
+
+    @Test func `a whole list, page by page`() async throws {
+        let api = ChatAPI()
+
+        let rooms = PaginationStore(cacher: MemoryCacher(), fetcher: MessageFetcher(api: api))
+
+        var messages = try await rooms["swift"].requireData()
+        while case .loaded = await rooms["swift"].requestNextData() {
+            messages = try await rooms["swift"].requireData()
+        }
+
+        #expect(messages.map(\.id) == Array(1...7))
+        #expect("\(await rooms["swift"].requestNextData())" == "noPage")
+        #expect("\(await rooms["swift"].requestPrevData())" == "noPage")
+    }
+
+    @Test func `a closure that gets pages`() async throws {
+        let api = ChatAPI()
+
+        let rooms = PaginationStore(
+            cacher: MemoryCacher<String, [Message]>(),
+            fetcher: PaginationClosureFetcher { room, nextKey in
+                let answer = try await api.messages(in: room, after: nextKey)
+                return Page(answer.messages, nextKey: answer.cursor)
+            })
+
+        #expect(try await rooms["swift"].requireData().count == 3)
+    }
+
+    // MARK: What is said of requests
+
+    private let fetcher = ScriptedPaginationFetcher<String, Message>()
+    private let time = ManualTime()
+
+    private func store(
+        expiry: Expiry = .never, identity: ElementIdentity<Message> = .automatic, policy: StorePolicy = .default
+    ) -> PaginationStore<String, Message> {
+        PaginationStore(cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, identity: identity, policy: policy, time: time)
+    }
+
+    private func page(_ ids: Int..., next: String? = nil, prev: String? = nil) -> ScriptedAnswer<[Message]> {
+        .page(ids.map { Message(id: $0) }, nextKey: next, prevKey: prev)
+    }
+
+    @Test func `a request for a list that is not there fetches it and says so`() async throws {
+        let rooms = store()
+        fetcher.enqueue(page(1, next: "b"))
+        #expect("\(await rooms["swift"].requestNextData())" == "notLoadedYet")
+        #expect(try await rooms["swift"].requireData(from: .cache).map(\.id) == [1])
+    }
+
+    @Test func `also for one that has expired and is not observed`() async throws {
+        let rooms = store(expiry: .after(.seconds(60)))
+        fetcher.enqueue(page(1, next: "b"), page(2, next: "c"))
+        _ = try await rooms["swift"].requireData()
+        time.advance(by: .seconds(60))
+        #expect("\(await rooms["swift"].requestNextData())" == "notLoadedYet")
+        #expect(try await rooms["swift"].requireData(from: .cache).map(\.id) == [2])
+    }
+
+    @Test func `a page does not make an old list younger`() async throws {
+        let rooms = store(expiry: .after(.seconds(60)))
+        fetcher.enqueue(page(1, next: "b"), page(2, next: "c"), page(3))
+        _ = try await rooms["swift"].requireData()
+        time.advance(by: .seconds(59))
+        #expect("\(await rooms["swift"].requestNextData())" == "loaded")
+        time.advance(by: .seconds(1))
+        #expect(try await rooms["swift"].requireData().map(\.id) == [3])
+    }
+
+    @Test func `two callers get one page`() async throws {
+        let rooms = store()
+        fetcher.enqueue(page(1, next: "b"))
+        _ = try await rooms["swift"].requireData()
+        fetcher.hold()
+        async let first = rooms["swift"].requestNextData()
+        try await fetcher.started(count: 2)
+        fetcher.enqueue(page(2))
+        async let second = rooms["swift"].requestNextData()
+        try await fetcher.release(next: 1)
+        _ = await (first, second)
+        #expect(fetcher.startedCount == 2)
+    }
+
+    @Test func `a failed page leaves the list and can be asked for again`() async throws {
+        let rooms = store()
+        fetcher.enqueue(page(1, next: "b"), .failure(Offline()))
+        let recorder = RecordingObserver(rooms["swift"].publish())
+        try await recorder.first { $0.isCompleted }
+        #expect("\(await rooms["swift"].requestNextData())" == "failed(offline)")
+        try await recorder.first { if case .completed(_, .error, _) = $0 { true } else { false } }
+
+        #expect("\(await rooms["swift"].requestNextData(continueWhenError: false))" == "failed(offline)")
+        #expect(fetcher.startedCount == 2)
+        fetcher.enqueue(page(2))
+        #expect("\(await rooms["swift"].requestNextData())" == "loaded")
+        #expect(fetcher.requests.last?.pageKey == "b")
+    }
+
+    @Test func `a refresh supersedes a page on its way`() async throws {
+        let rooms = store()
+        fetcher.enqueue(page(1, next: "b"))
+        _ = try await rooms["swift"].requireData()
+        fetcher.hold()
+        async let request = rooms["swift"].requestNextData()
+        try await fetcher.started(count: 2)
+        async let refresh: Void = rooms["swift"].refresh()
+        #expect("\(await request)" == "superseded")
+        try await fetcher.answer(3, with: page(5))
+        await refresh
+        #expect(try await rooms["swift"].requireData().map(\.id) == [5])
+    }
+
+    @Test func `an element that comes again takes the place of the older one`() async throws {
+        let rooms = store()
+        fetcher.enqueue(.page([Message(id: 1, text: "old"), Message(id: 2)], nextKey: "b"))
+        fetcher.enqueue(.page([Message(id: 1, text: "new"), Message(id: 3)]))
+        _ = try await rooms["swift"].requireData()
+        await rooms["swift"].requestNextData()
+        #expect(try await rooms["swift"].requireData() == [Message(id: 1, text: "new"), Message(id: 2), Message(id: 3)])
+    }
+
+    @Test func `identity by another property, or none`() async throws {
+        let api = ChatAPI()
+
+        let rooms = PaginationStore(
+            cacher: MemoryCacher(), fetcher: MessageFetcher(api: api), identity: .by { $0.text })
+
+        _ = try await rooms["swift"].requireData()
+        await rooms["swift"].requestNextData()
+        // All of them say the same: what comes again takes the first one's place.
+        #expect(try await rooms["swift"].requireData().map(\.id) == [6, 2, 3])
+        let plain = store(identity: .none)
+        fetcher.enqueue(page(1, next: "b"), page(1))
+        _ = try await plain["swift"].requireData()
+        await plain["swift"].requestNextData()
+        #expect(try await plain["swift"].requireData().map(\.id) == [1, 1])
+    }
+
+    @Test func `a refresh of all loaded pages`() async throws {
+        var policy = StorePolicy()
+        policy.refreshScope = .loadedPages
+
+        let rooms = store(policy: policy)
+        fetcher.enqueue(page(1, next: "b"), page(2, next: "c"))
+        _ = try await rooms["swift"].requireData()
+        await rooms["swift"].requestNextData()
+        fetcher.enqueue(page(11, next: "bb"), page(12, next: "cc"))
+        await rooms["swift"].refresh()
+        #expect(try await rooms["swift"].requireData().map(\.id) == [11, 12])
+        #expect(fetcher.requests.map(\.pageKey) == [nil, "b", nil, "bb"])
+    }
+
+    @Test func `both directions, side by side`() async throws {
+        let rooms = store()
+        fetcher.enqueue(page(5, next: "after 5", prev: "before 5"))
+        _ = try await rooms["swift"].requireData()
+        fetcher.hold()
+        async let next = rooms["swift"].requestNextData()
+        try await fetcher.started(count: 2)
+        async let prev = rooms["swift"].requestPrevData()
+        try await fetcher.started(count: 3)
+        try await fetcher.answer(3, with: page(4))
+        try await fetcher.answer(2, with: page(6))
+        _ = await (next, prev)
+        #expect(try await rooms["swift"].requireData().map(\.id) == [4, 5, 6])
+    }
+
+    // MARK: Changing a list
+
+    @Test func `a list changed in place keeps its keys`() async throws {
+        let rooms = store()
+        fetcher.enqueue(page(1, 2, next: "b"), page(3))
+        _ = try await rooms["swift"].requireData()
+
+        await rooms["swift"].update { messages in messages.removeAll { $0.id == 2 } }
+
+        await rooms["swift"].requestNextData()
+        #expect(try await rooms["swift"].requireData().map(\.id) == [1, 3])
+        #expect(fetcher.requests.last?.pageKey == "b")
+
+        await rooms["swift"].update([Message(id: 8)], nextKey: "nine", prevKey: nil)
+
+        fetcher.enqueue(page(9))
+        await rooms["swift"].requestNextData()
+        #expect(fetcher.requests.last?.pageKey == "nine")
+    }
+}

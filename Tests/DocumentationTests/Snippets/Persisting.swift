@@ -1,0 +1,171 @@
+internal import Foundation
+internal import StoreCore
+internal import Testing
+
+/// Stands for your database: rows of bytes, in tables, by key.
+actor Database {
+    private var tables: [String: [String: Data]] = [:]
+    var isBroken = false
+
+    func row(_ key: String, of table: String) throws -> Data? {
+        if isBroken { throw Offline() }
+        return tables[table]?[key]
+    }
+
+    func put(_ row: Data?, _ key: String, into table: String) throws {
+        if isBroken { throw Offline() }
+        tables[table, default: [:]][key] = row
+    }
+
+    func drop(_ table: String) throws {
+        if isBroken { throw Offline() }
+        tables[table] = nil
+    }
+
+    func keys(of table: String) -> [String] { tables[table].map { Array($0.keys) } ?? [] }
+
+    func setBroken(_ isBroken: Bool) { self.isBroken = isBroken }
+}
+
+struct DatabaseCacher<Content: Codable & Sendable>: Cacher {
+    let database: Database
+    var table = "users"
+    var expiry = Expiry.after(.seconds(60 * 60))
+
+    func load(param id: Int) async throws -> CacheRecord<Content>? {
+        guard let row = try await database.row("\(id)", of: table) else { return nil }
+        return try JSONDecoder().decode(CacheRecord<Content>.self, from: row)
+    }
+
+    func save(_ record: CacheRecord<Content>, param id: Int) async throws {
+        try await database.put(JSONEncoder().encode(record), "\(id)", into: table)
+    }
+
+    func remove(param id: Int) async throws {
+        try await database.put(nil, "\(id)", into: table)
+    }
+
+    func removeAll() async throws {
+        try await database.drop(table)
+    }
+
+    func keys() async throws -> [Int]? {
+        await database.keys(of: table).compactMap { Int($0) }
+    }
+}
+
+struct PersistingTests {
+    private let database = Database()
+    private let fetcher = ScriptedFetcher<Int, User> { .success(User(id: $0.param, name: "fetched \($0.number)")) }
+    private let time = ManualTime()
+
+    @Test func `a database behind a memory`() async throws {
+        let api = UserAPI()
+
+        let cacher = TieredCacher(over: DatabaseCacher<User>(database: database))
+        let users = Store(cacher: cacher, fetcher: UserFetcher(api: api))
+
+        _ = try await users[1].requireData()
+        // A new process.
+        let usersAgain = Store(cacher: TieredCacher(over: DatabaseCacher<User>(database: database)), fetcher: UserFetcher(api: api))
+        #expect(try await usersAgain[1].requireData().name == "Ada")
+        #expect(api.script.startedCount == 1)
+        try await usersAgain.invalidate { $0 == 1 }
+        #expect(await usersAgain[1].getData(from: .cache) == nil)
+    }
+
+    @Test func `files behind a memory`() async throws {
+        let api = UserAPI()
+        let directory = FileManager.default.temporaryDirectory.appending(path: "persisting-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+
+        let files = FileCacher<User.ID, User>(directory: directory, expiry: .after(.seconds(24 * 60 * 60)))
+        let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
+
+        await users[1].update(User(id: 1, name: "Ada"))
+        // A new process.
+        let filesAgain = FileCacher<User.ID, User>(directory: directory, expiry: .after(.seconds(24 * 60 * 60)))
+        let usersAgain = Store(cacher: TieredCacher(over: filesAgain), fetcher: UserFetcher(api: api))
+        #expect(try await usersAgain[1].requireData(from: .cache).name == "Ada")
+        let attributes = try FileManager.default.attributesOfItem(atPath: directory.path())
+        #expect(attributes[.posixPermissions] as? Int == 0o700)
+    }
+
+    @Test func `the age of a record goes on while the process does not`() async throws {
+        let cacher = DatabaseCacher<User>(database: database)
+        let users = Store(cacher: cacher, fetcher: fetcher, time: time)
+        _ = try await users[1].requireData()
+        let later = ManualTime(date: time.date.addingTimeInterval(59 * 60))
+        #expect(try await Store(cacher: cacher, fetcher: fetcher, time: later)[1].requireData().name == "fetched 1")
+        let muchLater = ManualTime(date: time.date.addingTimeInterval(61 * 60))
+        #expect(try await Store(cacher: cacher, fetcher: fetcher, time: muchLater)[1].requireData().name == "fetched 2")
+        // The clock was set back: how old the record is nobody knows.
+        let earlier = ManualTime(date: time.date.addingTimeInterval(-1))
+        #expect(try await Store(cacher: cacher, fetcher: fetcher, time: earlier)[1].requireData().name == "fetched 3")
+    }
+
+    @Test func `a cacher that fails costs a fetch and an event`() async throws {
+        let events = Printed()
+        let users = Store(cacher: DatabaseCacher<User>(database: database), fetcher: fetcher, time: time) { event in
+            if case .cacherFault(let operation, _) = event.kind { events.add("\(operation)") }
+        }
+        await database.setBroken(true)
+        await users[1].update(User(id: 1, name: "kept"))
+        #expect(try await users[1].requireData().name == "kept")
+        #expect(try await events.next(1) == ["save"])
+        _ = try await users[2].requireData()
+        #expect(try await events.next(1) == ["load"])
+        await #expect(throws: Offline.self) { try await users[3].requireData(from: .cache) }
+        let error = await #expect(throws: StoreError.self) { try await users.clear() }
+        #expect(error?.code == .cacherFailed)
+    }
+
+    @Test func `a cacher of its own opinion`() async throws {
+        let cacher = NightlyCacher()
+        let users = Store(cacher: cacher, fetcher: fetcher, time: time)
+        await cacher.save(
+            CacheRecord(content: User(id: 1, name: "of yesterday"), fetchedAt: time.date.addingTimeInterval(-86_400)), param: 1)
+        #expect(try await users[1].requireData().name == "fetched 1")
+    }
+
+    // MARK: Scopes
+
+    @Test func `signing out`() async throws {
+        let api = UserAPI()
+        let session = Session(api: api)
+        _ = try await session.users[1].requireData()
+        let repos = try await session.repos["apple"].requireData()
+        #expect(repos.isEmpty)
+        try await session.signOut()
+        #expect(await session.users[1].getData(from: .cache) == nil)
+    }
+}
+
+final class Session: Sendable {
+    let scope = CacheScope()
+    let users: Store<User.ID, User>
+    let repos: PaginationStore<String, Repo>
+
+    init(api: UserAPI) {
+        users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api), scope: scope)
+        repos = PaginationStore(cacher: MemoryCacher(), fetcher: PaginationClosureFetcher { _, _ in Page([]) }, scope: scope)
+    }
+
+    func signOut() async throws {
+        try await scope.clear()
+    }
+}
+
+/// Says itself what is out of date: whatever is older than the last midnight.
+actor NightlyCacher: Cacher {
+    private var records: [Int: CacheRecord<User>] = [:]
+
+    func load(param id: Int) -> CacheRecord<User>? { records[id] }
+    func save(_ record: CacheRecord<User>, param id: Int) { records[id] = record }
+    func remove(param id: Int) { records[id] = nil }
+    func removeAll() { records = [:] }
+
+    nonisolated func needsRefresh(_ record: CacheRecord<User>, param: Int, now: Date) -> Bool {
+        record.isInvalidated || !Calendar.current.isDate(record.fetchedAt, inSameDayAs: now)
+    }
+}

@@ -1,0 +1,319 @@
+internal import Foundation
+internal import StoreCore
+internal import Testing
+
+struct RefreshingAndExpiringTests {
+    let time = ManualTime()
+    let fetcher = ScriptedFetcher<Int, String> { .success("Ada, \($0.number)") }
+
+    private func store(_ policy: StorePolicy = .default, expiry: Expiry = .after(.seconds(60))) -> Store<Int, String> {
+        Store(cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, policy: policy, time: time)
+    }
+
+    /// A store with content that has just expired, and no way to get new content.
+    private func expiredStore(_ policy: StorePolicy = .default) async throws -> Store<Int, String> {
+        let users = store(policy)
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(60))
+        fetcher.enqueue(.failure(Offline()))
+        return users
+    }
+
+    // MARK: The table of calls
+
+    @Test func `valid content is served without a fetch`() async throws {
+        let users = store()
+        _ = try await users[1].requireData()
+        let recorder = RecordingObserver(users[1].publish())
+        #expect(try await recorder.states(count: 1) == [.completed("Ada, 1")])
+        await users[1].validate()
+        #expect(try await users[1].requireData(from: .cache) == "Ada, 1")
+        #expect(fetcher.startedCount == 1)
+        await users[1].refresh()
+        #expect(try await users[1].requireData(from: .origin) == "Ada, 3")
+        #expect(fetcher.startedCount == 3)
+    }
+
+    @Test func `expired content is fetched by whoever asks, and by nobody else`() async throws {
+        let users = store()
+        let recorder = RecordingObserver(users[1].publish())
+        try await recorder.first { $0.isCompleted }
+        time.advance(by: .seconds(61))
+        #expect(recorder.states.last == .completed("Ada, 1"))
+        let error = await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
+        #expect(error?.code == .noValidCache)
+        #expect(error?.staleContent as? String == "Ada, 1")
+        #expect(fetcher.startedCount == 1)
+        #expect(try await users[1].requireData() == "Ada, 2")
+    }
+
+    @Test func `a failed refresh of valid content throws for origin alone`() async throws {
+        let users = store()
+        _ = try await users[1].requireData()
+        let recorder = RecordingObserver(users[1].publish())
+        try await recorder.first { $0.isCompleted }
+        fetcher.enqueue(.failure(Offline()), .failure(Offline()))
+        await users[1].refresh()
+        try await recorder.first { $0.error != nil && $0.content == "Ada, 1" }
+        #expect(try await users[1].requireData() == "Ada, 1")
+        await #expect(throws: Offline.self) { try await users[1].requireData(from: .origin) }
+    }
+
+    @Test func `a key whose fetch failed is fetched when somebody begins to observe it`() async throws {
+        let users = store()
+        fetcher.enqueue(.failure(Offline()))
+        let recorder = RecordingObserver(users[1].publish())
+        try await recorder.first { $0.error != nil }
+        let second = RecordingObserver(users[1].publish())
+        try await second.first { $0.isCompleted }
+        try await recorder.first { $0.isCompleted }
+    }
+
+    // MARK: The two stale windows
+
+    @Test func `a policy is given to a store`() async throws {
+        let api = UserAPI()
+
+        var policy = StorePolicy()
+        policy.staleWhileRevalidate = .seconds(30)
+        let users = Store(cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: policy)
+
+        #expect(try await users[1].requireData().name == "Ada")
+    }
+
+    @Test func `stale while revalidate`() async throws {
+        var policy = StorePolicy()
+        policy.staleWhileRevalidate = .seconds(30)
+        let users = store(policy)
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(89))
+        #expect(try await users[1].requireData() == "Ada, 1")
+        try await fetcher.ended(count: 2)
+        #expect(try await users[1].requireData(from: .origin) != "Ada, 1")
+        time.advance(by: .seconds(91))
+        #expect(try await users[1].requireData() == "Ada, \(fetcher.startedCount)")
+    }
+
+    @Test func `stale if error`() async throws {
+        var policy = StorePolicy()
+        policy.staleIfError = .seconds(24 * 60 * 60)
+
+        let users = try await expiredStore(policy)
+        #expect(try await users[1].requireData() == "Ada, 1")
+        fetcher.enqueue(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await users[1].requireData(from: .origin) }
+        await users[1].invalidate()
+        fetcher.enqueue(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await users[1].requireData() }
+    }
+
+    @Test func `must-revalidate beats both windows, and observers still see the content`() async throws {
+        var policy = StorePolicy()
+        policy.staleWhileRevalidate = .seconds(3600)
+        policy.staleIfError = .seconds(3600)
+        let users = store(policy)
+        fetcher.enqueue(.success("Ada", freshness: Freshness(lifetime: .seconds(10), mustRevalidate: true)), .failure(Offline()))
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(10))
+        await #expect(throws: Offline.self) { try await users[1].requireData() }
+        fetcher.hold()
+        let recorder = RecordingObserver(users[1].publish())
+        #expect(try await recorder.states(count: 1) == [.loading(content: "Ada")])
+    }
+
+    // MARK: Expiry while observed
+
+    @Test func `expiry while observed`() async throws {
+        var policy = StorePolicy()
+        policy.revalidatesOnExpiry = true
+
+        let users = store(policy)
+        let recorder = RecordingObserver(users[1].publish())
+        try await recorder.first { $0 == .completed("Ada, 1") }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(60))
+        try await recorder.first { $0 == .completed("Ada, 2") }
+    }
+
+    @Test func `what arrives expired is not fetched again by itself`() async throws {
+        var policy = StorePolicy()
+        policy.revalidatesOnExpiry = true
+        let users = store(policy, expiry: .after(.zero))
+        let recorder = RecordingObserver(users[1].publish())
+        try await recorder.first { $0.isCompleted }
+        #expect(time.sleeperCount == 0)
+    }
+
+    // MARK: Triggers
+
+    @Test func `a trigger fetches observed keys, valid or not`() async throws {
+        let users = store()
+        let (networkIsBack, network) = AsyncStream.makeStream(of: Void.self)
+
+        let trigger = users.revalidate(on: networkIsBack)
+
+        _ = try await users[2].requireData()
+        let recorder = RecordingObserver(users[1].publish())
+        try await recorder.first { $0.isCompleted }
+        // The interval after the last fetch has passed.
+        time.advance(by: .seconds(1))
+        network.yield()
+        try await recorder.first { $0 == .completed("Ada, 3") }
+        // One that comes too early waits for the interval.
+        network.yield()
+        try await time.sleepers(atLeast: 1)
+        #expect(fetcher.startedCount == 3)
+        time.advance(by: .seconds(1))
+        try await recorder.first { $0 == .completed("Ada, 4") }
+
+        trigger.cancel()
+    }
+
+    // MARK: Failures
+
+    @Test func `retry`() async throws {
+        var policy = StorePolicy()
+        policy.retry = .exponential(attempts: 3)
+
+        let users = store(policy)
+        fetcher.enqueue(.failure(Offline()), .failure(Offline()))
+        let recorder = RecordingObserver(users[1].publish())
+        for _ in 1...2 {
+            try await time.sleepers(atLeast: 1)
+            #expect(recorder.states.allSatisfy { $0.isLoading })
+            time.advanceToNextDeadline()
+            try await time.sleepers(atMost: 0)
+        }
+        try await recorder.first { $0 == .completed("Ada, 3") }
+    }
+
+    @Test func `errors give advice`() async throws {
+        var policy = StorePolicy()
+        policy.retry = .exponential()
+        let users = store(policy)
+        fetcher.enqueue(.failure(APIError(status: 404)))
+        await #expect(throws: APIError.self) { try await users[1].requireData() }
+        #expect(fetcher.startedCount == 1)
+        fetcher.enqueue(.failure(APIError(status: 503, retryAfter: .seconds(120))))
+        async let user = users[1].requireData()
+        try await time.sleepers(atLeast: 1)
+        #expect(time.nextDeadline == time.now.advanced(by: .seconds(120)))
+        time.advanceToNextDeadline()
+        #expect(try await user == "Ada, 3")
+    }
+
+    @Test func `error expiry`() async throws {
+        var policy = StorePolicy()
+        policy.errorExpiry = .seconds(30)
+
+        let users = store(policy)
+        fetcher.enqueue(.failure(Offline()))
+        let recorder = RecordingObserver(users[1].publish())
+        try await recorder.first { $0.error != nil }
+        await #expect(throws: Offline.self) { try await users[1].requireData() }
+        await users[1].validate()
+        let second = RecordingObserver(users[1].publish())
+        try await second.first { $0.error != nil }
+        #expect(fetcher.startedCount == 1)
+        await users[1].refresh()
+        #expect(fetcher.startedCount == 2)
+    }
+
+    @Test func `a failure is forgotten with the key`() async throws {
+        var policy = StorePolicy()
+        policy.errorExpiry = .seconds(30)
+        let users = store(policy)
+        fetcher.enqueue(.failure(Offline()))
+        await #expect(throws: Offline.self) { try await users[1].requireData() }
+        #expect(try await users[1].requireData() == "Ada, 2")
+    }
+
+    // MARK: Validators
+
+    @Test func `a confirmed version is kept and dated anew`() async throws {
+        let api = VersionedAPI()
+        let users = Store(
+            cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(60))), fetcher: CheckedUserFetcher(api: api), time: time)
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(60))
+        _ = try await users[1].requireData()
+        #expect(await api.answers == [200, 304])
+        #expect(try await users[1].requireData(from: .cache).name == "Ada")
+        // What was changed here is no longer what the validator names.
+        await users[1].update { $0.name = "Ada Lovelace" }
+        await users[1].refresh()
+        #expect(await api.answers == [200, 304, 200])
+    }
+
+    @Test func `what must not be stored is gone with its observers`() async throws {
+        let memory = MemoryCacher<Int, String>()
+        let users = Store(cacher: memory, fetcher: fetcher, time: time)
+        fetcher.enqueue(.success("secret", freshness: Freshness(storage: .forbidden)))
+        #expect(try await users[1].requireData() == "secret")
+        #expect(memory.count == 0)
+        #expect(try await users[1].requireData() == "Ada, 2")
+    }
+
+    // MARK: Unwanted fetches
+
+    @Test func `a fetch that nobody waits for is cancelled after the grace period`() async throws {
+        let users = store()
+        fetcher.hold()
+        let caller = Task { try await users[1].requireData() }
+        try await fetcher.started(count: 1)
+        caller.cancel()
+        await #expect(throws: CancellationError.self) { try await caller.value }
+        try await time.sleepers(atLeast: 1)
+        #expect(fetcher.cancelledCount == 0)
+        time.advance(by: .seconds(1))
+        try await fetcher.cancelled(count: 1)
+    }
+
+    @Test func `or runs to its end`() async throws {
+        var policy = StorePolicy()
+        policy.unwantedFetch = .complete
+
+        let users = store(policy)
+        fetcher.hold()
+        let caller = Task { try await users[1].requireData() }
+        try await fetcher.started(count: 1)
+        caller.cancel()
+        await #expect(throws: CancellationError.self) { try await caller.value }
+        fetcher.release()
+        try await fetcher.ended(count: 1)
+        #expect(try await users[1].requireData() == "Ada, 1")
+    }
+}
+
+struct APIError: Error, FailureAdvising {
+    var status: Int
+    var retryAfter: Duration?
+
+    var failureKind: FailureKind { status >= 500 || status == 429 ? .transient : .permanent }
+}
+
+struct CheckedUserFetcher: RevalidatingFetcher {
+    let api: VersionedAPI
+
+    func fetch(param id: User.ID, revalidating validator: Validator?) async throws -> FetchResult<User> {
+        let answer = try await api.user(id, ifNoneMatch: validator?.entityTag)
+        guard let user = answer.user else { return .notModified(.fresh(for: answer.maxAge)) }
+        return .modified(user, .fresh(for: answer.maxAge), Validator(entityTag: answer.entityTag))
+    }
+}
+
+/// An API that knows conditional requests.
+actor VersionedAPI {
+    struct Answer {
+        var user: User?
+        var maxAge = Duration.seconds(60)
+        var entityTag: String?
+    }
+
+    private(set) var answers: [Int] = []
+
+    func user(_ id: Int, ifNoneMatch tag: String?) throws -> Answer {
+        answers.append(tag == "\"1\"" ? 304 : 200)
+        return Answer(user: tag == "\"1\"" ? nil : User(id: id, name: "Ada"), entityTag: "\"1\"")
+    }
+}

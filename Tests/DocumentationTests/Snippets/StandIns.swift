@@ -1,0 +1,41 @@
+internal import Foundation
+internal import StoreCore
+
+// What the examples talk of and do not show: an API, a screen.
+
+/// The origin of users, as a test plays it.
+final class UserAPI: Sendable {
+    let script: ScriptedFetcher<Int, User>
+
+    init(_ script: ScriptedFetcher<Int, User> = ScriptedFetcher { .success(User(id: $0.param, name: "Ada")) }) {
+        self.script = script
+    }
+
+    func user(_ id: Int) async throws -> User {
+        guard case .modified(let user, _, _) = try await script.fetch(param: id, revalidating: nil) else { throw Offline() }
+        return user
+    }
+
+    func rename(_ id: Int, to name: String) async throws {}
+}
+
+/// What an origin fails with that cannot be reached.
+struct Offline: Error, CustomStringConvertible {
+    var description: String { "offline" }
+}
+
+/// A screen that writes down what it was told to show.
+@MainActor
+final class Screen {
+    let shown = Printed()
+
+    func show(_ user: User?, isLoading: Bool = false, error: (any Error)? = nil) {
+        shown.add("\(user?.name ?? "nothing")\(isLoading ? ", loading" : "")\(error.map { ", \($0)" } ?? "")")
+    }
+}
+
+/// Runs a story, which prints on a page of its own.
+func tell(_ story: (_ printed: Printed) async throws -> [[String]]) async throws -> [[String]] {
+    let printed = Printed()
+    return try await Printed.$page.withValue(printed) { try await story(printed) }
+}

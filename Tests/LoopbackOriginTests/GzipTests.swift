@@ -1,0 +1,47 @@
+import Foundation
+import LoopbackOrigin
+import Testing
+
+/// An inflater of one's own would prove little; where there is a `gzip` it is the judge.
+@Suite(.timeLimit(.minutes(1)), .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gzip")))
+struct GzipTests {
+    @Test(arguments: [0, 1, 2, 258, 259, 260, 517, 1290, 1291, 1292, 5000, 20_000_000])
+    func `a bomb inflates to that many zeros`(count: Int) throws {
+        let bytes = try wireBytes(of: .gzipBomb(inflatingTo: count))
+        #expect(bytes.count < 200 + count / 1000)
+        let inflated = try inflate(bytes)
+        #expect(inflated.count == count)
+        #expect(!inflated.contains { $0 != 0 })
+    }
+
+    @Test(arguments: [0, 1, 65_535, 65_536, 200_000])
+    func `a body in gzip coding inflates to itself`(count: Int) throws {
+        let body = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        #expect(try inflate(try wireBytes(of: .data(body).gzipped())) == body)
+    }
+
+    private func wireBytes(of response: LoopbackOrigin.Response) throws -> [UInt8] {
+        let origin = try LoopbackOrigin { _ in response }
+        let client = try RawClient(origin)
+        try client.get("/")
+        return try client.readBodyBytes()
+    }
+
+    /// What `gzip` makes of the bytes; it fails on a wrong checksum or length.
+    private func inflate(_ bytes: [UInt8]) throws -> Data {
+        let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try Data(bytes).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }  // a leftover in the temporary folder harms nobody
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: "/usr/bin/gzip")
+        process.arguments = ["-dc"]
+        process.standardInput = try FileHandle(forReadingFrom: file)
+        process.standardOutput = output
+        try process.run()
+        let inflated = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0)
+        return inflated
+    }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import LoopbackOrigin
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct MisbehavingTests {
+    private typealias Response = LoopbackOrigin.Response
+
+    private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 10\r\n\r\n"
+
+    /// An origin that answers everything with ten digits and the given misbehavior.
+    private func origin(_ ways: LoopbackOrigin.Misbehavior...) throws -> LoopbackOrigin {
+        var response = Response.text("0123456789")
+        response.misbehaviors = ways
+        return try LoopbackOrigin { [response] _ in response }
+    }
+
+    @Test func `a head may be late`() throws {
+        let origin = try origin(.delayHead(by: .milliseconds(40)))
+        let client = try RawClient(origin)
+        let start = ContinuousClock.now
+        try client.get("/")
+        #expect(try client.readResponse().body == "0123456789")
+        #expect(start.duration(to: .now) >= .milliseconds(40))
+    }
+
+    @Test func `a body may come later than its head`() throws {
+        let origin = try origin(.delayBody(by: .milliseconds(40)))
+        let client = try RawClient(origin)
+        try client.get("/")
+        #expect(try client.read(through: "\r\n\r\n") == Self.head)
+        let start = ContinuousClock.now
+        #expect(try client.read(10) == "0123456789")
+        // The head took a moment to get here, of which the pause knows nothing.
+        #expect(start.duration(to: .now) >= .milliseconds(20))
+    }
+
+    @Test func `a body may drip`() throws {
+        let origin = try origin(.drip(bytes: 3, every: .milliseconds(15)))
+        let client = try RawClient(origin)
+        try client.get("/")
+        #expect(try client.read(through: "\r\n\r\n") == Self.head)
+        let start = ContinuousClock.now
+        #expect(try client.read(10) == "0123456789")
+        #expect(start.duration(to: .now) >= .milliseconds(30))
+    }
+
+    @Test func `a truncated body ends early`() throws {
+        let origin = try origin(.truncate(afterBodyBytes: 4))
+        let client = try RawClient(origin)
+        try client.get("/")
+        #expect(try client.readToEnd() == (Self.head + "0123", .closed))
+        #expect(origin.requests.first?.ending == .cut)
+        #expect(origin.requests.first?.bodyBytesSent == 4)
+    }
+
+    @Test func `a reset in the body arrives as one`() async throws {
+        let origin = try origin(.reset(afterBodyBytes: 4))
+        let client = try RawClient(origin)
+        try client.get("/")
+        let (text, end) = try client.readToEnd()
+        // A reset may overtake what was sent before it.
+        #expect((Self.head + "0123").hasPrefix(text))
+        #expect(end == .reset)
+        try await origin.waitUntil { $0.requests.first?.ending == .cut }
+    }
+
+    @Test func `a reset before the head leaves nothing`() throws {
+        let origin = try origin(.resetBeforeHead)
+        let client = try RawClient(origin)
+        try client.get("/")
+        #expect(try client.readToEnd() == ("", .reset))
+        #expect(origin.requests.first?.status == nil)
+    }
+
+    @Test func `a reset may come late`() throws {
+        let origin = try origin(.delayHead(by: .milliseconds(30)), .resetBeforeHead)
+        let client = try RawClient(origin)
+        let start = ContinuousClock.now
+        try client.get("/")
+        #expect(try client.readToEnd() == ("", .reset))
+        #expect(start.duration(to: .now) >= .milliseconds(30))
+    }
+
+    @Test func `a stalled body goes on for as long as the client stays`() async throws {
+        let origin = try origin(.stall(afterBodyBytes: 4))
+        let client = try RawClient(origin)
+        try client.get("/")
+        #expect(try client.read(Self.head.utf8.count + 4) == Self.head + "0123")
+        #expect(!client.hears(within: 30))
+        client.hangUp()
+        try await origin.waitUntil { $0.requests.first?.clientLeftEarly == true && $0.openConnections == 0 }
+    }
+
+    @Test func `an answer may never come`() async throws {
+        let origin = try origin(.neverAnswer)
+        let client = try RawClient(origin)
+        try client.get("/")
+        try await origin.waitForRequests(count: 1)
+        #expect(!client.hears(within: 30))
+        #expect(origin.requests.first?.ending == nil)
+        client.hangUp()
+        let record = try await origin.waitUntil { $0.requests.first?.ending == .clientLeft }
+        #expect(record.requests.first?.status == nil)
+    }
+
+    @Test(arguments: [[5], [20], [10, 12], []])
+    func `lengths are declared as wanted`(lengths: [Int]) throws {
+        let origin = try origin(.declareLengths(lengths), .closeSilently)
+        let client = try RawClient(origin)
+        try client.get("/")
+        let fields = lengths.map { "Content-Length: \($0)\r\n" }.joined()
+        let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\(fields)\r\n0123456789"
+        #expect(try client.readToEnd() == (expected, .closed))
+    }
+
+    @Test func `a chunk may be broken`() throws {
+        let origin = try origin(.breakChunk(afterBodyBytes: 4))
+        let client = try RawClient(origin)
+        try client.get("/")
+        let (text, end) = try client.readToEnd()
+        #expect(text.hasSuffix("\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n0123\r\nnot a size\r\n"))
+        #expect(end == .closed)
+    }
+
+    @Test func `a connection may close although nothing said so`() throws {
+        let origin = try origin(.closeSilently)
+        let client = try RawClient(origin)
+        try client.get("/")
+        #expect(try client.readToEnd() == (Self.head + "0123456789", .closed))
+        #expect(origin.requests.first?.ending == .complete)
+    }
+
+    @Test func `a kept connection may close when it is used again`() throws {
+        let origin = try origin(.closeOnNextRequest)
+        let client = try RawClient(origin)
+        try client.get("/one")
+        #expect(try client.readResponse().body == "0123456789")
+        #expect(!client.hears(within: 20))
+        try client.get("/two")
+        #expect(try client.readToEnd() == ("", .closed))
+        #expect(origin.requests.map(\.ending) == [.complete, .cut])
+    }
+
+    @Test func `verbatim bytes are all that is sent`() throws {
+        let origin = try LoopbackOrigin { .verbatim("HTTP/1.1 200 OK\nnonsense\0", then: $0.path == "/stay" ? .stays : .closes) }
+        let client = try RawClient(origin)
+        try client.get("/stay")
+        #expect(try client.read(25) == "HTTP/1.1 200 OK\nnonsense\0")
+        try client.get("/go")
+        #expect(try client.readToEnd() == ("HTTP/1.1 200 OK\nnonsense\0", .closed))
+        #expect(origin.requests.map(\.status) == [200, 200])
+    }
+
+    @Test func `verbatim bytes can be cut as well`() throws {
+        let origin = try LoopbackOrigin { _ in .verbatim("0123456789").misbehaving(.truncate(afterBodyBytes: 3)) }
+        let client = try RawClient(origin)
+        try client.get("/")
+        #expect(try client.readToEnd() == ("012", .closed))
+    }
+
+    @Test func `who waits does not hold up others`() throws {
+        let origin = try LoopbackOrigin { request in
+            .text("x").misbehaving(.delayHead(by: request.path == "/slow" ? .seconds(30) : .zero))
+        }
+        let slow = try RawClient(origin)
+        try slow.get("/slow")
+        let fast = try RawClient(origin)
+        try fast.get("/fast")
+        #expect(try fast.readResponse().body == "x")
+    }
+}

@@ -1,0 +1,68 @@
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct RecordingTests {
+    @Test func `a wait ends when enough requests have come`() async throws {
+        let origin = try LoopbackOrigin { _ in .status(200) }
+        async let waiting = origin.waitForRequests(count: 2, to: "/a")
+        let client = try RawClient(origin)
+        for target in ["/a?1", "/b", "/a?2"] { try client.get(target) }
+        #expect(try await waiting.map(\.target) == ["/a?1", "/a?2"])
+        #expect(origin.requests(to: "/b").map(\.number) == [2])
+    }
+
+    @Test func `a wait can be cancelled`() async throws {
+        let origin = try LoopbackOrigin()
+        let waiting = Task { try await origin.waitForRequests(count: 1) }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+    }
+
+    @Test func `a wait in vain says what there was instead`() async throws {
+        let origin = try LoopbackOrigin()
+        let client = try RawClient(origin)
+        try client.get("/only")
+        _ = try client.readResponse()
+        let failure = await #expect(throws: LoopbackOrigin.Failure.self) {
+            try await origin.waitForRequests(count: 2, within: .milliseconds(20))
+        }
+        #expect(failure?.code == .timedOut)
+        #expect(failure?.description.contains("GET /only → 404") == true)
+    }
+
+    @Test func `stopping ends every wait`() async throws {
+        let origin = try LoopbackOrigin()
+        let waiting = Task { try await origin.waitForRequests(count: 1) }
+        origin.stop()
+        await #expect(throws: LoopbackOrigin.Failure.self) { try await waiting.value }
+    }
+
+    @Test func `forgetting keeps numbers and connections`() async throws {
+        let origin = try LoopbackOrigin { _ in .status(200) }
+        let client = try RawClient(origin)
+        try client.get("/one")
+        _ = try client.readResponse()
+        origin.forget()
+        #expect(origin.requests.isEmpty)
+        try client.get("/two")
+        _ = try client.readResponse()
+        #expect(origin.requests.map(\.number) == [2])
+        #expect((origin.openConnections, origin.acceptedConnections) == (1, 1))
+    }
+
+    @Test func `the hook hears of every exchange in order`() async throws {
+        let lines = Lock<[String]>([])
+        let origin = try LoopbackOrigin { request in
+            .text("0123456789").misbehaving(request.path == "/cut" ? .truncate(afterBodyBytes: 3) : .drip(bytes: 10, every: .zero))
+        }
+        origin.onExchange { exchange in lines.withLock { $0.append("\(exchange)") } }
+        let client = try RawClient(origin)
+        try client.get("/whole")
+        try client.get("/cut")
+        _ = try client.readToEnd()
+        origin.stop()
+        #expect(lines.withLock(\.self) == ["GET /whole → 200, 10 bytes", "GET /cut → 200, 3 bytes, cut short"])
+    }
+}

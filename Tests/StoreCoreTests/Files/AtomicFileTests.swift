@@ -1,0 +1,120 @@
+import Foundation
+import Testing
+@testable import StoreCore
+
+struct AtomicFileTests {
+    private let place: TemporaryDirectory
+
+    init() throws { place = try TemporaryDirectory() }
+
+    @Test(arguments: [
+        (Durability.crash, ["created", "written", "renamed"]),
+        (.power, ["created", "written", "fileSynchronized", "renamed", "directorySynchronized"]),
+    ])
+    func `F1 a file is written, then synchronized where that is wanted, then renamed`(durability: Durability, steps: [String]) throws {
+        let done = Lock<[String]>([])
+        let options = FileWriteOptions(durability: durability) { (step: FileWriteOptions.Step) throws(StoreError) in
+            done.withLock { $0.append(step.rawValue) }
+        }
+        try AtomicFile.write(Array("new".utf8), as: "file", in: place.directory, kind: "test", options: options)
+        #expect(done.withLock { $0 } == steps)
+        #expect(try place.names == ["file"])
+        #expect(try place.bytes("file") == Array("new".utf8))
+    }
+
+    @Test(arguments: FileWriteOptions.Step.allCases)
+    func `F1 a failure at any step leaves the old file or the new one, and no other`(failing: FileWriteOptions.Step) throws {
+        try AtomicFile.write(Array("old".utf8), as: "file", in: place.directory, kind: "test")
+        let options = FileWriteOptions(durability: .power) { (step: FileWriteOptions.Step) throws(StoreError) in
+            if step == failing { throw .fileSystem("testing", path: "/", errno: ENOSPC) }
+        }
+        let error = #expect(throws: StoreError.self) {
+            try AtomicFile.write(Array("new".utf8), as: "file", in: place.directory, kind: "test", options: options)
+        }
+        #expect(error?.fileSystemErrno == ENOSPC)
+        #expect(try place.names == ["file"])
+        let isRenamed = failing == .renamed || failing == .directorySynchronized
+        #expect(try place.bytes("file") == Array((isRenamed ? "new" : "old").utf8))
+    }
+
+    @Test func `F7 files are for this user only`() throws {
+        try AtomicFile.write([1], as: "file", in: place.directory, kind: "test")
+        #expect(try place.status("file")?.permissions == 0o600)
+    }
+
+    @Test func `F7 directories that are made are for this user only`() throws {
+        let deep = Directory(path: place.directory.path(of: "a/b/c/"))
+        try deep.create(durability: .power)
+        for name in ["a", "a/b", "a/b/c"] { #expect(try place.status(name)?.permissions == 0o700) }
+        try deep.create()
+        #expect(deep.parent == Directory(path: place.directory.path(of: "a/b")))
+    }
+
+    @Test func `F6 an error names operation, path and reason, and says what to do`() throws {
+        try place.write([1], "file")
+        let below = Directory(path: place.directory.path(of: "file/below"))
+        let error = #expect(throws: StoreError.self) { try below.create() }
+        #expect(error?.code == .fileSystem)
+        #expect(error?.fileSystemErrno == ENOTDIR)
+        #expect(error?.description.contains(below.path) == true)
+        #expect(error?.description.contains("making directory") == true)
+        #expect(error?.description.contains("choose another directory") == true)
+        #expect((error?.underlyingError as? POSIXError)?.code == .ENOTDIR)
+    }
+
+    @Test func `a missing directory is an error of writing, and no entries for a listing`() throws {
+        let missing = Directory(path: place.directory.path(of: "missing"))
+        let error = #expect(throws: StoreError.self) { try AtomicFile.write([1], as: "file", in: missing, kind: "test") }
+        #expect(error?.fileSystemErrno == ENOENT)
+        #expect(try missing.list() == nil)
+        #expect(try missing.remove("file") == false)
+        #expect(try missing.status() == nil)
+    }
+
+    @Test func `a listing has every entry once, with its kind, and tells links from what they point to`() throws {
+        var expected: [String: FileKind] = ["sub": .directory, "link": .link, "pipe": .other]
+        for number in 0..<500 {
+            try place.write([1], "file \(number) é")
+            expected["file \(number) é"] = .regular
+        }
+        try FileManager.default.createDirectory(at: place.file("sub"), withIntermediateDirectories: false)
+        try FileManager.default.createSymbolicLink(at: place.file("link"), withDestinationURL: place.file("file 1 é"))
+        try makePipe(place.directory.path(of: "pipe"))
+        var found: [String: FileKind] = [:]
+        guard var listing = try place.directory.list() else {
+            Issue.record("the directory is gone")
+            return
+        }
+        while let entry = try listing.next() {
+            #expect(found[entry.name] == nil)
+            let status = try listing.status(of: entry)
+            #expect(entry.kind == status?.kind || entry.kind == .unknown)
+            found[entry.name] = status?.kind
+        }
+        #expect(found == expected)
+    }
+
+    @Test func `F2 a file is removed only while it is still the one that was looked at`() throws {
+        try place.write([1], "file")
+        let old = try #require(try place.status("file"))
+        try place.write([1, 2], "other")
+        _ = rename(place.directory.path(of: "other"), place.directory.path(of: "file"))
+        #expect(try place.directory.remove("file", ifStill: old, kind: "test") == false)
+        #expect(try place.bytes("file") == [1, 2])
+        let new = try #require(try place.status("file"))
+        #expect(try place.directory.remove("file", ifStill: new, kind: "test"))
+        #expect(try place.directory.remove("file", ifStill: new, kind: "test") == false)
+        #expect(try place.names.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("", false), ("record", false), (".record.1.0123456789abcdef.tmp", true), (".record.4194304.0123456789abcdef.tmp", true),
+        (".other.1.0123456789abcdef.tmp", false), (".record.1.0123456789ABCDEF.tmp", false), (".record.1.0123456789abcde.tmp", false),
+        (".record..0123456789abcdef.tmp", false), (".record.x.0123456789abcdef.tmp", false), (".record.1.0123456789abcdef.tmp.", false),
+        ("record.1.0123456789abcdef.tmp", false), (".record.1.0123456789abcdef.temp", false), (".record.1.0123456789abcdeg.tmp", false),
+    ])
+    func `F2 only names of the exact pattern are those of temporary files`(name: String, isOurs: Bool) {
+        #expect(TemporaryFile.isName(name, kind: "record") == isOurs)
+        #expect(TemporaryFile.isName(TemporaryFile.makeName(kind: "record"), kind: "record"))
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import Testing
+@testable import StoreCore
+
+struct CanonicalJSONTests {
+    private func text(_ value: some Encodable) throws -> String {
+        String(decoding: try CanonicalJSON.encode(value), as: UTF8.self)
+    }
+
+    struct Point: Codable, Hashable, Sendable {
+        var y: Double
+        var x: Int8
+        var note: String?
+    }
+
+    struct Wrapped: Codable, Hashable, Sendable {
+        var raw: Set<String>
+
+        init(_ raw: Set<String>) { self.raw = raw }
+        init(from decoder: any Decoder) throws { raw = try decoder.singleValueContainer().decode(Set<String>.self) }
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(raw)
+        }
+    }
+
+    enum Choice: Codable, Hashable, Sendable {
+        case none
+        case some(Int, named: String)
+    }
+
+    class Base: Encodable {
+        var base = 1
+    }
+
+    final class Derived: Base {
+        override func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: Name.self)
+            try container.encode(2, forKey: .derived)
+            try super.encode(to: container.superEncoder())
+            var list = container.nestedUnkeyedContainer(forKey: .list)
+            try list.encodeNil()
+            try super.encode(to: list.superEncoder())
+            var inner = list.nestedContainer(keyedBy: Name.self)
+            try inner.encodeNil(forKey: .derived)
+            var innermost = list.nestedUnkeyedContainer()
+            try innermost.encode(true)
+        }
+
+        enum Name: CodingKey { case derived, list }
+    }
+
+    @Test func `values that are no objects stand by themselves`() throws {
+        #expect(try text(7) == "7")
+        #expect(try text(Int8(-7)) == "-7")
+        #expect(try text(UInt64.max) == "18446744073709551615")
+        #expect(try text(Int128.min) == "-170141183460469231731687303715884105728")
+        #expect(try text(true) == "true")
+        #expect(try text(Int?.none) == "null")
+        #expect(try text("user") == "\"user\"")
+        #expect(try text(UnitParam()) == "{}")
+        #expect(try text(Decimal(sign: .plus, exponent: -1, significand: 10)) == "1")
+        #expect(try text(Data([1, 2])) == "\"AQI=\"")
+    }
+
+    @Test func `objects have their keys sorted, and no white space`() throws {
+        #expect(try text(Point(y: 1.5, x: 2, note: nil)) == #"{"x":2,"y":1.5}"#)
+        #expect(try text(["b": [2: "x", 10: "y"], "a": [:]]) == #"{"a":{},"b":{"10":"y","2":"x"}}"#)
+        #expect(try text(Choice.some(3, named: "é")) == #"{"some":{"_0":3,"named":"é"}}"#)
+        #expect(try text(Derived()) == #"{"derived":2,"list":[null,{"base":1},{"derived":null},[true]],"super":{"base":1}}"#)
+    }
+
+    @Test func `strings escape what JSON requires and nothing else`() throws {
+        #expect(try text("\u{0}\n\t\"\\/é😀") == #""\u0000\u000a\u0009\"\\/é😀""#)
+        #expect(try JSONDecoder().decode(String.self, from: Data(text("\u{0}\n\t\"\\/é😀").utf8)) == "\u{0}\n\t\"\\/é😀")
+    }
+
+    /// Canonically equivalent spellings, which Swift takes as equal.
+    @Test(arguments: [
+        ("\u{e9}", "e\u{301}"), ("\u{1ea5}", "a\u{302}\u{301}"), ("\u{212b}", "\u{c5}"), ("\u{ac01}", "\u{1100}\u{1161}\u{11a8}"),
+        ("\u{ac00}\u{11a8}", "\u{ac01}"), ("\u{ac00}\u{11b9}", "\u{ac12}"),
+        ("q\u{307}\u{323}", "q\u{323}\u{307}"), ("\u{2126}", "\u{3a9}"),
+    ])
+    func `F3 strings that are equal have equal bytes, wherever they stand`(first: String, second: String) throws {
+        // As bytes: as strings they are equal in any case.
+        func bytes(_ value: some Encodable) throws -> [UInt8] { try CanonicalJSON.encode(value) }
+        #expect(first == second)
+        #expect(try bytes(first) == bytes(second))
+        #expect(try bytes([first: 1, "f": 2, "z": 3]) == bytes([second: 1, "f": 2, "z": 3]))
+        #expect(try bytes([[first]]) == bytes([[second]]))
+        #expect(try bytes(Point(y: 0, x: 0, note: first)) == bytes(Point(y: 0, x: 0, note: second)))
+        #expect(try bytes(Set([first, "x"])) == bytes(Set([second, "x"])))
+    }
+
+    @Test func `F3 strings are in normal form C`() throws {
+        #expect(try CanonicalJSON.encode("e\u{301}") == Array("\"\u{e9}\"".utf8))
+        #expect(try CanonicalJSON.encode("\u{1100}\u{1161}\u{11b9}") == Array("\"\u{ac12}\"".utf8))
+    }
+
+    @Test func `F3 an object whose names differ only in spelling is sorted after they are made one`() throws {
+        // Decomposed, é comes before f; composed, after it.
+        #expect(try text(["e\u{301}": 1, "f": 2]) == "{\"f\":2,\"\u{e9}\":1}")
+    }
+
+    @Test func `F3 sets and dictionaries have equal bytes in whatever order they were filled`() throws {
+        let numbers = Array(0..<50)
+        for seed in 0..<20 {
+            var shuffled = numbers.shuffled()
+            let set = Set(shuffled)
+            shuffled.sort { ($0 &* (seed + 7)) % 53 < ($1 &* (seed + 7)) % 53 }
+            var other = Set<Int>(minimumCapacity: 1 << (seed % 10))
+            for number in shuffled { other.insert(number) }
+            #expect(try text(set) == text(other))
+            #expect(try text(Wrapped(Set(numbers.map(String.init)))) == text(Wrapped(Set(shuffled.map(String.init)))))
+            var dictionary: [Point: Set<Int>] = [:]
+            for number in shuffled { dictionary[Point(y: Double(number), x: 1, note: "n")] = [number, seed] }
+            var twin: [Point: Set<Int>] = [:]
+            for number in numbers { twin[Point(y: Double(number), x: 1, note: "n")] = [seed, number] }
+            #expect(try text(dictionary) == text(twin))
+        }
+        #expect(try text(Set([2, 10, 1])) == "[1,10,2]")
+        #expect(try text([2.5: "b", 1.5: "a"]) == #"[1.5,"a",2.5,"b"]"#)
+    }
+
+    @Test func `F3 numbers that are equal have equal bytes`() throws {
+        #expect(try text(-0.0) == "0")
+        #expect(try text(Float(-0.0)) == "0")
+        #expect(try text(Date(timeIntervalSinceReferenceDate: -0.0)) == "0")
+        #expect(try text(1.0) == "1")
+        #expect(try text([Double.infinity, -.infinity]) == #"["Infinity","-Infinity"]"#)
+    }
+
+    @Test func `doubles and floats are read back to the bit`() throws {
+        let decoder = JSONDecoder()
+        for _ in 0..<2000 {
+            let double = Double(bitPattern: .random(in: .min ... .max))
+            let float = Float(bitPattern: .random(in: .min ... .max))
+            if double.isFinite { #expect(try decoder.decode(Double.self, from: Data(CanonicalJSON.encode(double))) == double) }
+            if float.isFinite { #expect(try decoder.decode(Float.self, from: Data(CanonicalJSON.encode(float))) == float) }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+import Foundation
+import Testing
+@testable import StoreCore
+
+#if os(macOS) || os(Linux)
+
+/// F1, F4 and F6 with real processes, which are killed, write side by side, and run out of space.
+@Suite(.serialized)
+struct FileCrashTests {
+    private let place: TemporaryDirectory
+    private let program: String
+    private let faults = FaultRecorder()
+
+    init() throws {
+        place = try TemporaryDirectory()
+        program = try crashWriterPath()
+    }
+
+    private var path: String { place.directory.path }
+
+    private func cacher(_ durability: Durability = .crash) -> FileCacher<Int, Entry> {
+        FileCacher(directory: place.url, durability: durability) { [faults] in faults.record($0) }
+    }
+
+    /// Makes every orphan older than an hour, and the next save's scan remove it.
+    private func sweepOrphans() async throws {
+        for name in try place.temporaries { try place.age(name, by: .seconds(3700)) }
+        let cacher = cacher()
+        try await cacher.save(record(Entry(key: -1, serial: 0, filler: "")), param: -1)
+        await cacher.settle()
+        #expect(try place.temporaries.isEmpty)
+    }
+
+    @Test func `F1 after kill -9 at a random moment every acknowledged record or a newer one is there, whole`() async throws {
+        let keys = 5
+        var first = 1
+        for _ in 0..<rounds(40) {
+            let child = try ChildProcess(program, ["loop", path, "\(first)", "\(keys)"])
+            var acknowledged: [Int: Int] = [:]
+            var last = first
+            func note(_ line: String) {
+                let numbers = line.split(separator: " ").compactMap { Int($0) }
+                guard numbers.count == 2 else { return }
+                acknowledged[numbers[0]] = numbers[1]
+                last = numbers[1]
+            }
+            for _ in 0..<Int.random(in: 1...60) {
+                guard let line = child.readLine() else { break }
+                note(line)
+            }
+            // Between two lines as well as upon one.
+            for _ in 0..<Int.random(in: 0...2000) { _ = SHA256.digest(of: []) }
+            child.killNow()
+            while let line = child.readLine() { note(line) }
+            _ = child.wait()
+
+            #expect(!acknowledged.isEmpty)
+            let cacher = cacher()
+            for (key, serial) in acknowledged {
+                let entry = try await cacher.load(param: key)?.content
+                #expect(entry?.isWhole == true && entry?.key == key && (entry?.serial ?? 0) >= serial, "key \(key), serial \(serial)")
+            }
+            #expect(faults.faults.isEmpty)
+            first = last + 1
+        }
+        try await sweepOrphans()
+    }
+
+    @Test(arguments: FileWriteOptions.Step.allCases)
+    func `F1 kill -9 after any step of a save leaves the old record or the new one`(step: FileWriteOptions.Step) async throws {
+        try await cacher().save(record(Entry(key: 0, serial: 26, filler: String(repeating: "a", count: 26 * 7919 % 6000))), param: 0)
+        let child = try ChildProcess(program, ["die", path, step.rawValue, "27"])
+        #expect(child.readLine() == nil)
+        #expect(!child.wait())
+        let entry = try #require(try await cacher().load(param: 0)?.content)
+        let isRenamed = step == .renamed || step == .directorySynchronized
+        #expect(entry.isWhole)
+        #expect(entry.serial == (isRenamed ? 27 : 26))
+        #expect(try place.temporaries.count == (isRenamed ? 0 : 1))
+        #expect(try place.records.count == 1)
+        try await sweepOrphans()
+    }
+
+    @Test func `F4 two processes that save into one directory never show a torn record`() async throws {
+        let keys = 7
+        let writers = try (0..<2).map { try ChildProcess(program, ["many", path, "\(rounds(400))", "\(keys)", "\($0)"]) }
+        let cacher = cacher()
+        var seen = 0
+        var isLast = false
+        while !isLast {
+            // One more round after both have ended, so that there is something to see however the processes took turns.
+            isLast = writers.allSatisfy { !$0.isRunning }
+            for key in 0..<keys {
+                guard let entry = try await cacher.load(param: key)?.content else { continue }
+                #expect(entry.isWhole && entry.key == key)
+                seen += 1
+            }
+            for key in try await cacher.keys() ?? [] { #expect((0..<keys).contains(key)) }
+            // The others' temporary files go too; their saves must succeed all the same.
+            if seen > 0, seen % 40 < keys { try await cacher.removeAll() }
+        }
+        #expect(seen > 0)
+        for writer in writers {
+            #expect(writer.readLine() == "done")
+            #expect(writer.wait())
+        }
+        #expect(faults.faults.isEmpty)
+        #expect(try place.temporaries.isEmpty)
+    }
+
+    @Test func `F4 two cachers in one process sweep, save and load in one directory, and nothing is torn`() async throws {
+        let cachers = (0..<3).map { _ in
+            FileCacher<Int, Entry>(directory: place.url, limit: 20_000) { [faults] in faults.record($0) }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (number, cacher) in cachers.enumerated() {
+                group.addTask {
+                    for serial in 0..<rounds(150) {
+                        let key = (serial * 7 + number) % 11
+                        let filler = String(repeating: Character(Unicode.Scalar(UInt8(97 + serial % 26))), count: serial &* 7919 % 6000)
+                        try await cacher.save(record(Entry(key: key, serial: serial, filler: filler)), param: key)
+                        let entry = try await cacher.load(param: (key + 3) % 11)?.content
+                        #expect(entry?.isWhole != false)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        for cacher in cachers { await cacher.settle() }
+        #expect(faults.faults.isEmpty)
+        #expect(try place.temporaries.isEmpty)
+    }
+
+    @Test func `F6 a file that may not grow fails the save with its reason, and the older record stays`() throws {
+        let child = try ChildProcess(program, ["limited", path, "4096"])
+        #expect(child.readLine() == "saved 100")
+        #expect(child.readLine() == "loaded 100")
+        let failure = try #require(child.readLine())
+        #expect(failure.hasPrefix("failed 100000 fileSystem \(EFBIG) writing \(path)/"))
+        #expect(child.readLine() == "loaded 100")
+        #expect(child.readLine() == "saved 100")
+        #expect(try place.names == [fileName("key")])
+    }
+
+    /// A small disk of its own, which is gone with the process that made it.
+    @Test(.enabled(if: canMountSmallDisks()))
+    func `F6 a full disk fails the save with its reason, the older record stays, and smaller ones can be saved`() throws {
+        let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' full '\(path)'"
+        let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
+        #expect(child.readLine() == "saved 1000")
+        #expect(child.readLine() == "loaded 1000")
+        #expect(child.readLine() == "saved 40000")
+        #expect(child.readLine() == "loaded 40000")
+        let failure = try #require(child.readLine())
+        #expect(failure.hasPrefix("failed 500000 fileSystem \(ENOSPC) writing \(path)/"))
+        #expect(failure.contains("free some space"))
+        #expect(child.readLine() == "loaded 40000")
+        #expect(child.readLine() == "saved 1000")
+        #expect(child.readLine() == "loaded 1000")
+    }
+
+    @Test(.enabled(if: canMountSmallDisks()))
+    func `F6 a read-only disk fails the save with its reason`() throws {
+        let script = "mount -t tmpfs -o ro none '\(path)' && exec '\(program)' limited '\(path)' 4096"
+        let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
+        let failure = try #require(child.readLine())
+        #expect(failure.hasPrefix("failed 100 fileSystem \(EROFS) creating \(path)/"))
+        #expect(child.readLine() == "loaded nothing")
+    }
+
+    @Test func `F6 a directory that may not be written fails the save with its reason`() throws {
+        try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path)
+        defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path) }
+        let child = try ChildProcess(program, ["nobody", path])
+        let failure = try #require(child.readLine())
+        #expect(failure.hasPrefix("failed 100 fileSystem \(EACCES) creating \(path)/"))
+        #expect(child.readLine() == "loaded nothing")
+    }
+
+    @Test func `F6 a directory whose path leads through a file fails every call with its reason`() async throws {
+        try place.write([1], "file")
+        let cacher = FileCacher<Int, Int>(directory: place.file("file/below"))
+        let errors = [
+            await #expect(throws: StoreError.self) { try await cacher.save(record(1), param: 1) },
+            await #expect(throws: StoreError.self) { _ = try await cacher.load(param: 1) },
+            await #expect(throws: StoreError.self) { try await cacher.remove(param: 1) },
+            await #expect(throws: StoreError.self) { try await cacher.removeAll() },
+            await #expect(throws: StoreError.self) { _ = try await cacher.keys() },
+        ]
+        for error in errors {
+            #expect(error?.fileSystemErrno == ENOTDIR)
+            #expect(error?.description.contains(path) == true)
+        }
+    }
+}
+
+/// Whether this process may mount a disk that nobody else sees.
+private func canMountSmallDisks() -> Bool {
+    let script = "mount -t tmpfs none /mnt && echo yes"
+    guard isRoot(), let child = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]) else { return false }
+    return child.readLine() == "yes"
+}
+
+#endif

@@ -1,0 +1,127 @@
+import Foundation
+import Testing
+@testable import StoreCore
+
+struct FileKeyTests {
+    private let place: TemporaryDirectory
+    private let faults = FaultRecorder()
+
+    init() throws { place = try TemporaryDirectory() }
+
+    private func cacher<Param: Codable & Hashable & Sendable, Content: Codable & Sendable>() -> FileCacher<Param, Content> {
+        FileCacher(directory: place.url) { [faults] in faults.record($0) }
+    }
+
+    @Test func `F3 the name is the SHA-256 of the key's sorted JSON`() throws {
+        // From another implementation of both.
+        #expect(try fileName(7) == "7902699be42c8a8e46fbbb4501726517e86b22c56a189f7625a6da49081b2451.record")
+        #expect(try fileName("user") == "3190d261d186aeead3a8deec202737c7775af5c8d455a9e5ba958c48b5fd3f59.record")
+        #expect(try fileName("e\u{301}") == "f2886017e9c7abacf804b54d64787dce2b611c9544ba21f3affdd126a6e50086.record")
+        #expect(try fileName(UnitParam()) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a.record")
+    }
+
+    @Test(arguments: [
+        "", ".", "..", "../../etc/passwd", "a/b", "/", "a\u{0}b", "\n", "CON", "key.record",
+        String(repeating: "long", count: 5000), "😀", "ﬁ",
+    ])
+    func `F3 any text can be a key, and its file is in the directory under a plain name`(key: String) async throws {
+        let cacher: FileCacher<String, String> = cacher()
+        try await cacher.save(record(key), param: key)
+        #expect(try await cacher.load(param: key) == record(key))
+        #expect(try await cacher.keys() == [key])
+        let names = try place.names
+        #expect(names.count == 1)
+        #expect(names[0].wholeMatch(of: /[0-9a-f]{64}\.record/) != nil)
+        try await cacher.remove(param: key)
+        #expect(try await cacher.load(param: key) == nil)
+        #expect(try place.names.isEmpty)
+    }
+
+    struct Nested: Codable, Hashable, Sendable {
+        struct Inner: Codable, Hashable, Sendable {
+            var tags: Set<String>
+            var table: [Int: [String: Double]]
+        }
+        var id: UUID
+        var when: Date
+        var inner: Inner?
+        var url: URL?
+        var data: Data
+        var decimal: Decimal
+    }
+
+    @Test func `F3 keys of every shape are found again, and listed as they were`() async throws {
+        func check<Key: Codable & Hashable & Sendable>(_ keys: Key...) async throws {
+            let place = try TemporaryDirectory()
+            let cacher = FileCacher<Key, Int>(directory: place.url)
+            for (number, key) in keys.enumerated() { try await cacher.save(record(number), param: key) }
+            let reopened = FileCacher<Key, Int>(directory: place.url)
+            for (number, key) in keys.enumerated() { #expect(try await reopened.load(param: key)?.content == number) }
+            #expect(try await Set(reopened.keys() ?? []) == Set(keys))
+        }
+        try await check(0, -1, Int.max, .min)
+        try await check(UInt64.max)
+        try await check(UInt8.max, 0)
+        try await check(true, false)
+        try await check(0.1, -1e300, .leastNonzeroMagnitude, .infinity, -.infinity)
+        try await check(Float(0.1), .greatestFiniteMagnitude)
+        try await check(UnitParam())
+        try await check(Int?.none, 1)
+        try await check(Date(timeIntervalSinceReferenceDate: 0.1), .distantPast)
+        try await check(UUID(), UUID())
+        try await check(URL(filePath: "/a b/é"))
+        try await check([1, 2], [2, 1], [])
+        try await check(Set([1, 2, 3]), [])
+        try await check([[1.5: "a"]: 1], [:])
+        let inner = Nested.Inner(tags: ["é", "f", "\n"], table: [1: ["x": 0.1], -1: [:]])
+        try await check(
+            Nested(id: UUID(), when: Date(), inner: inner, url: URL(string: "https://a.example/?q=1"), data: Data([0, 255]), decimal: 0.1),
+            Nested(id: UUID(), when: .distantFuture, inner: nil, url: nil, data: Data(), decimal: -1))
+    }
+
+    @Test func `F3 keys that are equal have one file`() async throws {
+        let texts: FileCacher<String, String> = cacher()
+        try await texts.save(record("one"), param: "caf\u{e9}")
+        #expect(try await texts.load(param: "cafe\u{301}") == record("one"))
+        try await texts.save(record("two"), param: "cafe\u{301}")
+        #expect(try await texts.load(param: "caf\u{e9}") == record("two"))
+        #expect(try place.names.count == 1)
+        let numbers: FileCacher<Double, String> = cacher()
+        try await numbers.save(record("zero"), param: 0.0)
+        #expect(try await numbers.load(param: -0.0) == record("zero"))
+    }
+
+    @Test func `F3 a record of another key under the name is a miss and stays`() async throws {
+        let cacher: FileCacher<String, String> = cacher()
+        try await cacher.save(record("mine"), param: "a")
+        await cacher.settle()
+        let bytes = try place.bytes(fileName("a"))
+        try place.write(bytes, fileName("b"))
+        #expect(try await cacher.load(param: "b") == nil)
+        #expect(faults.drain() == [.foreign])
+        #expect(try place.bytes(fileName("b")) == bytes)
+        #expect(try await cacher.keys() == ["a"])
+    }
+
+    struct Stubborn: Codable, Hashable, Sendable {
+        init() {}
+        init(from decoder: any Decoder) throws { throw CocoaError(.coderReadCorrupt) }
+        func encode(to encoder: any Encoder) throws { throw CocoaError(.coderInvalidValue) }
+    }
+
+    @Test func `a key or content that does not encode is an error that says so, and nothing is written`() async throws {
+        let keyed: FileCacher<Stubborn, String> = cacher()
+        let valued: FileCacher<String, Stubborn> = cacher()
+        let errors = [
+            await #expect(throws: StoreError.self) { try await keyed.save(record("x"), param: Stubborn()) },
+            await #expect(throws: StoreError.self) { _ = try await keyed.load(param: Stubborn()) },
+            await #expect(throws: StoreError.self) { try await keyed.remove(param: Stubborn()) },
+            await #expect(throws: StoreError.self) { try await valued.save(record(Stubborn()), param: "key") },
+        ]
+        for error in errors {
+            #expect(error?.code == .unwritableRecord)
+            #expect(error?.underlyingError is CocoaError)
+        }
+        #expect(try place.names.isEmpty)
+    }
+}

@@ -1,0 +1,121 @@
+import Testing
+@testable import StoreCore
+
+struct FileLedgerTests {
+    private func name(_ number: Int) -> SHA256.Digest { SHA256.Digest(UInt64(number), 0, 0, 0) }
+
+    @Test func `the first save asks for a scan, a removal does not`() {
+        var ledger = FileLedger(limit: 100)
+        ledger.changeBegan(name(1))
+        #expect(ledger.changeEnded(name(1), from: 10, to: 0) == .none)
+        ledger.changeBegan(name(1))
+        #expect(ledger.changeEnded(name(1), from: 0, to: 10) == .scan)
+        ledger.changeBegan(name(2))
+        #expect(ledger.changeEnded(name(2), from: 0, to: 10) == .none)
+        #expect(ledger.scanEnded(found: [(name(1), 10), (name(3), 5)], freed: false) == .none)
+        #expect(ledger.bytes == 25)
+    }
+
+    @Test func `a sum beyond the limit asks for a scan, and again only where that helped`() {
+        var ledger = FileLedger(limit: 100)
+        func save(_ number: Int, _ size: Int) -> FileLedger.Action {
+            ledger.changeBegan(name(number))
+            return ledger.changeEnded(name(number), from: 0, to: size)
+        }
+        #expect(save(0, 100) == .scan)
+        #expect(ledger.scanEnded(found: [(name(0), 100)], freed: false) == .none)
+        #expect(save(1, 1) == .scan)
+        #expect(ledger.scanEnded(found: [(name(0), 100), (name(1), 1)], freed: true) == .scan)
+        #expect(ledger.scanEnded(found: [(name(0), 100), (name(1), 1)], freed: false) == .none)
+        #expect(save(2, 10) == .none)
+        #expect(save(3, 1) == .scan)
+    }
+
+    @Test func `a failed scan is tried again after a tenth of the limit`() {
+        var ledger = FileLedger(limit: 100)
+        ledger.changeBegan(name(1))
+        #expect(ledger.changeEnded(name(1), from: 0, to: 95) == .scan)
+        ledger.scanFailed()
+        ledger.changeBegan(name(2))
+        #expect(ledger.changeEnded(name(2), from: 0, to: 9) == .none)
+        ledger.changeBegan(name(3))
+        #expect(ledger.changeEnded(name(3), from: 0, to: 9) == .scan)
+    }
+
+    /// Saves, removals and scans in random order, each in two halves; a scan looks at each file at a moment of its own.
+    @Test(arguments: 0..<rounds(300))
+    func `the sum is right after any interleaving of changes and scans`(seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var ledger = FileLedger(limit: Int.random(in: 100...2000, using: &random))
+        var disk: [Int: Int] = [:]
+        var history: [String] = []
+
+        struct Change {
+            var file: Int
+            var old: Int
+            var new: Int
+            var isWritten = false
+        }
+        var changes: [Change] = []
+        var scan: (left: [Int], found: [(name: SHA256.Digest, size: Int)])?
+
+        func began(_ action: FileLedger.Action) {
+            guard action == .scan else { return }
+            #expect(scan == nil)
+            scan = (Array(0..<6).shuffled(using: &random), [])
+            history.append("scan")
+        }
+
+        func step() {
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0..<3:
+                let file = Int.random(in: 0..<6, using: &random)
+                guard !changes.contains(where: { $0.file == file }) else { return }
+                ledger.changeBegan(name(file))
+                let new = Bool.random(using: &random) ? Int.random(in: 1...300, using: &random) : 0
+                changes.append(Change(file: file, old: disk[file] ?? 0, new: new))
+                history.append("began \(file) \(disk[file] ?? 0)→\(new)")
+            case 3..<5:
+                guard let index = changes.indices.randomElement(using: &random), !changes[index].isWritten else { return }
+                disk[changes[index].file] = changes[index].new
+                changes[index].isWritten = true
+                history.append("written \(changes[index].file)")
+            case 5..<7:
+                guard let index = changes.indices.randomElement(using: &random), changes[index].isWritten else { return }
+                let change = changes.remove(at: index)
+                history.append("ended \(change.file)")
+                began(ledger.changeEnded(name(change.file), from: change.old, to: change.new))
+            case 7..<9:
+                guard let file = scan?.left.popLast() else { return }
+                history.append("saw \(file) \(disk[file] ?? 0)")
+                if let size = disk[file], size > 0 { scan?.found.append((name(file), size)) }
+            default:
+                guard let ended = scan, ended.left.isEmpty else { return }
+                scan = nil
+                history.append("scan ended")
+                began(ledger.scanEnded(found: ended.found, freed: false))
+            }
+        }
+
+        for _ in 0..<200 { step() }
+        // Let everything that runs come to its end.
+        while !changes.isEmpty || scan != nil { step() }
+        let sum = disk.values.reduce(0, +)
+        #expect(ledger.bytes == sum || !history.contains("scan ended"), "\(history)")
+    }
+}
+
+/// SplitMix64: the same numbers for the same seed.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,254 @@
+import Dispatch
+import Foundation
+import Testing
+@testable import StoreCore
+
+/// The bound in bytes, the orphans of F1, and what F7 says of permissions.
+struct FileSweepTests {
+    private let place: TemporaryDirectory
+
+    init() throws { place = try TemporaryDirectory() }
+
+    private func cacher(limit: Int = 256_000_000, durability: Durability = .crash) -> FileCacher<Int, String> {
+        FileCacher(directory: place.url, limit: limit, durability: durability)
+    }
+
+    /// A record whose file has about so many bytes.
+    private func bulk(_ bytes: Int) -> CacheRecord<String> { record(String(repeating: "x", count: bytes - 90)) }
+
+    private func size(_ key: Int) throws -> Int { try place.status(fileName(key))?.size ?? 0 }
+
+    private var total: Int { get throws { try place.records.reduce(0) { try $0 + (place.status($1)?.size ?? 0) } } }
+
+    /// Saves records of 1000 bytes, the first one longest ago.
+    private func fill(_ cacher: FileCacher<Int, String>, _ count: Int) async throws {
+        for key in 0..<count {
+            try await cacher.save(bulk(1000), param: key)
+            try place.age(fileName(key), by: .seconds(3600 * (1000 - key)))
+        }
+        await cacher.settle()
+    }
+
+    @Test func `beyond the limit the records used longest ago go, until nine tenths are left`() async throws {
+        let small = cacher(limit: 10_500)
+        try await fill(small, 10)
+        #expect(try place.records.count == 10)
+        try await small.save(bulk(1000), param: 10)
+        await small.settle()
+        #expect(try await Set(small.keys() ?? []) == Set(2...10))
+        #expect(try total <= 9_450)
+    }
+
+    @Test func `a load counts as a use`() async throws {
+        let small = cacher(limit: 10_500)
+        try await fill(small, 10)
+        #expect(try await small.load(param: 0) != nil)
+        try await small.save(bulk(1000), param: 10)
+        await small.settle()
+        #expect(try await Set(small.keys() ?? []) == Set([0] + Array(3...10)))
+    }
+
+    @Test(arguments: [(30, false), (59, false), (61, true), (60 * 24 * 365, true), (-61, true)])
+    func `a load marks a file as used at most once an hour`(minutes: Int, isTouched: Bool) async throws {
+        let cacher = cacher()
+        try await cacher.save(record("content"), param: 1)
+        try place.age(fileName(1), by: .seconds(60 * minutes))
+        let before = try #require(try place.status(fileName(1)))
+        _ = try await cacher.load(param: 1)
+        let after = try #require(try place.status(fileName(1)))
+        #expect((after.modified != before.modified) == isTouched)
+        #expect(abs(FileStatus.now() - after.modified) < 3_600_000_000_000 || !isTouched)
+    }
+
+    /// The second place is a file system that holds years which do not fit into 64 bits of nanoseconds.
+    @Test(arguments: [NSTemporaryDirectory(), "/dev/shm"], [Int.min / 4, -1 << 40, 0, 1 << 40, .max / 4])
+    func `a file of any date can be loaded, touched and swept`(parent: String, seconds: Int) async throws {
+        guard FileManager.default.isWritableFile(atPath: parent) else { return }
+        let place = try TemporaryDirectory(in: parent)
+        let small = FileCacher<Int, String>(directory: place.url, limit: 10_500)
+        for key in 0..<10 {
+            try await small.save(bulk(1000), param: key)
+            try setModified(place.file(fileName(key)).path(percentEncoded: false), seconds: seconds)
+        }
+        try place.write([1], TemporaryFile.makeName(kind: "record"))
+        #expect(try await small.load(param: 0) != nil)
+        #expect(abs(FileStatus.now() - (try place.status(fileName(0))?.modified ?? 0)) < 60_000_000_000)
+        try await small.save(bulk(1000), param: 10)
+        await small.settle()
+        #expect(try await small.load(param: 10) != nil)
+    }
+
+    @Test func `saves of different keys run side by side`() async throws {
+        // Whoever has written first waits until the other one is through.
+        let isFirst = Lock(true)
+        let otherIsThrough = DispatchSemaphore(value: 0)
+        let options = FileWriteOptions { (step: FileWriteOptions.Step) throws(StoreError) in
+            let waits =
+                step == .written
+                && isFirst.withLock { first in
+                    defer { first = false }
+                    return first
+                }
+            if waits { #expect(otherIsThrough.wait(timeout: .now() + 60) == .success) }
+            if step == .renamed { otherIsThrough.signal() }
+        }
+        let cacher = FileCacher<Int, String>(directory: place.url, options: options)
+        async let first: Void = cacher.save(record("first"), param: 1)
+        async let second: Void = cacher.save(record("second"), param: 2)
+        _ = try await (first, second)
+        #expect(try await Set(cacher.keys() ?? []) == [1, 2])
+    }
+
+    @Test func `overwriting and removing keep the sum right, so that nothing goes too early or too late`() async throws {
+        let small = cacher(limit: 10_500)
+        try await fill(small, 10)
+        for _ in 0..<30 { try await small.save(bulk(1000), param: 9) }
+        for _ in 0..<30 {
+            try await small.remove(param: 9)
+            try await small.save(bulk(1000), param: 9)
+        }
+        await small.settle()
+        #expect(try place.records.count == 10)
+        try await small.remove(param: 0)
+        try await small.save(bulk(1400), param: 9)
+        await small.settle()
+        #expect(try place.records.count == 9)
+        try await small.save(bulk(2000), param: 10)
+        await small.settle()
+        #expect(try await small.load(param: 1) == nil)
+        #expect(try await small.load(param: 10) != nil)
+    }
+
+    @Test func `a damaged file that was deleted no longer counts`() async throws {
+        let small = cacher(limit: 10_500)
+        try await fill(small, 10)
+        try truncateFile(place.directory.path(of: fileName(0)), to: 999)
+        #expect(try await small.load(param: 0) == nil)
+        try await small.save(bulk(1000), param: 10)
+        await small.settle()
+        #expect(try place.records.count == 10)
+    }
+
+    @Test func `records that were there before count from the first save on`() async throws {
+        try await fill(cacher(), 20)
+        let small = cacher(limit: 10_000)
+        #expect(try await small.load(param: 19) != nil)
+        await small.settle()
+        #expect(try place.records.count == 20)
+        try await small.save(bulk(1000), param: 20)
+        await small.settle()
+        #expect(try await Set(small.keys() ?? []) == Set(12...20))
+    }
+
+    @Test func `a record larger than the limit is an error, and the older one stays`() async throws {
+        let small = cacher(limit: 2000)
+        try await small.save(record("old"), param: 1)
+        let error = await #expect(throws: StoreError.self) { try await small.save(bulk(3000), param: 1) }
+        #expect(error?.code == .unwritableRecord)
+        #expect(error?.description.contains("limit of 2000") == true)
+        await small.settle()
+        #expect(try await small.load(param: 1) == record("old"))
+    }
+
+    @Test func `a record of nearly the limit is not swept by its own save`() async throws {
+        let small = cacher(limit: 2000)
+        for key in 0..<5 {
+            try await small.save(bulk(1950), param: key)
+            await small.settle()
+            #expect(try await small.load(param: key) != nil)
+        }
+        #expect(try total <= 2000)
+        // Nor by the first save of another cacher, of something else.
+        let other = cacher(limit: 2000)
+        try await other.save(record(""), param: 9)
+        await other.settle()
+        #expect(try await other.load(param: 9) != nil)
+        #expect(try total <= 2000)
+    }
+
+    @Test func `saves that are faster than the sweep end below the limit all the same`() async throws {
+        let small = cacher(limit: 50_000)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<8 {
+                group.addTask {
+                    for key in 0..<60 { try await small.save(bulk(1000), param: worker * 1000 + key) }
+                }
+            }
+            try await group.waitForAll()
+        }
+        await small.settle()
+        #expect(try total <= 50_000)
+        #expect(try total >= 40_000)
+        #expect(try place.temporaries.isEmpty)
+    }
+
+    @Test func `what was evicted is told to a store`() async throws {
+        let counter = FaultRecorder()
+        let small = cacher(limit: 10_500)
+        small.observeNotices { notice in
+            guard case .evicted(let count) = notice else { return }
+            for _ in 0..<count { counter.record(FileCacherFault(.damaged, file: URL(filePath: "/"), error: StoreError(.fileSystem, ""))) }
+        }
+        try await fill(small, 10)
+        try await small.save(bulk(1000), param: 10)
+        await small.settle()
+        #expect(counter.faults.count == 2)
+    }
+
+    @Test func `F1 orphans of saves that never ended go after an hour, at the next scan`() async throws {
+        let old = TemporaryFile.makeName(kind: "record")
+        let young = TemporaryFile.makeName(kind: "record")
+        for name in [old, young] { try place.write([1], name) }
+        try place.age(old, by: .seconds(3601))
+        try place.age(young, by: .seconds(3500))
+        let cacher = cacher()
+        _ = try await cacher.load(param: 1)
+        _ = try await cacher.keys()
+        await cacher.settle()
+        // Never on the path of a load.
+        #expect(try place.temporaries.count == 2)
+        try await cacher.save(record("content"), param: 1)
+        await cacher.settle()
+        #expect(try place.temporaries == [young])
+        try await cacher.removeAll()
+        #expect(try place.names.isEmpty)
+    }
+
+    @Test func `F7 files and the directories made for them are for this user only`() async throws {
+        let url = place.url.appending(path: "a/b", directoryHint: .isDirectory)
+        let cacher = FileCacher<Int, String>(directory: url, durability: .power)
+        #expect(try await cacher.load(param: 1) == nil)
+        #expect(try await cacher.keys() == [])
+        try await cacher.removeAll()
+        #expect(try place.names.isEmpty)
+        try await cacher.save(record("content"), param: 1)
+        #expect(try place.status("a")?.permissions == 0o700)
+        #expect(try place.status("a/b")?.permissions == 0o700)
+        #expect(try place.status("a/b/" + fileName(1))?.permissions == 0o600)
+    }
+
+    @Test func `F1 a directory that is removed is made again by the next save`() async throws {
+        let url = place.url.appending(path: "a", directoryHint: .isDirectory)
+        let cacher = FileCacher<Int, String>(directory: url)
+        for round in 0..<3 {
+            try await cacher.save(record("\(round)"), param: 1)
+            #expect(try await cacher.load(param: 1) == record("\(round)"))
+            await cacher.settle()
+            try FileManager.default.removeItem(at: url)
+            #expect(try await cacher.load(param: 1) == nil)
+        }
+    }
+
+    @Test func `a scope's clearing removes the records of all its directories, and nothing else`() async throws {
+        let scope = CacheScope(directory: place.url)
+        let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))
+        try await users.save(record("Ada"), param: 1)
+        try await cacher().save(record("top"), param: 1)
+        try place.write([1], "users/notes.txt")
+        try place.write([1], "users/" + TemporaryFile.makeName(kind: "record"))
+        await users.settle()
+        try await scope.clear()
+        #expect(try place.names == ["users"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.directory.path(of: "users")) == ["notes.txt"])
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+@testable import StoreCore
+
+struct FileVersionTests {
+    private let place: TemporaryDirectory
+    private let faults = FaultRecorder()
+
+    init() throws { place = try TemporaryDirectory() }
+
+    private func cacher<Param: Codable & Hashable & Sendable, Content: Codable & Sendable>(
+        version: Int = 1
+    ) -> FileCacher<Param, Content> {
+        FileCacher(directory: place.url, version: version) { [faults] in faults.record($0) }
+    }
+
+    @Test func `F5 a record of a lower schema version is a miss, and is overwritten`() async throws {
+        let first: FileCacher<String, String> = cacher(version: 1)
+        let second: FileCacher<String, Int> = cacher(version: 2)
+        try await first.save(record("old"), param: "key")
+        #expect(try await second.load(param: "key") == nil)
+        #expect(try await second.keys() == [])
+        try await second.save(record(2), param: "key")
+        #expect(try await second.load(param: "key") == record(2))
+        #expect(faults.faults.isEmpty)
+    }
+
+    @Test func `F5 a record of a higher schema version is a miss, and stays until it is overwritten`() async throws {
+        let first: FileCacher<String, String> = cacher(version: 1)
+        let second: FileCacher<String, Int> = cacher(version: 2)
+        try await second.save(record(2), param: "key")
+        #expect(try await first.load(param: "key") == nil)
+        #expect(try await first.keys() == [])
+        #expect(try await second.load(param: "key") == record(2))
+        try await first.save(record("back"), param: "key")
+        #expect(try await first.load(param: "key") == record("back"))
+        #expect(try await second.load(param: "key") == nil)
+        #expect(faults.faults.isEmpty)
+    }
+
+    @Test func `F5 a higher version of the file format is a miss and stays`() async throws {
+        let cacher: FileCacher<String, String> = cacher()
+        let key = try CanonicalJSON.encode("key")
+        var bytes = FileRecordFormat.encode(key: key, fetchedAt: 0, details: nil, content: Data("whatever".utf8), schema: 1)
+        bytes[8] = 2
+        let head = bytes[..<56].withUnsafeBytes { Checksum64.of($0) }
+        let sum = key.withUnsafeBytes { Checksum64.of($0, seed: head) }
+        withUnsafeBytes(of: sum.littleEndian) { bytes.replaceSubrange(56..<64, with: $0) }
+        try place.write(bytes, fileName("key"))
+        #expect(try await cacher.load(param: "key") == nil)
+        #expect(try await cacher.keys() == [])
+        #expect(faults.faults.isEmpty)
+        #expect(try place.bytes(fileName("key")) == bytes)
+    }
+
+    @Test func `content that no longer decodes is a miss, reported, and stays until it is overwritten`() async throws {
+        let texts: FileCacher<String, String> = cacher()
+        let numbers: FileCacher<String, Int> = cacher()
+        try await texts.save(record("text"), param: "key")
+        #expect(try await numbers.load(param: "key") == nil)
+        #expect(faults.drain() == [.undecodable])
+        #expect(try await texts.load(param: "key") == record("text"))
+        let otherKeys: FileCacher<Int, String> = cacher()
+        #expect(try await otherKeys.keys() == [])
+        #expect(faults.drain() == [.undecodable])
+    }
+
+    struct Numbers: Codable, Sendable, Equatable {
+        var doubles: [Double]
+        var floats: [Float]
+        var dates: [Date]
+        var decimal: Decimal
+    }
+
+    @Test func `dates and numbers come back to the bit, also those JSON does not have`() async throws {
+        let cacher: FileCacher<Int, Numbers> = cacher()
+        var random = SeededGenerator(seed: 7)
+        var doubles: [Double] = [-0.0, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 0.1]
+        doubles += (0..<2000).map { _ in Double(bitPattern: random.next()) }.filter { !$0.isNaN }
+        let floats = doubles.map { Float($0) } + (0..<2000).map { _ in Float(bitPattern: UInt32.random(in: .min ... .max, using: &random)) }
+        let content = Numbers(
+            doubles: doubles, floats: floats.filter { !$0.isNaN }, dates: doubles.map { Date(timeIntervalSinceReferenceDate: $0) },
+            decimal: Decimal(string: "123456789012345678901234567890.12345678") ?? 0)
+        for (number, date) in content.dates.prefix(50).enumerated() {
+            try await cacher.save(CacheRecord(content: content, fetchedAt: date), param: number)
+            let loaded = try #require(try await cacher.load(param: number))
+            #expect(loaded.fetchedAt.timeIntervalSinceReferenceDate.bitPattern == date.timeIntervalSinceReferenceDate.bitPattern)
+            #expect(loaded.content.doubles.map(\.bitPattern) == content.doubles.map(\.bitPattern))
+            #expect(loaded.content.floats.map(\.bitPattern) == content.floats.map(\.bitPattern))
+            #expect(loaded.content.dates == content.dates)
+            #expect(loaded.content.decimal == content.decimal)
+        }
+        let nan = Numbers(doubles: [.nan], floats: [.nan], dates: [Date(timeIntervalSinceReferenceDate: .nan)], decimal: 0)
+        try await cacher.save(record(nan), param: 0)
+        let loaded = try #require(try await cacher.load(param: 0)).content
+        #expect(loaded.doubles[0].isNaN && loaded.floats[0].isNaN && loaded.dates[0].timeIntervalSinceReferenceDate.isNaN)
+    }
+
+    @Test func `everything known of a record comes back`() async throws {
+        let cacher: FileCacher<String, [String]?> = cacher()
+        var full = CacheRecord<[String]?>(
+            content: ["a", "\u{0}é😀/\\\""], fetchedAt: Date(timeIntervalSinceReferenceDate: 0.1 + 0.2),
+            freshness: Freshness(lifetime: .nanoseconds(1), staleWhileRevalidate: .seconds(2), mustRevalidate: true, storage: .allowed),
+            validator: Validator(entityTag: "W/\"é\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT"), nextKey: "next", prevKey: "prev")
+        full.loadedPages = PageCounts(next: 3, prev: 1)
+        full.isInvalidated = true
+        try await cacher.save(full, param: "full")
+        try await cacher.save(record(nil), param: "nil")
+        #expect(try await cacher.load(param: "full") == full)
+        #expect(try await cacher.load(param: "nil") == record(nil))
+        #expect(try await cacher.load(param: "none") == nil)
+    }
+}

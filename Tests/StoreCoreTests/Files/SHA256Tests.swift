@@ -1,0 +1,80 @@
+import Testing
+@testable import StoreCore
+
+struct SHA256Tests {
+    /// FIPS 180-4 examples (csrc.nist.gov, SHA256.pdf and the SHA-2 additional test vectors).
+    @Test(arguments: [
+        ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+        ),
+        (
+            "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+            "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"
+        ),
+    ])
+    func `a standard message has its standard digest`(message: String, digest: String) {
+        #expect(SHA256.digest(of: Array(message.utf8)).hex == digest)
+    }
+
+    @Test func `a million letters have their standard digest, in pieces of any size`() {
+        var hash = SHA256()
+        var rest = 1_000_000
+        var piece = 1
+        while rest > 0 {
+            let count = min(piece, rest)
+            hash.update([UInt8](repeating: UInt8(ascii: "a"), count: count))
+            rest -= count
+            piece = (piece * 7 + 3) % 5000 + 1
+        }
+        #expect(hash.digest().hex == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0")
+    }
+
+    @Test func `messages of every length around the blocks' ends have the digests of another implementation`() {
+        var all = SHA256()
+        for length in 0..<300 {
+            let message = (0..<length).map { UInt8(truncatingIfNeeded: $0 * 31 + length) }
+            all.update(SHA256.digest(of: message).bytes)
+        }
+        #expect(all.digest().hex == "148b894486945a24e834868db010090f61da189d018f0bf543b188081480175d")
+    }
+
+    @Test func `asking for the digest of a beginning does not disturb the rest`() {
+        var hash = SHA256()
+        hash.update(Array("ab".utf8))
+        #expect(hash.digest() == SHA256.digest(of: Array("ab".utf8)))
+        hash.update(Array("c".utf8))
+        #expect(hash.digest() == SHA256.digest(of: Array("abc".utf8)))
+    }
+
+    @Test func `hexadecimal digits are read back, and nothing else is`() {
+        let digest = SHA256.digest(of: [])
+        #expect(SHA256.Digest(hex: Array(digest.hex.utf8)) == digest)
+        #expect(SHA256.Digest(hex: Array(digest.hex.uppercased().utf8)) == nil)
+        #expect(SHA256.Digest(hex: Array(digest.hex.dropLast().utf8)) == nil)
+        #expect(SHA256.Digest(hex: Array((digest.hex.dropLast() + "g").utf8)) == nil)
+    }
+}
+
+struct Checksum64Tests {
+    /// Published values of XXH64 with seed zero.
+    @Test(arguments: [
+        ("", 0xef46_db37_51d8_e999 as UInt64),
+        ("abc", 0x44bc_2cf5_ad77_0999),
+        ("Nobody inspects the spammish repetition", 0xfbce_a83c_8a37_8bf1),
+    ])
+    func `a known message has its known checksum`(message: String, checksum: UInt64) {
+        #expect(Array(message.utf8).withUnsafeBytes { Checksum64.of($0) } == checksum)
+    }
+
+    @Test func `messages of every length, each seeded by the one before, have the checksum of another implementation`() {
+        var checksum: UInt64 = 0
+        for length in 0..<200 {
+            let message = (0..<length).map { UInt8(truncatingIfNeeded: $0 * 31 + length) }
+            checksum = message.withUnsafeBytes { Checksum64.of($0, seed: checksum) }
+        }
+        #expect(checksum == 0x7df9_7051_14a9_3033)
+    }
+}

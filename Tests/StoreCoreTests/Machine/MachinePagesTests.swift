@@ -1,0 +1,127 @@
+import Testing
+
+@testable import StoreCore
+
+/// Page requests against the state of the list.
+@Suite(.timeLimit(.minutes(1)))
+struct MachinePagesTests {
+    private static let list: [ModelEvent] = [.join, .read]
+    private static let hesitant = ModelEvent.arrive(.page(.next, continueWhenError: false))
+
+    @Test(arguments: [
+        MachinePlay(name: "a valid list", events: list + [.nextPage], shows: "completed(old, loading, more)", begins: 1),
+        MachinePlay(name: "both sides", events: list + [.nextPage, .prevPage], shows: "completed(old, loading, loading)", begins: 1),
+        MachinePlay(name: "the same page again", events: list + [.nextPage, .nextPage], shows: "completed(old, loading, more)"),
+        MachinePlay(name: "nobody observes, valid", events: [.nextPage, .read], shows: "completed(old, loading, more)", begins: 1),
+        MachinePlay(name: "nobody observes, expired", holds: .expired, events: [.nextPage, .read], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "no list", holds: .nothing, events: [.nextPage, .read], shows: "loading(nothing)", begins: 1),
+        MachinePlay(name: "a loading list", events: [.force, .read, .nextPage], shows: "loading(old)"),
+        MachinePlay(name: "a failed list", events: [.force, .read, .failed, .nextPage], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "a failed list, hesitant", events: [.force, .read, .failed, hesitant], shows: "error(old)", answers: ["page failed"]),
+        MachinePlay(
+            name: "a failed page", events: list + [.nextPage, .fetched(.next, .failure), .nextPage],
+            shows: "completed(old, loading, more)", begins: 1),
+        MachinePlay(
+            name: "a failed page, hesitant", events: list + [.nextPage, .fetched(.next, .failure), hesitant],
+            shows: "completed(old, error, more)", answers: ["page failed"]),
+        MachinePlay(
+            name: "beyond the end", events: list + [.updateWithKeys, .prevPage], shows: "completed(mine, more, end)", answers: ["noPage"]),
+        MachinePlay(
+            name: "together with a forced fetch, before the list is read", events: [.force, .nextPage, .read], shows: "loading(old)",
+            begins: 1),
+        MachinePlay(
+            name: "together with a refresh, before the list is read", events: [.nextPage, .arrive(.refresh), .read],
+            shows: "loading(old)", begins: 1),
+    ])
+    func `C13: a page is fetched beside a list that stands, once, and otherwise waits for the list`(play: MachinePlay) {
+        play.run(.table(isList: true))
+    }
+
+    @Test(arguments: [
+        MachinePlay(
+            name: "next", events: list + [.nextPage, .nextPage, .fetched(.next, .modified)], shows: "completed(old+page, more, more)",
+            answers: ["joined", "loaded"]),
+        MachinePlay(
+            name: "prev", events: list + [.prevPage, .prevPage, .fetched(.prev, .modified)], shows: "completed(page+old, more, more)",
+            answers: ["joined", "loaded"]),
+        MachinePlay(
+            name: "failed", events: list + [.nextPage, .nextPage, .fetched(.next, .failure)], shows: "completed(old, error, more)",
+            answers: ["page failed", "page failed"]),
+        MachinePlay(
+            name: "confirmed", events: list + [.nextPage, .fetched(.next, .notModified)], shows: "completed(old, error, more)",
+            answers: ["page failed"]),
+        MachinePlay(
+            name: "the last one",
+            events: list + [.nextPage, .fetched(.next, .modified), .nextPage, .fetched(.next, .modified)],
+            shows: "completed(old+page+page, end, more)", answers: ["loaded"]),
+        MachinePlay(
+            name: "beside the other side", events: list + [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)],
+            shows: "completed(page+old+page, more, more)", answers: ["loaded"]),
+        MachinePlay(
+            name: "under a mutation", events: list + [.patch, .nextPage, .fetched(.next, .modified)],
+            shows: "completed(old+page+patch, more, more)", answers: ["loaded"]),
+        MachinePlay(
+            name: "after a mutation has become part of the list",
+            events: [
+                .nextPage, .read, .fetched(.next, .modified), .patch, .settle(0, succeeds: true), .nextPage, .fetched(.next, .modified),
+            ],
+            shows: "completed(old+page+patch+page, end, more)", answers: ["loaded"]),
+        MachinePlay(
+            name: "the list instead", holds: .nothing, events: [.nextPage, .read, .fetched], shows: "completed(new, more, more)",
+            answers: ["notLoadedYet"]),
+    ])
+    func `C13: a page is appended at its side, and a failed one keeps its key`(play: MachinePlay) {
+        play.run(.table(isList: true))
+    }
+
+    @Test(arguments: [
+        MachinePlay(
+            name: "a refresh", events: list + [.nextPage, .arrive(.refresh)], shows: "loading(old)", answers: ["superseded"], begins: 1,
+            cancels: 1),
+        MachinePlay(
+            name: "a forced fetch", events: list + [.nextPage, .prevPage, .force], shows: "loading(old)",
+            answers: ["superseded", "superseded"], begins: 1, cancels: 2),
+        MachinePlay(
+            name: "an update", events: list + [.nextPage, .update], shows: "completed(mine, more, more)", answers: ["superseded"],
+            cancels: 1),
+        MachinePlay(
+            name: "clear", events: list + [.nextPage, .clear], shows: "loading(nothing)", answers: ["superseded"], begins: 1, cancels: 1),
+        MachinePlay(
+            name: "invalidate", events: list + [.nextPage, .invalidate], shows: "loading(old)", answers: ["superseded"], begins: 1,
+            cancels: 1),
+        MachinePlay(
+            name: "invalidate when nobody is left", events: list + [.nextPage, .leave, .depart(0), .invalidate],
+            shows: "completed(old, more, more)", cancels: 1),
+        MachinePlay(
+            name: "the start of a mutation", events: list + [.nextPage, .patch], shows: "completed(old+patch, more, more)",
+            answers: ["superseded"], cancels: 1),
+        MachinePlay(
+            name: "the success of a mutation",
+            events: [.arrive(.truth), .read, .patch, .nextPage, .settle(0, succeeds: true)], shows: "completed(old+patch, more, more)",
+            answers: ["superseded"], cancels: 1),
+        MachinePlay(
+            name: "the success of a mutation that waits for another",
+            events: list + [.patch, .patch, .nextPage, .settle(1, succeeds: true)], shows: "completed(old+patch+patch, more, more)",
+            answers: ["superseded"], cancels: 1),
+    ])
+    func `C5, C13: a page of an older epoch or list is never appended`(play: MachinePlay) {
+        play.run(.table(isList: true))
+        var late = play
+        late.events.append(.late)
+        (late.answers, late.begins, late.cancels) = ([], 0, 0)
+        late.run(.table(isList: true))
+    }
+
+    @Test(arguments: [
+        (StorePolicy.RefreshScope.firstPage, PageCounts()), (.loadedPages, PageCounts(next: 1, prev: 1)),
+    ])
+    func `C13: a refresh fetches as much of a list as its scope says`(scope: StorePolicy.RefreshScope, pages: PageCounts) {
+        let setting = ModelSetting.table(isList: true) { $0.refreshScope = scope }
+        var world = ModelWorld.origins(setting)[1]
+        let loaded: [ModelEvent] = [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)]
+        for event in [.join, .read] + loaded + [.arrive(.refresh)] { world.apply(event) }
+        #expect(world.flight?.pages == pages)
+        #expect(world.violations == [])
+    }
+}

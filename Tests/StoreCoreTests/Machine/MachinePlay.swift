@@ -1,0 +1,75 @@
+internal import Foundation
+import Testing
+
+@testable import StoreCore
+
+/// A few events, and what is seen after the last of them: one row of a table.
+struct MachinePlay: CustomTestStringConvertible {
+    /// What the cacher holds at the beginning; its content is called `old`.
+    enum Cache { case nothing, valid, expired, invalidated }
+
+    var name: String
+    var holds = Cache.valid
+    var events: [ModelEvent]
+    /// The state that observers see then.
+    var shows: String
+    /// What callers are told at the last event.
+    var answers: [String] = []
+    /// What the last event begins and cancels.
+    var begins = 0
+    var cancels = 0
+
+    var testDescription: String { name }
+
+    /// Lets the events happen to a machine with these rules, with every law checked on the way.
+    func run(_ setting: ModelSetting) {
+        var world = ModelWorld(setting, stored: record(setting))
+        world.log.names = [1: "old"]
+        for event in events {
+            #expect(world.possibleEvents.contains(event), "\(event) cannot happen now")
+            world.apply(event)
+        }
+        #expect(world.violations == [])
+        #expect(world.told(world.machine.state) == shows)
+        #expect(world.moment.answers.sorted() == answers.sorted())
+        #expect(world.moment.begun.count == begins)
+        #expect(world.moment.cancelled.count == cancels)
+    }
+
+    private func record(_ setting: ModelSetting) -> CacheRecord<[Int]>? {
+        guard holds != .nothing else { return nil }
+        var record = CacheRecord(content: [1], fetchedAt: Date(timeIntervalSince1970: holds == .expired ? 98 : 100))
+        record.isInvalidated = holds == .invalidated
+        if setting.isList { (record.nextKey, record.prevKey) = ("n", "p") }
+        if setting.world.contains(.validators) { record.validator = Validator(entityTag: "1") }
+        return record
+    }
+}
+
+extension ModelSetting {
+    /// Rules for a table: content expires after two seconds.
+    static func table(
+        front: Bool = false, backing: Bool = true, isList: Bool = false, validators: Bool = false,
+        _ change: (inout StorePolicy) -> Void = { _ in }
+    ) -> ModelSetting {
+        ModelSetting(
+            "a table", expiry: 2, front: front, backing: backing, isList: isList,
+            world: validators ? .all : ModelSetting.Features.all.subtracting(.validators), needs: allNeeds, callers: 4, patches: 3, change)
+    }
+}
+
+private let allNeeds: [CallerNeed] =
+    [.content, .origin, .cached, .freshness, .refresh, .truth]
+    + PageDirection.allCases.flatMap { [.page($0, continueWhenError: true), .page($0, continueWhenError: false)] }
+
+// Short names for the events of tables.
+extension ModelEvent {
+    static let join = ModelEvent.join(forces: false)
+    static let force = ModelEvent.join(forces: true)
+    static let read = ModelEvent.read(succeeds: true)
+    static let saved = ModelEvent.saved(succeeds: true)
+    static let fetched = ModelEvent.fetched(nil, .modified)
+    static let failed = ModelEvent.fetched(nil, .failure)
+    static let nextPage = ModelEvent.arrive(.page(.next, continueWhenError: true))
+    static let prevPage = ModelEvent.arrive(.page(.prev, continueWhenError: true))
+}

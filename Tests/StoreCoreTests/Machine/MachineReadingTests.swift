@@ -1,0 +1,123 @@
+import Testing
+
+@testable import StoreCore
+
+/// What observers and callers get for what the cacher holds.
+@Suite(.timeLimit(.minutes(1)))
+struct MachineReadingTests {
+    @Test(arguments: [
+        MachinePlay(name: "nothing", holds: .nothing, events: [.join, .read], shows: "loading(nothing)", begins: 1),
+        MachinePlay(name: "valid", events: [.join, .read], shows: "completed(old)"),
+        MachinePlay(name: "expired", holds: .expired, events: [.join, .read], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "invalidated", holds: .invalidated, events: [.join, .read], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "unreadable", events: [.join, .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
+        MachinePlay(name: "not read yet", events: [.join], shows: "no state"),
+        MachinePlay(name: "forced", events: [.force, .read], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "a second observer of valid content", events: [.join, .read, .join], shows: "completed(old)"),
+        MachinePlay(name: "a second observer, forcing", events: [.join, .read, .force], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "a second observer while a fetch runs", events: [.force, .read, .join], shows: "loading(old)"),
+        MachinePlay(name: "a second observer after a failure", events: [.force, .read, .failed, .join], shows: "loading(old)", begins: 1),
+    ])
+    func `C2, C3, C8: an observer first sees what the cache holds, and a fetch where it is not valid`(play: MachinePlay) {
+        play.run(.table())
+    }
+
+    @Test(arguments: [
+        MachinePlay(name: "both, valid", events: [.arrive(.content), .read], shows: "no state", answers: ["old"]),
+        MachinePlay(name: "both, expired", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "both, nothing", holds: .nothing, events: [.arrive(.content), .read], shows: "loading(nothing)", begins: 1),
+        MachinePlay(name: "both, invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "both, unreadable", events: [.arrive(.content), .read(succeeds: false)], shows: "loading(nothing)", begins: 1),
+        MachinePlay(name: "cache, valid", events: [.arrive(.cached), .read], shows: "no state", answers: ["old"]),
+        MachinePlay(
+            name: "cache, expired", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        MachinePlay(
+            name: "cache, nothing", holds: .nothing, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        MachinePlay(
+            name: "cache, unreadable", events: [.arrive(.cached), .read(succeeds: false)], shows: "no state", answers: ["error"]),
+        MachinePlay(name: "origin, valid", events: [.arrive(.origin), .read], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "validate, valid", events: [.arrive(.freshness), .read], shows: "no state", answers: ["done"]),
+        MachinePlay(name: "validate, expired", holds: .expired, events: [.arrive(.freshness), .read], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "refresh, valid", events: [.arrive(.refresh), .read], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "both, valid, while a refresh runs", events: [.force, .read, .arrive(.content)], shows: "loading(old)", answers: ["old"]),
+        MachinePlay(name: "origin, while a refresh runs", events: [.force, .read, .arrive(.origin)], shows: "loading(old)"),
+    ])
+    func `C1, C3: a caller gets valid content at once and waits for a fetch otherwise`(play: MachinePlay) {
+        play.run(.table())
+    }
+
+    @Test(arguments: [
+        MachinePlay(
+            name: "both, modified", holds: .nothing, events: [.arrive(.content), .read, .fetched], shows: "completed(new)", answers: ["new"]
+        ),
+        MachinePlay(
+            name: "both, failure", holds: .expired, events: [.arrive(.content), .read, .failed], shows: "no state", answers: ["error"]),
+        MachinePlay(
+            name: "both, failure while still valid", events: [.force, .read, .arrive(.origin), .failed], shows: "error(old)",
+            answers: ["error"]),
+        MachinePlay(
+            name: "everybody", holds: .expired,
+            events: [.join, .arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .fetched],
+            shows: "completed(new)", answers: ["done", "new", "new"]),
+        MachinePlay(
+            name: "refresh waits for the save", events: [.join, .read, .arrive(.refresh), .fetched], shows: "completed(new)"),
+        MachinePlay(
+            name: "refresh is done with the save", events: [.join, .read, .arrive(.refresh), .fetched, .saved], shows: "completed(new)",
+            answers: ["done"]),
+        MachinePlay(
+            name: "refresh is done with a failing save",
+            events: [.join, .read, .arrive(.refresh), .fetched, .saved(succeeds: false)], shows: "completed(new)", answers: ["done"]),
+        MachinePlay(
+            name: "refresh is done with a failure", events: [.join, .read, .arrive(.refresh), .failed], shows: "error(old)",
+            answers: ["done"]),
+    ])
+    func `C4, C6: the end of a fetch answers all who wait for it, and a failure destroys nothing`(play: MachinePlay) {
+        play.run(.table())
+    }
+
+    @Test(arguments: [
+        MachinePlay(
+            name: "served at once while it is refreshed", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)",
+            answers: ["old"], begins: 1),
+        MachinePlay(
+            name: "and that fetch goes on without anybody", holds: .expired,
+            events: [.arrive(.content), .read, .tick, .tick, .fetched], shows: "completed(new)"),
+        MachinePlay(
+            name: "not beyond the window", holds: .expired, events: [.tick, .tick, .arrive(.content), .read], shows: "loading(old)",
+            begins: 1),
+        MachinePlay(
+            name: "not when invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "not as `.cache`", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+        MachinePlay(
+            name: "in place of an error", holds: .expired, events: [.join, .arrive(.content), .read, .failed, .arrive(.content)],
+            shows: "loading(old)", answers: ["old"], begins: 1),
+    ])
+    func `C3: stale content is served where and as long as a policy says so`(play: MachinePlay) {
+        play.run(.table { $0.staleWhileRevalidate = .seconds(1) })
+    }
+
+    @Test(arguments: [
+        MachinePlay(
+            name: "an observer", events: [.force, .read, .failed, .tick, .tick, .join], shows: "error(old)"),
+        MachinePlay(
+            name: "both", holds: .nothing, events: [.force, .read, .failed, .arrive(.content)], shows: "error(nothing)", answers: ["error"]),
+        MachinePlay(
+            name: "validate", holds: .nothing, events: [.force, .read, .failed, .arrive(.freshness)], shows: "error(nothing)",
+            answers: ["done"]),
+        MachinePlay(
+            name: "a forcing observer asks all the same", events: [.force, .read, .failed, .force], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "`.origin` asks all the same", events: [.force, .read, .failed, .arrive(.origin)], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "refresh asks all the same", events: [.force, .read, .failed, .arrive(.refresh)], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "and after its time", holds: .nothing, events: [.force, .read, .failed, .tick, .tick, .tick, .arrive(.content)],
+            shows: "loading(nothing)", begins: 1),
+    ])
+    func `C12: a failure holds off who does not ask in so many words`(play: MachinePlay) {
+        play.run(.table { $0.errorExpiry = .seconds(3) })
+    }
+}

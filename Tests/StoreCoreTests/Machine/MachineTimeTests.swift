@@ -1,0 +1,108 @@
+import Testing
+
+@testable import StoreCore
+
+/// What waits for its time: grace, expiry, triggers.
+@Suite(.timeLimit(.minutes(1)))
+struct MachineTimeTests {
+    @Test(arguments: [
+        MachinePlay(
+            name: "the last observer leaves", events: [.force, .read, .leave, .tick, .timer], shows: "no state", cancels: 1),
+        MachinePlay(
+            name: "one who holds the truth does not want the fetch", events: [.force, .read, .arrive(.truth), .leave, .tick, .timer],
+            shows: "completed(old)", cancels: 1),
+        MachinePlay(
+            name: "the state before was an error", events: [.force, .read, .failed, .arrive(.truth), .join, .leave, .leave, .tick, .timer],
+            shows: "error(old)", cancels: 1),
+        MachinePlay(
+            name: "another observer stays", events: [.force, .join, .read, .leave, .tick], shows: "loading(old)"),
+        MachinePlay(
+            name: "a caller stays", events: [.force, .arrive(.origin), .read, .leave, .tick], shows: "loading(old)"),
+        MachinePlay(
+            name: "somebody comes back in time", events: [.force, .read, .leave, .join, .tick], shows: "loading(old)"),
+        MachinePlay(
+            name: "the last caller leaves", holds: .expired, events: [.arrive(.content), .read, .depart(0), .tick, .timer],
+            shows: "no state", cancels: 1),
+    ])
+    func `C9: a fetch that nobody wants is cancelled after its grace and leaves the state before it`(play: MachinePlay) {
+        play.run(.table())
+    }
+
+    @Test(arguments: [
+        MachinePlay(name: "to completion", events: [.force, .read, .leave, .tick, .tick, .fetched], shows: "completed(new)")
+    ])
+    func `C9: a fetch that nobody wants runs to completion where the policy says so`(play: MachinePlay) {
+        play.run(.table { $0.unwantedFetch = .complete })
+    }
+
+    @Test(arguments: [
+        MachinePlay(name: "without grace", events: [.force, .read, .leave], shows: "no state", cancels: 1)
+    ])
+    func `C9: a fetch that nobody wants is cancelled at once where there is no grace`(play: MachinePlay) {
+        play.run(.table { $0.unwantedFetch = .cancel(after: .zero) })
+    }
+
+    @Test(arguments: [
+        MachinePlay(
+            name: "at its deadline", events: [.join, .read, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "once, though it fails", events: [.join, .read, .tick, .tick, .timer, .failed, .tick, .tick], shows: "error(old)"),
+        MachinePlay(
+            name: "once, though an observer's fetch fails", events: [.join, .read, .tick, .tick, .join, .failed, .tick, .tick],
+            shows: "error(old)"),
+        MachinePlay(
+            name: "again after each success", events: [.join, .read, .tick, .tick, .timer, .fetched, .tick, .tick, .timer],
+            shows: "loading(new)", begins: 1),
+        MachinePlay(
+            name: "after a failed refresh before", events: [.force, .read, .failed, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
+        MachinePlay(
+            name: "not what arrived expired", holds: .expired, events: [.join, .read, .failed, .tick, .tick], shows: "error(old)"),
+    ])
+    func `C10: observed content is fetched again when it expires, once`(play: MachinePlay) {
+        let setting = ModelSetting.table { $0.revalidatesOnExpiry = true }
+        play.run(setting)
+    }
+
+    @Test func `C10: nothing is due after content that arrived expired, or once the fetch at its deadline has failed`() {
+        let setting = ModelSetting.table { $0.revalidatesOnExpiry = true }
+        var world = ModelWorld.origins(setting)[1]
+        for event in [ModelEvent.join, .read, .tick, .tick, .timer, .failed] { world.apply(event) }
+        #expect(world.machine.nextWake == nil)
+        world = ModelWorld.origins(setting)[2]
+        for event in [ModelEvent.join, .read, .failed] { world.apply(event) }
+        #expect(world.machine.nextWake == nil)
+    }
+
+    @Test(arguments: [
+        MachinePlay(name: "valid content", events: [.join, .read, .trigger], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "while a fetch runs", events: [.force, .read, .trigger], shows: "loading(old)"),
+        MachinePlay(name: "too early", events: [.force, .read, .fetched, .trigger], shows: "completed(new)"),
+        MachinePlay(
+            name: "too early, and kept", events: [.force, .read, .fetched, .trigger, .trigger, .tick, .timer], shows: "loading(new)",
+            begins: 1),
+        MachinePlay(name: "before the cache is read", events: [.join, .trigger, .read, .timer], shows: "loading(old)", begins: 1),
+    ])
+    func `C16: a trigger fetches observed content, not too early, and bursts are one`(play: MachinePlay) {
+        play.run(.table())
+    }
+
+    @Test(arguments: [
+        (lifetime: 10, age: 9, isValid: true, isUsable: true), (10, 10, false, true), (10, 15, false, true), (10, 16, false, false),
+        (0, 0, false, true),
+    ])
+    func `C3, C11: a record is valid until its deadline and usable within a window after it`(
+        lifetime: Int, age: Int, isValid: Bool, isUsable: Bool
+    ) {
+        var record = CacheRecord(content: 1, fetchedAt: ModelWorld(.table()).date)
+        record.freshness = .fresh(for: .seconds(lifetime))
+        var held = HeldRecord(record, expiry: .never, now: instant(100))
+        #expect(held.isValid(at: instant(100 + age)) == isValid)
+        #expect(held.isUsable(within: .seconds(5), at: instant(100 + age)) == isUsable)
+        #expect(!held.isUsable(within: .zero, at: instant(100 + age)))
+        held.record.freshness.mustRevalidate = true
+        #expect(!held.isUsable(within: .seconds(5), at: instant(100 + age)))
+        held.record.freshness.mustRevalidate = false
+        held.invalidate()
+        #expect(!held.isValid(at: instant(100)) && !held.isUsable(within: .seconds(5), at: instant(100)))
+    }
+}

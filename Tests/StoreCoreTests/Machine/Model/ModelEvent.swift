@@ -1,0 +1,146 @@
+@testable import StoreCore
+
+/// One thing that can happen to a key.
+enum ModelEvent: Hashable, CustomStringConvertible {
+    case join(forces: Bool)
+    case leave
+    case arrive(CallerNeed)
+    /// The caller at this place of the register leaves.
+    case depart(Int)
+
+    case read(succeeds: Bool)
+    case saved(succeeds: Bool)
+    /// The whole cacher has been emptied.
+    case emptied
+    case evicted
+
+    /// The running fetch, of the content or of a page, ends so.
+    case fetched(PageDirection?, Outcome)
+    /// A fetch that was cancelled reports all the same.
+    case late
+
+    case update
+    case updateWithKeys
+    case clear
+    case clearAll
+    case invalidate
+
+    case patch
+    /// The patch at this place is settled.
+    case settle(Int, succeeds: Bool)
+    /// A patch that `clear` has forgotten is settled.
+    case settleForgotten(succeeds: Bool)
+
+    case tick
+    case timer
+    case trigger
+
+    enum Outcome: Hashable { case modified, unstorable, notModified, failure }
+
+    var description: String {
+        switch self {
+        case .join(let forces): forces ? "a forcing observer joins" : "an observer joins"
+        case .leave: "an observer leaves"
+        case .arrive(let need): "a caller arrives: \(need)"
+        case .depart(let place): "caller \(place) leaves"
+        case .read(let succeeds): succeeds ? "the cacher answers" : "the cacher fails to load"
+        case .saved(let succeeds): succeeds ? "the cacher has saved" : "the cacher fails to save"
+        case .emptied: "the cacher has been emptied"
+        case .evicted: "memory loses the entry"
+        case .fetched(let direction, let outcome): "\(direction.map { "\($0) page" } ?? "fetch") ends: \(outcome)"
+        case .late: "a cancelled fetch reports late"
+        case .update: "update"
+        case .updateWithKeys: "update with keys"
+        case .clear: "clear"
+        case .clearAll: "the store is cleared"
+        case .invalidate: "invalidate"
+        case .patch: "a mutation begins"
+        case .settle(let place, let succeeds): "mutation \(place) \(succeeds ? "succeeds" : "fails")"
+        case .settleForgotten(let succeeds): "a forgotten mutation \(succeeds ? "succeeds" : "fails")"
+        case .tick: "a second passes"
+        case .timer: "the timer fires"
+        case .trigger: "a trigger"
+        }
+    }
+}
+
+extension ModelWorld {
+    /// All that can happen now.
+    var possibleEvents: [ModelEvent] {
+        observerEvents + callerEvents + cacherEvents + fetchEvents + writeEvents + patchEvents + timeEvents
+    }
+
+    private var observerEvents: [ModelEvent] {
+        var events: [ModelEvent] = []
+        if observers < setting.maxObservers {
+            events.append(.join(forces: false))
+            if setting.world.contains(.forcing) { events.append(.join(forces: true)) }
+        }
+        if observers > 0 { events.append(.leave) }
+        return events
+    }
+
+    private var callerEvents: [ModelEvent] {
+        var events: [ModelEvent] = []
+        if callers.count < setting.maxCallers { events += setting.needs.map { .arrive($0) } }
+        for (place, caller) in callers.enumerated() where !callers[..<place].contains(where: { $0.isLike(caller) }) {
+            events.append(.depart(place))
+        }
+        return events
+    }
+
+    private var cacherEvents: [ModelEvent] {
+        var events: [ModelEvent] = []
+        if let call, !call.isDeferred {
+            let isRead = call.kind == .read
+            events.append(isRead ? .read(succeeds: true) : .saved(succeeds: true))
+            if setting.world.contains(.faults) { events.append(isRead ? .read(succeeds: false) : .saved(succeeds: false)) }
+        }
+        if isEmptying, call?.isDeferred != false { events.append(.emptied) }
+        if front != nil, setting.world.contains(.eviction) { events.append(.evicted) }
+        return events
+    }
+
+    private var fetchEvents: [ModelEvent] {
+        var events: [ModelEvent] = []
+        for fetch in running {
+            events.append(.fetched(fetch.direction, .modified))
+            if setting.world.contains(.failures) { events.append(.fetched(fetch.direction, .failure)) }
+            if setting.world.contains(.noStore) { events.append(.fetched(fetch.direction, .unstorable)) }
+            if fetch.tag != nil || setting.world.contains(.wrongOrigin) { events.append(.fetched(fetch.direction, .notModified)) }
+        }
+        if !late.isEmpty, setting.world.contains(.late) { events.append(.late) }
+        return events
+    }
+
+    private var writeEvents: [ModelEvent] {
+        guard setting.world.contains(.writes) else { return [] }
+        var events: [ModelEvent] = [.clear, .invalidate]
+        // The engine makes the truth known first where keys have to be kept.
+        if !setting.isList || oracle.isKnown { events.append(.update) }
+        if setting.isList { events.append(.updateWithKeys) }
+        if setting.world.contains(.clearAll) { events.append(.clearAll) }
+        return events
+    }
+
+    private var patchEvents: [ModelEvent] {
+        guard setting.world.contains(.patches) else { return [] }
+        var events: [ModelEvent] = []
+        if oracle.isKnown, oracle.patches.count < setting.maxPatches { events.append(.patch) }
+        for (place, patch) in oracle.patches.enumerated() where !patch.isConfirmed {
+            events += [.settle(place, succeeds: true), .settle(place, succeeds: false)]
+        }
+        if forgottenPatch != nil { events += [.settleForgotten(succeeds: true), .settleForgotten(succeeds: false)] }
+        return events
+    }
+
+    private var timeEvents: [ModelEvent] {
+        var events: [ModelEvent] = []
+        if setting.world.contains(.time) {
+            events.append(.tick)
+            if let wake = machine.nextWake, wake <= instant(oracle.now) { events.append(.timer) }
+        }
+        if setting.world.contains(.triggers), observers > 0 { events.append(.trigger) }
+        return events
+    }
+}

@@ -1,0 +1,122 @@
+internal import Foundation
+
+@testable import StoreCore
+
+/// A state without what makes no difference to its future: contents are numbered by their first appearance, times are told relative to
+/// now and held at the ends of their meaning, tickets are left out where their order is checked anyway.
+struct ModelFingerprint: Hashable {
+    private var bytes: [UInt8] = []
+    private var contents: [[Int]] = []
+    private var tags: [Int] = []
+
+    init(_ world: ModelWorld) {
+        bytes.reserveCapacity(64)
+        add(oracle: world.oracle, world.setting)
+        add(machine: world.machine, world.oracle.now)
+        add(cacher: world)
+        add(who: world)
+        // What is only there to number the others must not tell states apart.
+        contents = []
+        tags = []
+    }
+
+    // MARK: Elements
+
+    private mutating func add(_ flags: Bool...) {
+        var byte: UInt8 = 1
+        for flag in flags { byte = byte << 1 | (flag ? 1 : 0) }
+        bytes.append(byte)
+    }
+
+    private mutating func add(_ number: Int) { bytes.append(UInt8(clamping: number)) }
+
+    private mutating func add(content: [Int]?) {
+        guard let content else { return add(255) }
+        if let place = contents.firstIndex(of: content) { return add(place) }
+        contents.append(content)
+        add(contents.count - 1)
+    }
+
+    private mutating func add(tag: Int?) {
+        guard let tag else { return add(255) }
+        if let place = tags.firstIndex(of: tag) { return add(place) }
+        tags.append(tag)
+        add(tags.count - 1)
+    }
+
+    /// A time relative to now; further away than 15 s makes no difference.
+    private mutating func add(time: Int?, _ now: Int) { add(time.map { 16 + max(-15, min(15, $0 - now)) } ?? 255) }
+
+    private mutating func add(time: MonotonicInstant?, _ now: Int) {
+        switch time {
+        case nil: add(255)
+        case .distantPast?: add(254)
+        case .distantFuture?: add(253)
+        case let time?: add(time: Int(time.nanoseconds / 1_000_000_000), now)
+        }
+    }
+
+    // MARK: Parts
+
+    private mutating func add(_ truth: ModelOracle.Truth?, _ setting: ModelSetting, _ now: Int) {
+        add(content: truth?.content)
+        guard let truth else { return }
+        add(truth.isInvalidated, truth.isForbidden, truth.nextKey != nil, truth.prevKey != nil)
+        add(tag: truth.tag)
+        add(truth.loaded.next * 4 + truth.loaded.prev)
+        if !truth.isInvalidated, let expiry = setting.expiry {
+            // Beyond every window after its deadline a record does not grow older.
+            let window = max(whole(setting.rules.policy.staleWhileRevalidate), whole(setting.rules.policy.staleIfError))
+            add(max(truth.fetchedAt + expiry - now, -window - 1) + 16)
+        }
+    }
+
+    private mutating func add(oracle: ModelOracle, _ setting: ModelSetting) {
+        add(oracle.truth, setting, oracle.now)
+        add(oracle.isKnown, oracle.isArmed, oracle.triggerWaits, oracle.forceWaits, oracle.invalidationWaits, oracle.hasSaveFailed)
+        add(oracle.failure != nil, oracle.isHeldOff, oracle.failedSides[.next] != nil, oracle.failedSides[.prev] != nil, oracle.isUnread)
+        if let failure = oracle.failure, oracle.isHeldOff { add(time: failure.holdsUntil, oracle.now) }
+        let interval = whole(setting.rules.policy.minimumInterval)
+        add(oracle.lastEnded.map { max(0, $0 + interval - oracle.now) } ?? 0)
+        add(time: oracle.graceEnds, oracle.now)
+        for patch in oracle.patches { add(patch.isConfirmed) }
+    }
+
+    private mutating func add(machine: KeyMachine<[Int]>, _ now: Int) {
+        add(machine.isRead, machine.refetchesAtDeadline, machine.triggerPending, machine.forcePending, machine.invalidatePending)
+        add(machine.flight != nil, machine.flight?.isExplicit == true, machine.next.ticket != nil, machine.prev.ticket != nil)
+        add(machine.pendingKeys == .adopt, machine.pendingKeys == .ignore)
+        add(machine.mergeIndex != nil, machine.isUnsaved, machine.settledRevision < machine.revision, machine.failure != nil)
+        add(time: machine.graceEnds, now)
+    }
+
+    private mutating func add(cacher world: ModelWorld) {
+        add(world.stored.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)
+        add(world.front.map { ModelOracle.Truth($0.record) }, world.setting, world.oracle.now)
+        add(world.front.map { $0.deadline == .distantPast } ?? false, world.wasEvicted, world.isEmptying, world.call != nil)
+        guard let call = world.call else { return }
+        add(call.kind == .read, call.kind == .save, call.isDeferred, call.revision < world.oracle.revision)
+        add(call.record.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)
+    }
+
+    private mutating func add(who world: ModelWorld) {
+        add(world.observers)
+        for fetch in world.running.sorted(by: { $0.place < $1.place }) {
+            add(fetch.place + (fetch.isExplicit ? 4 : 0) + (fetch.isPromised ? 8 : 0))
+            add(tag: fetch.tag)
+            add(fetch.pages.next * 4 + fetch.pages.prev)
+        }
+        add(world.late.contains(where: \.isOfContent), world.late.contains { !$0.isOfContent }, world.forgottenPatch != nil)
+        var waiting = world.callers.map { caller -> UInt8 in
+            let part: UInt8 = caller.part.map { $0 == .asked ? 16 : $0 == .joined ? 32 : 48 } ?? 0
+            let isServed = caller.awaits.map { $0 <= (world.call?.revision ?? 0) } ?? false
+            return caller.need.kind | part | (caller.awaits != nil ? 64 : 0) | (caller.isAnswered || isServed ? 128 : 0)
+        }
+        waiting.sort()
+        bytes += waiting
+    }
+}
+
+extension ModelFetch {
+    fileprivate var place: Int { direction.map { $0 == .next ? 1 : 2 } ?? 0 }
+}

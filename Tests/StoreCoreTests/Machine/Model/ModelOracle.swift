@@ -1,0 +1,188 @@
+@testable import StoreCore
+
+/// What is true of a key, told without the machine: the laws as a dozen plain rules about one record and a list of patches.
+struct ModelOracle {
+    var now = 100
+    /// Whether the truth is known to the engine.
+    var isKnown = false
+    var truth: Truth?
+    var failure: Failure?
+    /// What the last page at each side failed with.
+    var failedSides: [PageDirection: Int] = [:]
+    var patches: [Patch] = []
+    /// How many changes there were that make older fetches worthless.
+    var epoch = 0
+    /// A list was updated before the record whose page keys it keeps was read.
+    var keysWait = false
+    /// How often the truth has changed, and which of these changes the cacher is done with.
+    var revision = 0
+    var settled = 0
+    var hasSaveFailed = false
+    /// Whether the cacher could not be read and so may hold anything.
+    var isUnread = false
+    /// Whether the present record is to be fetched again at its deadline.
+    var isArmed = false
+    var triggerWaits = false
+    var forceWaits = false
+    var invalidationWaits = false
+    var lastEnded: Int?
+    var graceEnds: Int?
+
+    struct Truth: Equatable {
+        var content: [Int]
+        var fetchedAt: Int
+        var isInvalidated = false
+        var isForbidden = false
+        /// Which content the validator names.
+        var tag: Int?
+        var nextKey: String?
+        var prevKey: String?
+        var loaded = PageCounts()
+    }
+
+    struct Failure {
+        var number: Int
+        var holdsUntil: Int
+    }
+
+    struct Patch {
+        var id: Ticket
+        var mark: Int
+        var isConfirmed = false
+    }
+}
+
+extension ModelOracle {
+    /// What readers see: the patches in their order over the truth (C14).
+    var visible: [Int]? { truth.map { $0.content + patches.map(\.mark) } }
+
+    func deadline(_ setting: ModelSetting) -> Int? {
+        guard let truth else { return nil }
+        if truth.isInvalidated { return -1_000_000 }
+        return setting.expiry.map { truth.fetchedAt + $0 }
+    }
+
+    func isValid(_ setting: ModelSetting) -> Bool {
+        guard truth != nil else { return false }
+        return deadline(setting).map { now < $0 } ?? true
+    }
+
+    /// Whether a policy lets content be served so long after it expired (RFC 5861).
+    func isServable(_ window: Duration, _ setting: ModelSetting) -> Bool {
+        guard let truth, !truth.isInvalidated, let deadline = deadline(setting), window > .zero else { return false }
+        return now <= deadline + whole(window)
+    }
+
+    var isHeldOff: Bool { failure.map { now < $0.holdsUntil } ?? false }
+
+    /// The earliest moment of a fetch that nobody asked for.
+    private func automaticFetch(_ setting: ModelSetting) -> Int {
+        max(lastEnded.map { $0 + whole(setting.rules.policy.minimumInterval) } ?? -1, failure?.holdsUntil ?? -1)
+    }
+
+    /// When an observed key, of which nothing is being fetched, is fetched by itself (C10, C16).
+    func due(_ setting: ModelSetting) -> Int? {
+        guard isKnown else { return nil }
+        if triggerWaits { return automaticFetch(setting) }
+        guard isArmed, let deadline = deadline(setting) else { return nil }
+        return max(deadline, automaticFetch(setting))
+    }
+
+    // MARK: What happens to the truth
+
+    mutating func accept(_ new: Truth, _ setting: ModelSetting) {
+        truth = new
+        isKnown = true
+        keysWait = false
+        failure = nil
+        revision += 1
+        isArmed = setting.rules.policy.revalidatesOnExpiry && isValid(setting)
+    }
+
+    mutating func becomeKnown(_ found: Truth?, _ setting: ModelSetting) {
+        guard !isKnown else {
+            if keysWait, let found, truth != nil {
+                truth?.nextKey = found.nextKey
+                truth?.prevKey = found.prevKey
+                truth?.loaded = found.loaded
+                revision += 1
+            }
+            keysWait = false
+            return
+        }
+        isKnown = true
+        truth = found
+        isArmed = setting.rules.policy.revalidatesOnExpiry && isValid(setting)
+        if invalidationWaits { applyInvalidation() }
+    }
+
+    mutating func update(_ content: [Int], keys: (next: String?, prev: String?)?, _ setting: ModelSetting) {
+        epoch += 1
+        invalidationWaits = false
+        failedSides = [:]
+        var new = Truth(content: content, fetchedAt: now)
+        (new.nextKey, new.prevKey) = keys ?? (truth?.nextKey, truth?.prevKey)
+        new.loaded = truth?.loaded ?? PageCounts()
+        new.isForbidden = truth?.isForbidden ?? false
+        // A list keeps the keys of a record that has still to be read.
+        if keys != nil { keysWait = false } else if !isKnown, setting.rules.merge != nil { keysWait = true }
+        let keysWait = keysWait
+        accept(new, setting)
+        self.keysWait = keysWait
+    }
+
+    mutating func clear() {
+        epoch += 1
+        (truth, failure, failedSides, patches) = (nil, nil, [:], [])
+        (isKnown, isArmed, invalidationWaits) = (true, false, false)
+        keysWait = false
+        revision += 1
+    }
+
+    mutating func invalidate() {
+        epoch += 1
+        if isKnown { applyInvalidation() } else { invalidationWaits = true }
+    }
+
+    private mutating func applyInvalidation() {
+        invalidationWaits = false
+        guard truth != nil else { return }
+        truth?.isInvalidated = true
+        isArmed = false
+        revision += 1
+    }
+
+    /// Makes confirmed patches that no open one comes before part of the truth.
+    mutating func fold() {
+        let confirmed = patches.prefix { $0.isConfirmed }
+        patches.removeFirst(confirmed.count)
+        guard !confirmed.isEmpty, truth != nil else { return }
+        truth?.content += confirmed.map(\.mark)
+        truth?.tag = nil
+        revision += 1
+    }
+
+    mutating func append(_ page: [Int], _ direction: PageDirection, key: String?) {
+        failedSides[direction] = nil
+        guard var longer = truth else { return }
+        switch direction {
+        case .next:
+            longer.content += page
+            longer.nextKey = key
+            longer.loaded.next += 1
+        case .prev:
+            longer.content = page + longer.content
+            longer.prevKey = key
+            longer.loaded.prev += 1
+        }
+        truth = longer
+        revision += 1
+    }
+
+    /// The engine has forgotten the key: what it knew beyond the cacher's record is gone.
+    mutating func forget() {
+        (isKnown, truth, failure, failedSides, patches) = (false, nil, nil, [:], [])
+        (isArmed, lastEnded, settled) = (false, nil, revision)
+        (triggerWaits, forceWaits, invalidationWaits, isUnread, graceEnds) = (false, false, false, false, nil)
+    }
+}

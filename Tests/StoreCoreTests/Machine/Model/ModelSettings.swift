@@ -1,0 +1,92 @@
+@testable import StoreCore
+
+// Which rules are searched with which events.
+
+extension ModelSetting {
+    /// All events at once, under one set of rules each.
+    static let wholes: [ModelSetting] = [
+        ModelSetting("defaults"),
+        ModelSetting("a front alone", expiry: 2, front: true, backing: false),
+        ModelSetting("a front and a backing", expiry: 2, front: true),
+        ModelSetting("stale while revalidate, stale if error", expiry: 2) {
+            $0.staleWhileRevalidate = .seconds(2)
+            $0.staleIfError = .seconds(2)
+        },
+        ModelSetting("revalidates on expiry", expiry: 2) { $0.revalidatesOnExpiry = true },
+        ModelSetting("error expiry", expiry: 2) { $0.errorExpiry = .seconds(2) },
+        ModelSetting("zero expiry", expiry: 0, front: true) { $0.revalidatesOnExpiry = true },
+        ModelSetting("unwanted fetches run to completion", expiry: 2) { $0.unwantedFetch = .complete },
+        ModelSetting("no grace", expiry: 2) {
+            $0.unwantedFetch = .cancel(after: .zero)
+            $0.staleWhileRevalidate = .seconds(2)
+        },
+        ModelSetting("everything", expiry: 2, front: true) {
+            $0.revalidatesOnExpiry = true
+            $0.staleWhileRevalidate = .seconds(1)
+            $0.staleIfError = .seconds(2)
+            $0.errorExpiry = .seconds(2)
+        },
+        ModelSetting("a list", isList: true, needs: listNeeds),
+        ModelSetting("a list, all loaded pages", expiry: 2, front: true, isList: true, needs: listNeeds) { $0.refreshScope = .loadedPages },
+        ModelSetting("a list without grace", isList: true, needs: listNeeds) { $0.unwantedFetch = .cancel(after: .zero) },
+    ]
+
+    /// Histories after which there is more to go wrong than at the beginning.
+    static let preludes: [[ModelEvent]] = {
+        let observed: [ModelEvent] = [
+            .join(forces: false), .read(succeeds: true), .fetched(nil, .modified), .saved(succeeds: true), .arrive(.refresh),
+            .fetched(nil, .modified), .saved(succeeds: true),
+        ]
+        let page = ModelEvent.arrive(.page(.next, continueWhenError: true))
+        return [
+            observed,
+            observed + [page, .fetched(.next, .modified), .saved(succeeds: true)],
+            observed + [.patch, .patch, .settle(1, succeeds: true)],
+            observed + [page, .update, .clear, .invalidate],
+            observed + [.leave, .arrive(.truth), .tick, .tick],
+            [.arrive(.truth), .read(succeeds: true), .arrive(.content)],
+        ]
+    }()
+
+    private static let listNeeds: [CallerNeed] = [
+        .content, .refresh, .page(.next, continueWhenError: true), .page(.next, continueWhenError: false),
+        .page(.prev, continueWhenError: true), .truth,
+    ]
+
+    /// Few events each, so that all their states can be reached.
+    static let themes: [ModelSetting] = [
+        ModelSetting("reading", world: [.failures, .faults, .forcing, .late]),
+        ModelSetting("reading over time", expiry: 2, world: [.failures, .time, .late], needs: [.content, .refresh, .cached]) {
+            $0.revalidatesOnExpiry = true
+            $0.errorExpiry = .seconds(2)
+        },
+        ModelSetting(
+            "staleness over time", expiry: 1, front: true, world: [.failures, .time], needs: [.content, .freshness], observers: 1
+        ) {
+            $0.staleWhileRevalidate = .seconds(1)
+            $0.staleIfError = .seconds(2)
+        },
+        ModelSetting("triggers", expiry: 2, world: [.failures, .time, .triggers], needs: [.refresh], observers: 1, callers: 1) {
+            $0.errorExpiry = .seconds(2)
+            $0.minimumInterval = .seconds(2)
+            $0.revalidatesOnExpiry = true
+        },
+        ModelSetting(
+            "writing", world: [.writes, .faults, .forcing, .failures, .late], needs: [.content, .refresh, .origin], observers: 1),
+        ModelSetting("saving", front: true, world: [.writes, .faults, .clearAll, .noStore], needs: [.refresh, .cached], observers: 1),
+        ModelSetting("revalidating", world: [.writes, .validators, .patches], needs: [.refresh], observers: 1, callers: 1),
+        ModelSetting("mutating", world: [.patches, .failures], needs: [.content, .refresh, .truth], observers: 1, patches: 3),
+        ModelSetting(
+            "mutating in memory", front: true, backing: false, world: [.patches, .writes, .eviction], needs: [.truth, .content],
+            observers: 1),
+        ModelSetting(
+            "paging", isList: true, world: [.failures, .late],
+            needs: [.refresh, .page(.next, continueWhenError: true), .page(.prev, continueWhenError: false)], observers: 1),
+        ModelSetting(
+            "paging and mutating", isList: true, world: [.patches], needs: [.page(.next, continueWhenError: true)], observers: 1,
+            callers: 1),
+        ModelSetting(
+            "paging and writing", isList: true, world: [.writes, .patches], needs: [.page(.next, continueWhenError: true)], observers: 1,
+            patches: 1),
+    ]
+}

@@ -1,0 +1,92 @@
+@testable import StoreCore
+
+/// What an observer sees, in a form that can be compared and printed.
+struct ModelShown: Equatable, CustomStringConvertible {
+    enum Kind { case loading, completed, error }
+    enum Side: Equatable { case none, more, loading, failed(Int) }
+
+    var kind: Kind
+    var content: [Int]?
+    var error: Int?
+    var next = Side.none
+    var prev = Side.none
+
+    var description: String {
+        let shown = content.map { "\($0)" } ?? "nothing"
+        switch kind {
+        case .loading: return "loading(\(shown))"
+        case .completed: return "completed(\(shown)\(next == .none && prev == .none ? "" : ", next: \(next), prev: \(prev)"))"
+        case .error: return "error(\(shown))"
+        }
+    }
+}
+
+extension ModelShown {
+    init?(_ state: LoadingState<[Int]>?) {
+        switch state {
+        case nil: return nil
+        case .loading(let content): self.init(kind: .loading, content: content)
+        case .completed(let content, let next, let prev):
+            self.init(kind: .completed, content: content, next: Side(next), prev: Side(prev))
+        case .error(let error, let content): self.init(kind: .error, content: content, error: number(of: error))
+        }
+    }
+
+    /// What should be seen, given what runs.
+    init?(_ oracle: ModelOracle, running: [ModelFetch]) {
+        if running.contains(where: \.isOfContent) {
+            self.init(kind: .loading, content: oracle.visible)
+        } else if let failure = oracle.failure {
+            self.init(kind: .error, content: oracle.visible, error: failure.number)
+        } else if let content = oracle.visible {
+            func side(_ direction: PageDirection, _ key: String?) -> Side {
+                if running.contains(where: { $0.direction == direction }) { return .loading }
+                if let number = oracle.failedSides[direction] { return .failed(number) }
+                return key == nil ? .none : .more
+            }
+            self.init(
+                kind: .completed, content: content, next: side(.next, oracle.truth?.nextKey), prev: side(.prev, oracle.truth?.prevKey))
+        } else {
+            return nil
+        }
+    }
+}
+
+extension ModelShown.Side {
+    init(_ state: AdditionalLoadingState) {
+        switch state {
+        case .fixed(let canRequest): self = canRequest ? .more : .none
+        case .loading: self = .loading
+        case .error(let error): self = .failed(number(of: error))
+        }
+    }
+}
+
+/// The number of an error: its own, or -1 for one of the store's.
+func number(of error: any Error) -> Int { (error as? ModelError)?.number ?? -1 }
+
+/// A fetch that the machine has begun.
+struct ModelFetch {
+    var ticket: Ticket
+    var order: FetchOrder
+    /// What epoch it began in.
+    var epoch: Int
+    /// Whether somebody asked for it in so many words.
+    var isExplicit = false
+    /// Whether it goes on for itself: a caller was served stale content on the promise of it.
+    var isPromised = false
+
+    var isOfContent: Bool { direction == nil }
+
+    var direction: PageDirection? {
+        if case .page(let direction, key: _) = order { direction } else { nil }
+    }
+
+    var tag: Int? {
+        if case .content(let validator?, pages: _) = order { validator.entityTag.flatMap { Int($0) } } else { nil }
+    }
+
+    var pages: PageCounts {
+        if case .content(_, let pages) = order { pages } else { PageCounts() }
+    }
+}

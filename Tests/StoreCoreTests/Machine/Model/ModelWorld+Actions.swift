@@ -1,0 +1,130 @@
+@testable import StoreCore
+
+// What a machine wants done, carried out as the engine would, and checked on the way.
+
+extension ModelWorld {
+    mutating func carryOut(_ turn: inout Turn) {
+        // Reading the memory in front is done on the spot and makes more to do.
+        var position = 0
+        while position < turn.actions.count {
+            carryOut(turn.actions[position], &turn)
+            position += 1
+        }
+    }
+
+    private mutating func carryOut(_ action: KeyAction<[Int]>, _ turn: inout Turn) {
+        switch action {
+        case .read(let ticket): beginReading(ticket, &turn)
+        case .save(let ticket, let record):
+            check(oracle.truth == ModelOracle.Truth(record), "C6", "saves \(record.content), which is not the truth")
+            check(oracle.truth?.isForbidden != true, "C6", "saves what must not be stored")
+            begin(Call(kind: .save, ticket: ticket, record: record, revision: oracle.revision))
+        case .remove(let ticket):
+            check(oracle.truth == nil || oracle.truth?.isForbidden == true, "C4", "removes a record that is true")
+            begin(Call(kind: .remove, ticket: ticket, revision: oracle.revision))
+        case .fetch(let ticket, .content(let validator, let pages)):
+            beginFetch(ModelFetch(ticket: ticket, order: .content(revalidating: validator, pages: pages), epoch: oracle.epoch))
+        case .fetch(let ticket, .page(let direction, let key)):
+            beginPage(ModelFetch(ticket: ticket, order: .page(direction, key: key), epoch: oracle.epoch), direction, key)
+        case .cancel(let ticket): cancel(ticket)
+        case .answer(let id, let answer): receive(answer, id)
+        case .publish: moment.published += 1
+        case .mirror(let record, let deadline):
+            check(setting.rules.hasFront, "C6", "mirrors where there is no memory in front")
+            front = record.map { ($0, deadline) }
+            wasEvicted = false
+        case .report: break
+        }
+    }
+
+    private mutating func beginReading(_ ticket: Ticket, _ turn: inout Turn) {
+        check(!oracle.isKnown, "C6", "reads the cacher although the truth is known")
+        if let front {
+            becomeKnown(front.record)
+            let isDated = front.deadline != .distantPast
+            let found =
+                isDated ? HeldRecord(front.record, deadline: front.deadline) : HeldRecord(front.record, at: turn, setting.rules.expiry)
+            machine.cacheReadFinished(ticket, .success(found), &turn)
+        } else if setting.rules.hasBacking {
+            begin(Call(kind: .read, ticket: ticket))
+        } else {
+            becomeKnown(nil)
+            machine.cacheReadFinished(ticket, .success(nil), &turn)
+        }
+    }
+
+    private mutating func begin(_ new: Call) {
+        check(call == nil, "C6", "two calls of the cacher at once")
+        check(setting.rules.hasBacking, "C6", "calls a cacher that is not there")
+        check(new.kind == .read || new.revision > oracle.settled, "C6", "saves what is saved already")
+        call = new
+        call?.isDeferred = isEmptying
+    }
+
+    // MARK: Fetches
+
+    private mutating func beginFetch(_ fetch: ModelFetch) {
+        check(flight == nil, "C1", "two fetches of the content at once")
+        check(isWanted || moment.servedStale || isBeingServedStale, "C1", "a fetch that nobody wants")
+        check(oracle.isKnown, "C1", "a fetch before the truth is known")
+        let isWhole = setting.rules.policy.refreshScope == .loadedPages
+        let pages = isWhole ? oracle.truth?.loaded ?? PageCounts() : PageCounts()
+        check(fetch.pages == pages, "C13", "fetches \(fetch.pages) in place of \(pages)")
+        check(fetch.tag == (pages == PageCounts() ? oracle.truth?.tag : nil), "C5", "sends a validator that is not the truth's")
+        checkCause()
+        if !oracle.isValid(setting) { oracle.isArmed = false }
+        oracle.triggerWaits = false
+        moment.begun.append(fetch.ticket)
+        running.append(fetch)
+    }
+
+    /// Whether the present caller gets stale content on the promise of a fetch; his answer comes after the action.
+    private var isBeingServedStale: Bool { oracle.isServable(setting.rules.policy.staleWhileRevalidate, setting) && isArrivalOfContent }
+
+    private var isArrivalOfContent: Bool { moment.event == .arrive(.content) || moment.hasBecomeKnown }
+
+    /// Who merely looks must not begin a fetch, and nobody may begin one of his own accord while a failure holds it off.
+    private func checkCause() {
+        switch moment.event {
+        case .arrive(.cached), .arrive(.truth), .arrive(.saved), .leave, .depart, .saved, .late:
+            check(moment.hasBecomeKnown, "C1", "a fetch begins because of this")
+        case .patch:
+            check(moment.hadFlight, "C1", "a fetch begins because of this")
+        case .join(forces: false), .arrive(.content), .arrive(.freshness):
+            let isAsked = moment.hasBecomeKnown
+            check(isAsked || !oracle.isHeldOff, "C12", "an automatic fetch although a failure holds it off")
+            check(isAsked || !oracle.isValid(setting) || oracle.failure != nil, "C1", "a fetch although the content is valid")
+        case .arrive(.page(_, continueWhenError: false)):
+            check(moment.hasBecomeKnown || oracle.failure == nil, "C13", "a failed list is fetched for one who does not go on after errors")
+        case .timer:
+            check(moment.dueBefore.map { $0 <= oracle.now } ?? false, "C10", "an automatic fetch before its time")
+        case .trigger:
+            check(moment.dueBefore != nil || (oracle.due(setting).map { $0 <= oracle.now } ?? false), "C16", "a fetch before its time")
+        default: break
+        }
+    }
+
+    private mutating func beginPage(_ fetch: ModelFetch, _ direction: PageDirection, _ key: String) {
+        check(!running.contains { $0.direction == direction }, "C13", "two fetches of one page at once")
+        check(flight == nil, "C13", "a page beside a fetch of the list")
+        let expected = direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey
+        check(key == expected, "C13", "fetches page \(key) in place of \(expected ?? "none")")
+        check(isWanted, "C1", "a page that nobody wants")
+        if moment.event == .arrive(.page(direction, continueWhenError: false)) {
+            check(oracle.failedSides[direction] == nil, "C13", "a failed page is fetched for one who does not go on after errors")
+        }
+        moment.begun.append(fetch.ticket)
+        running.append(fetch)
+    }
+
+    private mutating func cancel(_ ticket: Ticket) {
+        guard let place = running.firstIndex(where: { $0.ticket == ticket }) else {
+            return violate("C9", "cancels a fetch that does not run")
+        }
+        let fetch = running.remove(at: place)
+        check(!moment.begun.contains(ticket), "C1", "begins a fetch and cancels it in the same turn")
+        moment.cancelled.append(fetch)
+        late.removeAll { $0.direction == fetch.direction }
+        late.append(fetch)
+    }
+}

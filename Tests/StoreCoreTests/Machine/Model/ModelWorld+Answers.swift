@@ -1,0 +1,85 @@
+@testable import StoreCore
+
+// Whether a caller may be told what he is told.
+
+extension ModelWorld {
+    mutating func receive(_ answer: CallerAnswer<[Int]>, _ id: CallerID) {
+        guard let place = callers.firstIndex(where: { $0.id == id }) else {
+            return violate("C9", "answers a caller who has been answered or has left")
+        }
+        let caller = callers[place]
+        if log.names != nil { moment.answers.append(told(answer)) }
+        if caller.isAnswered { violate("C9", "answers a caller twice") }
+        if !isRight(answer, for: caller) { violate(law(of: caller.need), "tells a caller for \(caller.need): \(answer)") }
+        if caller.need == .truth {
+            callers[place].isAnswered = true
+        } else {
+            callers.remove(at: place)
+        }
+    }
+
+    private func law(of need: CallerNeed) -> String {
+        switch need {
+        case .content, .cached, .freshness: "C3"
+        case .origin: "C5"
+        case .refresh, .saved, .truth: "C6"
+        case .page, .pageAfterFetch, .joinedPage: "C13"
+        }
+    }
+
+    private mutating func isRight(_ answer: CallerAnswer<[Int]>, for caller: Caller) -> Bool {
+        switch (caller.need, answer) {
+        case (.content, .content(let content)): content == oracle.visible && mayServe()
+        case (.content, .failure(let error)): mayFail(number(of: error))
+        case (.origin, .content(let content)): content == oracle.visible && (moment.isFetchAccepted || moment.isUpdated)
+        case (.origin, .failure(let error)): moment.failedWith == number(of: error)
+        case (.cached, .content(let content)): content == oracle.visible && (oracle.isValid(setting) || moment.isUpdated)
+        case (.cached, .failure(let error)):
+            if moment.readFailed { number(of: error) == 0 } else { isNoValidCache(error) && !oracle.isValid(setting) }
+        case (.freshness, .done): oracle.isValid(setting) || moment.isFetchEnded || moment.isUpdated || oracle.isHeldOff
+        case (.refresh, .done): moment.failedWith != nil || isSaved(caller)
+        case (.saved, .done): isSaved(caller) || moment.isClearedWhole
+        case (.truth, .done): oracle.isKnown
+        case (.page(let direction, let continues), .page(let request)): isRight(request, direction, continues, caller.part)
+        default: false
+        }
+    }
+
+    /// Valid content, content just fetched or set, or stale content that a policy lets be served (C3).
+    private mutating func mayServe() -> Bool {
+        if oracle.isValid(setting) || moment.isUpdated || moment.isFetchAccepted { return true }
+        let policy = setting.rules.policy
+        if moment.failedWith != nil || oracle.isHeldOff, oracle.isServable(policy.staleIfError, setting) { return true }
+        guard moment.event == .arrive(.content) || moment.hasBecomeKnown else { return false }
+        guard oracle.isServable(policy.staleWhileRevalidate, setting) else { return false }
+        moment.servedStale = true
+        return true
+    }
+
+    private func mayFail(_ number: Int) -> Bool {
+        if oracle.isValid(setting) || oracle.isServable(setting.rules.policy.staleIfError, setting) { return false }
+        return moment.failedWith == number || (oracle.isHeldOff && oracle.failure?.number == number && flight == nil)
+    }
+
+    private func isSaved(_ caller: Caller) -> Bool { caller.awaits.map { $0 <= oracle.settled } ?? false }
+
+    private func isNoValidCache(_ error: any Error) -> Bool {
+        guard let error = error as? StoreError else { return false }
+        return error.code == .noValidCache && error.staleContent as? [Int] == oracle.visible
+    }
+
+    private func isRight(_ request: PageRequest, _ direction: PageDirection, _ continues: Bool, _ part: Caller.Part?) -> Bool {
+        let hasEnded = moment.pageEnded == direction
+        switch (request, part) {
+        case (.loaded, .asked), (.joined, .joined): return hasEnded && moment.pageFailedWith == nil
+        case (.failed(let error), .asked), (.failed(let error), .joined): return hasEnded && moment.pageFailedWith == number(of: error)
+        case (.superseded, .asked), (.superseded, .joined): return moment.cancelled.contains { $0.direction == direction }
+        case (.notLoadedYet, .afterFetch): return moment.isFetchEnded || moment.isUpdated
+        case (.noPage, nil): return oracle.truth != nil && (direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey) == nil
+        case (.failed(let error), nil):
+            let failures = [flight == nil ? oracle.failure?.number : nil, oracle.failedSides[direction]]
+            return !continues && failures.contains(number(of: error))
+        default: return false
+        }
+    }
+}

@@ -1,0 +1,210 @@
+internal import Foundation
+
+@testable import StoreCore
+
+// What each event does to the machine, and to the oracle beside it.
+
+extension ModelWorld {
+    typealias Turn = KeyMachine<[Int]>.Turn
+
+    /// Lets one event happen, carries out what follows, and checks every law.
+    mutating func apply(_ event: ModelEvent) {
+        let before = ModelShown(machine.state)
+        moment = Moment()
+        moment.event = event
+        moment.wasWanted = isWanted
+        moment.hadFlight = flight != nil
+        moment.dueBefore = observers > 0 && flight == nil ? oracle.due(setting) : nil
+        var turn = Turn(now: instant(oracle.now), date: date, tickets: tickets)
+        happen(event, &turn)
+        // Without a cacher behind, what is true counts as saved.
+        if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
+        carryOut(&turn)
+        tickets = turn.tickets
+        checkTurn(seenBefore: before)
+        retire()
+        checkState()
+    }
+
+    private mutating func happen(_ event: ModelEvent, _ turn: inout Turn) {
+        switch event {
+        case .join(let forces):
+            observers += 1
+            if forces, !oracle.isKnown { oracle.forceWaits = true }
+            machine.observerJoined(forces: forces, &turn)
+        case .leave:
+            observers -= 1
+            if observers == 0 { (oracle.forceWaits, oracle.triggerWaits) = (false, false) }
+            machine.observerLeft(&turn)
+        case .arrive(let need): arrive(need, &turn)
+        case .depart(let place): machine.callerLeft(callers.remove(at: place).id, &turn)
+        case .read(let succeeds): readEnds(succeeds, &turn)
+        case .saved(let succeeds): saveEnds(succeeds, &turn)
+        case .emptied:
+            isEmptying = false
+            (stored, oracle.isUnread) = (nil, false)
+            call?.isDeferred = false
+        case .evicted:
+            front = nil
+            wasEvicted = true
+        case .fetched(let direction, let outcome): fetchEnds(direction, outcome, &turn)
+        case .late: lateFetchEnds(&turn)
+        case .update, .updateWithKeys, .clear, .clearAll, .invalidate: write(event, &turn)
+        case .patch, .settle, .settleForgotten: patch(event, &turn)
+        case .tick: oracle.now += 1
+        case .timer: machine.timerFired(&turn)
+        case .trigger:
+            if flight == nil { oracle.triggerWaits = true }
+            machine.triggered(&turn)
+        }
+    }
+
+    private mutating func arrive(_ need: CallerNeed, awaits: Int? = nil, _ turn: inout Turn) {
+        let id = CallerID(nextNumber())
+        callers.append(Caller(id: id, need: need, awaits: awaits))
+        if let answer = machine.callerArrived(id, needing: need, &turn) { receive(answer, id) }
+    }
+
+    // MARK: The cacher
+
+    private mutating func readEnds(_ succeeds: Bool, _ turn: inout Turn) {
+        guard let ended = call else { return }
+        call = nil
+        if succeeds {
+            becomeKnown(stored)
+            let found = stored.map { HeldRecord($0, at: turn, setting.rules.expiry) }
+            machine.cacheReadFinished(ended.ticket, .success(found), &turn)
+        } else {
+            moment.readFailed = true
+            if !oracle.isKnown { oracle.isUnread = true }
+            becomeKnown(nil)
+            machine.cacheReadFinished(ended.ticket, .failure(ModelError(number: 0)), &turn)
+        }
+    }
+
+    mutating func becomeKnown(_ found: CacheRecord<[Int]>?) {
+        moment.hasBecomeKnown = !oracle.isKnown
+        if !oracle.isKnown, oracle.invalidationWaits { moment.isInvalidated = true }
+        oracle.becomeKnown(found.map { ModelOracle.Truth($0) }, setting)
+    }
+
+    private mutating func saveEnds(_ succeeds: Bool, _ turn: inout Turn) {
+        guard let ended = call else { return }
+        call = nil
+        if succeeds { (stored, oracle.isUnread) = (ended.record, false) }
+        settle(ended.revision, failed: !succeeds)
+        let error: (any Error)? = succeeds ? nil : ModelError(number: 0)
+        machine.saveFinished(ended.ticket, error, removing: ended.kind == .remove, &turn)
+    }
+
+    private mutating func settle(_ revision: Int, failed: Bool) {
+        guard revision >= oracle.settled else { return }
+        (oracle.settled, oracle.hasSaveFailed) = (revision, failed)
+    }
+
+    // MARK: Writing
+
+    private mutating func write(_ event: ModelEvent, _ turn: inout Turn) {
+        let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
+        moment.lostExplicit = flight?.isExplicit == true || oracle.forceWaits
+        switch event {
+        case .invalidate:
+            moment.lostExplicit = flight?.isExplicit == true
+            moment.isInvalidated = oracle.isKnown
+            oracle.invalidate()
+            machine.invalidated(&turn)
+        case .clearAll: clearAll(&turn)
+        case .clear:
+            moment.isCleared = true
+            moment.lostExplicit = moment.lostExplicit || wantsRefresh
+            oracle.forceWaits = false
+            forgetPatches()
+            moment.hasBecomeKnown = !oracle.isKnown
+            oracle.clear()
+            awaitSave(machine.cleared(&turn), &turn)
+        default:
+            moment.isUpdated = true
+            moment.lostExplicit = moment.lostExplicit || wantsRefresh
+            oracle.forceWaits = false
+            moment.hasBecomeKnown = !oracle.isKnown
+            let content = [nextNumber("mine")]
+            let keys: (String?, String?)? = event == .updateWithKeys ? ("n", nil) : nil
+            oracle.update(content, keys: keys, setting)
+            awaitSave(machine.updated(content, keys: keys.map { .replaced(next: $0.0, prev: $0.1) } ?? .kept, &turn), &turn)
+        }
+    }
+
+    private mutating func clearAll(_ turn: inout Turn) {
+        if setting.rules.hasBacking { isEmptying = true }
+        front = nil
+        // The engine tells live keys only.
+        guard !machine.isIdle else { return }
+        (moment.isCleared, moment.isClearedWhole) = (true, true)
+        moment.lostExplicit = moment.lostExplicit || callers.contains { $0.need == .refresh && $0.awaits == nil }
+        oracle.forceWaits = false
+        forgetPatches()
+        moment.hasBecomeKnown = !oracle.isKnown
+        oracle.clear()
+        if call == nil || call?.kind == .read { settle(oracle.revision, failed: false) }
+        machine.cleared(cacherIsCleared: true, &turn)
+    }
+
+    /// Whoever writes waits for the cacher.
+    private mutating func awaitSave(_ revision: Ticket, _ turn: inout Turn) {
+        guard callers.count < setting.maxCallers else { return }
+        if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
+        arrive(.saved(revision), awaits: oracle.revision, &turn)
+    }
+
+    private mutating func forgetPatches() {
+        if let last = oracle.patches.last(where: { !$0.isConfirmed }) { forgottenPatch = last.id }
+    }
+
+    private mutating func patch(_ event: ModelEvent, _ turn: inout Turn) {
+        moment.lostExplicit = flight?.isExplicit == true
+        switch event {
+        case .settle(let place, let succeeds):
+            let id = oracle.patches[place].id
+            if succeeds {
+                oracle.patches[place].isConfirmed = true
+                oracle.epoch += 1
+                oracle.fold()
+                machine.patchSucceeded(id, &turn)
+            } else {
+                oracle.patches.remove(at: place)
+                oracle.fold()
+                machine.patchFailed(id, &turn)
+            }
+            moment.isLastPatchSettled = oracle.patches.isEmpty
+        case .settleForgotten(let succeeds):
+            guard let id = forgottenPatch else { return }
+            forgottenPatch = nil
+            if succeeds { oracle.epoch += 1 }
+            if succeeds { machine.patchSucceeded(id, &turn) } else { machine.patchFailed(id, &turn) }
+        default:
+            let mark = -nextNumber("patch")
+            oracle.epoch += 1
+            let id = machine.patchStarted({ $0.append(mark) }, &turn)
+            oracle.patches.append(ModelOracle.Patch(id: id, mark: mark))
+        }
+    }
+}
+
+extension HeldRecord<[Int]> {
+    /// A record of a cacher, with its age on the monotonic clock, as the engine tells it.
+    init(_ record: CacheRecord<[Int]>, at turn: borrowing KeyMachine<[Int]>.Turn, _ expiry: Expiry) {
+        let remaining = record.remainingLifetime(expiry: expiry, now: turn.date)
+        self.init(record, remaining: remaining, needsRefresh: remaining <= .zero, now: turn.now)
+    }
+}
+
+extension ModelOracle.Truth {
+    init(_ record: CacheRecord<[Int]>) {
+        self.init(content: record.content, fetchedAt: Int(record.fetchedAt.timeIntervalSince1970))
+        isInvalidated = record.isInvalidated
+        isForbidden = record.freshness.storage == .forbidden
+        tag = record.validator?.entityTag.flatMap { Int($0) }
+        (nextKey, prevKey) = (record.nextKey, record.prevKey)
+        loaded = record.loadedPages
+    }
+}

@@ -1,0 +1,109 @@
+@testable import StoreCore
+
+// How fetches end.
+
+extension ModelWorld {
+    mutating func fetchEnds(_ direction: PageDirection?, _ outcome: ModelEvent.Outcome, _ turn: inout Turn) {
+        guard let place = running.firstIndex(where: { $0.direction == direction }) else { return }
+        let fetch = running.remove(at: place)
+        check(fetch.epoch == oracle.epoch, "C5", "a fetch of an older epoch has its result accepted")
+        if let direction {
+            pageEnds(fetch, direction, outcome, &turn)
+        } else {
+            contentEnds(fetch, outcome, &turn)
+        }
+    }
+
+    private mutating func contentEnds(_ fetch: ModelFetch, _ outcome: ModelEvent.Outcome, _ turn: inout Turn) {
+        moment.isFetchEnded = true
+        oracle.lastEnded = oracle.now
+        switch outcome {
+        case .modified, .unstorable:
+            let response = newContent(isForbidden: outcome == .unstorable)
+            var new = ModelOracle.Truth(content: [lastNumber], fetchedAt: oracle.now)
+            new.isForbidden = outcome == .unstorable
+            new.tag = setting.world.contains(.validators) ? lastNumber : nil
+            (new.nextKey, new.prevKey) = (response.nextKey, response.prevKey)
+            new.loaded = fetch.pages
+            oracle.failedSides = [:]
+            accept(new)
+            machine.fetchFinished(fetch.ticket, .success(Fetched(response: response, pages: fetch.pages)), &turn)
+        case .notModified:
+            if fetch.tag != nil, var confirmed = oracle.truth {
+                check(
+                    confirmed.tag == fetch.tag, "C5", "a confirmation is accepted for another record than the one whose validator was sent")
+                confirmed.fetchedAt = oracle.now
+                (confirmed.isInvalidated, confirmed.isForbidden) = (false, false)
+                accept(confirmed)
+            } else {
+                fail(-1)
+            }
+            machine.fetchFinished(fetch.ticket, .success(Fetched(response: OriginResponse(.notModified()))), &turn)
+        case .failure:
+            let error = ModelError(number: nextNumber())
+            fail(error.number)
+            machine.fetchFinished(fetch.ticket, .failure(error), &turn)
+        }
+    }
+
+    private mutating func newContent(isForbidden: Bool) -> OriginResponse<[Int]> {
+        let number = nextNumber("new")
+        let freshness = Freshness(storage: isForbidden ? .forbidden : .allowed)
+        let validator = setting.world.contains(.validators) ? Validator(entityTag: "\(number)") : nil
+        return OriginResponse(
+            .modified([number], freshness, validator), nextKey: setting.isList ? "n" : nil, prevKey: setting.isList ? "p" : nil)
+    }
+
+    private mutating func accept(_ new: ModelOracle.Truth) {
+        moment.isFetchAccepted = true
+        oracle.accept(new, setting)
+        // From here on a refresh only waits for the cacher.
+        for place in callers.indices where callers[place].need == .refresh && callers[place].awaits == nil {
+            callers[place].awaits = oracle.revision
+        }
+    }
+
+    private mutating func fail(_ number: Int) {
+        moment.failedWith = number
+        oracle.failure = ModelOracle.Failure(number: number, holdsUntil: oracle.now + whole(setting.rules.policy.errorExpiry))
+    }
+
+    private mutating func pageEnds(
+        _ fetch: ModelFetch, _ direction: PageDirection, _ outcome: ModelEvent.Outcome, _ turn: inout Turn
+    ) {
+        moment.pageEnded = direction
+        switch outcome {
+        case .modified, .unstorable:
+            // The second page of a side is its last one.
+            let loaded = direction == .next ? oracle.truth?.loaded.next : oracle.truth?.loaded.prev
+            let name = direction == .next ? "n" : "p"
+            let key: String? = (loaded ?? 0) > 0 ? nil : name
+            let page = [nextNumber("page")]
+            oracle.append(page, direction, key: key)
+            if outcome == .unstorable { oracle.truth?.isForbidden = true }
+            let freshness = Freshness(storage: outcome == .unstorable ? .forbidden : .allowed)
+            // What a page says of the other side is of no interest.
+            let (next, prev): (String?, String?) = direction == .next ? (key, "x") : ("x", key)
+            let response = OriginResponse(.modified(page, freshness), nextKey: next, prevKey: prev)
+            machine.pageFinished(direction, fetch.ticket, .success(Fetched(response: response)), &turn)
+        case .notModified:
+            (moment.pageFailedWith, oracle.failedSides[direction]) = (-1, -1)
+            machine.pageFinished(direction, fetch.ticket, .success(Fetched(response: OriginResponse(.notModified()))), &turn)
+        case .failure:
+            let error = ModelError(number: nextNumber())
+            (moment.pageFailedWith, oracle.failedSides[direction]) = (error.number, error.number)
+            machine.pageFinished(direction, fetch.ticket, .failure(error), &turn)
+        }
+    }
+
+    /// The last word of a fetch that was cancelled: it must go nowhere.
+    mutating func lateFetchEnds(_ turn: inout Turn) {
+        let fetch = late.removeFirst()
+        let result = Fetched(response: OriginResponse(.modified([nextNumber()]), nextKey: "late", prevKey: "late"))
+        if let direction = fetch.direction {
+            machine.pageFinished(direction, fetch.ticket, .success(result), &turn)
+        } else {
+            machine.fetchFinished(fetch.ticket, .success(result), &turn)
+        }
+    }
+}

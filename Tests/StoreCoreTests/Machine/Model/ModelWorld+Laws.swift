@@ -1,0 +1,120 @@
+@testable import StoreCore
+
+// The laws, as they show in a turn and in a state.
+
+extension ModelWorld {
+    // MARK: What must follow from an event
+
+    mutating func checkTurn(seenBefore before: ModelShown?) {
+        noteExplicit()
+        noteParts()
+        if moment.servedStale, let place = running.firstIndex(where: \.isOfContent) { running[place].isPromised = true }
+        if !running.contains(where: { !$0.isPromised }) || isWanted {
+            oracle.graceEnds = nil
+        } else if oracle.graceEnds == nil, let grace = setting.grace {
+            oracle.graceEnds = oracle.now + grace
+        }
+        if running.contains(where: \.isPromised) { oracle.graceEnds = nil }
+        if moment.event == .timer || setting.grace == 0, let ends = oracle.graceEnds, ends <= oracle.now {
+            violate("C9", "an unwanted fetch outlives its grace")
+        }
+        checkPublish(before)
+        checkConsequences()
+    }
+
+    private mutating func noteExplicit() {
+        let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
+        if let place = running.firstIndex(where: \.isOfContent) {
+            let isAsked =
+                (moment.event == .join(forces: true) && oracle.isKnown) || (oracle.isKnown && wantsRefresh)
+                || (moment.hasBecomeKnown && oracle.forceWaits) || (moment.lostExplicit && moment.begun.contains(running[place].ticket))
+            if isAsked { running[place].isExplicit = true }
+        }
+        if oracle.isKnown { oracle.forceWaits = false }
+    }
+
+    private mutating func noteParts() {
+        guard oracle.isKnown else { return }
+        for place in callers.indices where callers[place].part == nil {
+            guard case .page(let direction, continueWhenError: _) = callers[place].need else { continue }
+            guard let fetch = running.first(where: { $0.direction == direction }) else {
+                callers[place].part = .afterFetch
+                continue
+            }
+            let isFirst = !callers.contains { $0.part == .asked && $0.id != callers[place].id && $0.need.isPage(direction) }
+            callers[place].part = moment.begun.contains(fetch.ticket) && isFirst ? .asked : .joined
+        }
+    }
+
+    private mutating func checkPublish(_ before: ModelShown?) {
+        let after = ModelShown(machine.state)
+        if after != before, after != nil, observers > 0 { check(moment.published > 0, "C7", "\(after as Any) was not published") }
+        if after == before, moment.published > 0, observers > 0, !moment.hasBecomeKnown { idlePublishes += 1 }
+        if moment.hasBecomeKnown, observers > 0 { check(moment.published > 0, "C8", "the first state was not published") }
+        check(observers == 0 || !oracle.isKnown || after != nil, "C2", "an observed key has no state")
+    }
+
+    private func checkConsequences() {
+        let begins = flight.map { moment.begun.contains($0.ticket) } ?? false
+        let isForced = moment.event == .join(forces: true) || moment.event == .arrive(.refresh)
+        if isForced, oracle.isKnown, callers.last?.awaits == nil || moment.event == .join(forces: true) {
+            check(flight != nil, "C2", "a forced fetch does not run")
+        }
+        if moment.isCleared || moment.isInvalidated {
+            check(
+                begins == (isWanted || (moment.hasBecomeKnown && isWanted)), "C5",
+                isWanted ? "no new fetch at once" : "a fetch that nobody wants")
+            check(isWanted || running.isEmpty, "C2", "something is left running")
+        }
+        if moment.isUpdated, moment.lostExplicit, isWanted { check(begins, "C5", "an explicit refresh is not started again") }
+        if moment.isLastPatchSettled, observers > 0 { check(flight != nil, "C14", "no fetch after the last mutation") }
+        if moment.event == .timer, let due = moment.dueBefore, due <= oracle.now { check(begins, "C10", "no fetch although it is due") }
+        if moment.event == .trigger, !moment.hadFlight, let due = oracle.due(setting), due <= oracle.now {
+            check(flight != nil, "C16", "a trigger is lost")
+        }
+        if observers > 0, oracle.isKnown, moment.event == .join(forces: false) || moment.hasBecomeKnown, !moment.isUpdated {
+            check(oracle.isValid(setting) && oracle.failure == nil || flight != nil || oracle.isHeldOff, "C3", "an observer gets no fetch")
+        }
+        checkCancellations()
+    }
+
+    /// A fetch is cancelled because it is outdated, because the list is fetched anew, or because nobody wants it.
+    private func checkCancellations() {
+        for fetch in moment.cancelled {
+            let isOutdated = fetch.epoch < oracle.epoch || (fetch.tag != nil && fetch.tag != oracle.truth?.tag)
+            let isSuperseded = !fetch.isOfContent && flight != nil
+            let isUnwanted = !isWanted && !fetch.isPromised && setting.grace != nil && (moment.event == .timer || setting.grace == 0)
+            check(isOutdated || isSuperseded || isUnwanted, "C9", "cancels a fetch for no reason")
+        }
+    }
+
+    // MARK: The end of a key's life
+
+    /// Forgets a key about which nothing goes on, as the engine does.
+    mutating func retire() {
+        guard machine.isIdle else { return }
+        check(running.isEmpty && callers.isEmpty && observers == 0 && call == nil, "C15", "a key is forgotten while something goes on")
+        check(oracle.patches.isEmpty && !oracle.invalidationWaits && !oracle.forceWaits, "C15", "a key is forgotten with open changes")
+        if oracle.isKnown { checkSaved() }
+        machine = KeyMachine(rules: setting.rules)
+        oracle.forget()
+    }
+
+    /// The cacher has exactly the truth.
+    func checkSaved() {
+        let expected = oracle.truth.flatMap { $0.isForbidden ? nil : $0 }
+        if setting.rules.hasBacking, !isEmptying, !oracle.isUnread {
+            check(
+                stored.map { ModelOracle.Truth($0) } == expected, "C6", "the cacher holds \(stored?.content as Any), not \(expected as Any)"
+            )
+        } else if !setting.rules.hasBacking, !wasEvicted {
+            check(front.map { ModelOracle.Truth($0.record) } == expected, "C6", "memory holds \(front?.record.content as Any)")
+        }
+    }
+}
+
+extension CallerNeed {
+    func isPage(_ direction: PageDirection) -> Bool {
+        if case .page(direction, continueWhenError: _) = self { true } else { false }
+    }
+}

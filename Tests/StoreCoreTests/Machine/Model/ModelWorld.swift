@@ -1,0 +1,156 @@
+internal import Foundation
+
+@testable import StoreCore
+
+/// A machine, and the world around it: which fetches run, what the cacher holds and does, who waits, what was seen.
+///
+/// Beside the machine stands a ``ModelOracle``. Each event happens to both; what the machine then wants done is carried out as the
+/// engine would, and every difference between the two, and every breach of a law on the way, is a violation.
+struct ModelWorld {
+    let setting: ModelSetting
+    var machine: KeyMachine<[Int]>
+    var oracle = ModelOracle()
+    var tickets = TicketCounter()
+    /// The last number given to content, a patch, an error or a caller.
+    var lastNumber = 0
+
+    // MARK: The cacher
+
+    var stored: CacheRecord<[Int]>?
+    var front: (record: CacheRecord<[Int]>, deadline: MonotonicInstant)?
+    var wasEvicted = false
+    var call: Call?
+    var isEmptying = false
+
+    // MARK: What runs, and who is here
+
+    var running: [ModelFetch] = []
+    var late: [ModelFetch] = []
+    var observers = 0
+    var callers: [Caller] = []
+    var forgottenPatch: Ticket?
+
+    // MARK: What was seen
+
+    var moment = Moment()
+    let log: Log
+    /// Publishes after which nothing looked different: not wrong, but of interest.
+    var idlePublishes = 0
+
+    /// The breaches of laws; shared by all copies of a world, because a search ends with the first.
+    final class Log {
+        var violations: [String] = []
+        /// What each number stands for, where a test wants to read it.
+        var names: [Int: String]?
+    }
+
+    /// A call of the cacher under way.
+    struct Call {
+        enum Kind: Equatable { case read, save, remove }
+
+        var kind: Kind
+        var ticket: Ticket
+        var record: CacheRecord<[Int]>?
+        var revision = 0
+        /// Whether it waits for the whole cacher to be emptied.
+        var isDeferred = false
+    }
+
+    /// Somebody who waits.
+    struct Caller {
+        enum Part { case asked, joined, afterFetch }
+
+        var id: CallerID
+        var need: CallerNeed
+        /// Which truth has to be saved before he is answered; for `.saved`, and for `.refresh` once its fetch has ended.
+        var awaits: Int?
+        /// What a caller for a page waits for.
+        var part: Part?
+        /// Whether he was told what he asked, and stays for the truth's sake.
+        var isAnswered = false
+
+        var wantsFetch: Bool { need.wantsFetch && awaits == nil }
+
+        func isLike(_ other: Caller) -> Bool {
+            need.kind == other.need.kind && (awaits == nil) == (other.awaits == nil) && part == other.part && isAnswered == other.isAnswered
+        }
+    }
+
+    /// What has happened in the present turn.
+    struct Moment {
+        var event = ModelEvent.tick
+        var isFetchAccepted = false
+        var isFetchEnded = false
+        var failedWith: Int?
+        var isUpdated = false
+        var isCleared = false
+        var isClearedWhole = false
+        var isInvalidated = false
+        var isLastPatchSettled = false
+        var readFailed = false
+        var pageEnded: PageDirection?
+        var pageFailedWith: Int?
+        var servedStale = false
+        var hasBecomeKnown = false
+        var wasWanted = false
+        var hadFlight = false
+        var dueBefore: Int?
+        var lostExplicit = false
+        var answers: [String] = []
+        var begun: [Ticket] = []
+        var cancelled: [ModelFetch] = []
+        var published = 0
+    }
+
+    /// A key of which the cacher holds this.
+    init(_ setting: ModelSetting, stored: CacheRecord<[Int]>? = nil, log: Log = Log()) {
+        self.setting = setting
+        self.log = log
+        self.stored = stored
+        machine = KeyMachine(rules: setting.rules)
+        if !setting.rules.hasBacking, let stored {
+            self.stored = nil
+            let deadline = setting.expiry.map { Int(stored.fetchedAt.timeIntervalSince1970) + $0 }
+            front = (stored, stored.isInvalidated ? .distantPast : deadline.map(instant) ?? .distantFuture)
+        }
+        lastNumber = 10
+    }
+
+    var date: Date { Date(timeIntervalSince1970: Double(oracle.now)) }
+    var flight: ModelFetch? { running.first { $0.isOfContent } }
+    var violations: [String] { log.violations }
+    var isWanted: Bool { observers > 0 || callers.contains { $0.wantsFetch } }
+
+    /// A number that was never given before.
+    mutating func nextNumber(_ name: String = "") -> Int {
+        lastNumber += 1
+        log.names?[lastNumber] = name
+        return lastNumber
+    }
+
+    func violate(_ law: String, _ what: String) { log.violations.append("\(law): \(what)") }
+
+    func check(_ holds: Bool, _ law: String, _ what: @autoclosure () -> String) {
+        if !holds { violate(law, what()) }
+    }
+}
+
+extension CallerNeed {
+    /// The need without its arguments' values, as one number.
+    var kind: UInt8 {
+        switch self {
+        case .content: 0
+        case .origin: 1
+        case .cached: 2
+        case .freshness: 3
+        case .refresh: 4
+        case .truth: 5
+        case .saved: 6
+        case .page(.next, let continues): continues ? 7 : 8
+        case .page(.prev, let continues): continues ? 9 : 10
+        case .pageAfterFetch: 11
+        case .joinedPage(.next): 12
+        case .joinedPage(.prev): 13
+        }
+    }
+}

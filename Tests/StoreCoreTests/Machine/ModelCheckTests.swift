@@ -1,0 +1,49 @@
+internal import Foundation
+import Testing
+
+@testable import StoreCore
+
+/// The machine against every interleaving of its events up to a depth, with the laws checked in each state and turn.
+///
+/// `STOREHOUSE_SEEDS=N` goes deeper: N times as many states.
+@Suite(.timeLimit(.minutes(30)))
+struct ModelCheckTests {
+    @Test(arguments: ModelSetting.wholes)
+    func `C1 to C15: every interleaving of all events keeps the laws`(setting: ModelSetting) async {
+        await check(setting, states: 2_000, preludes: ModelSetting.preludes)
+    }
+
+    @Test(arguments: ModelSetting.themes)
+    func `C1 to C15: every state of a few events keeps the laws`(setting: ModelSetting) async {
+        await check(setting, states: 2_000)
+    }
+
+    private func check(_ setting: ModelSetting, states: Int, preludes: [[ModelEvent]] = []) async {
+        let seeds = ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"].flatMap { Int($0) }
+        var search = ModelSearch(setting, from: ModelWorld.origins(setting))
+        let began = ContinuousClock.now
+        await search.run(maxStates: states * max(1, seeds ?? 1), preludes: preludes)
+        if seeds != nil { print("\(search.summary), \(ContinuousClock.now - began)") }
+        if let failure = search.failure { Issue.record("\(failure)") }
+    }
+}
+
+extension ModelWorld {
+    /// The states that a search begins with: what the cacher may hold of a key that nobody has asked for.
+    static func origins(_ setting: ModelSetting) -> [ModelWorld] {
+        let tag = setting.world.contains(.validators) ? Validator(entityTag: "1") : nil
+        let key = { (name: String) -> String? in setting.isList ? name : nil }
+        func record(age: Double) -> CacheRecord<[Int]> {
+            CacheRecord(
+                content: [1], fetchedAt: Date(timeIntervalSince1970: 100 - age), validator: tag, nextKey: key("n"), prevKey: key("p"))
+        }
+        var worlds = [ModelWorld(setting), ModelWorld(setting, stored: record(age: 0))]
+        if setting.expiry != nil { worlds.append(ModelWorld(setting, stored: record(age: 50))) }
+        if setting.world.contains(.writes) {
+            var invalidated = record(age: 0)
+            invalidated.isInvalidated = true
+            worlds.append(ModelWorld(setting, stored: invalidated))
+        }
+        return worlds
+    }
+}

@@ -1,0 +1,47 @@
+import StoreCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ScriptedPaginationFetcherTests {
+    let tag = Validator(entityTag: "\"1\"")
+
+    @Test func `pages are answered with their keys, and requests tell side and key`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Int>(
+            .page([1, 2], nextKey: "n", prevKey: "p", freshness: .fresh(for: .seconds(1)), validator: tag), .page(Page([3])), .page([0]))
+        let first = try await fetcher.fetch(param: "list")
+        #expect(first == Page([1, 2], nextKey: "n", prevKey: "p", freshness: .fresh(for: .seconds(1)), validator: tag))
+        #expect(try await fetcher.fetchNext(nextKey: "n", param: "list").elements == [3])
+        #expect(try await fetcher.fetchPrev(prevKey: "p", param: "list").elements == [0])
+        #expect(fetcher.requests.map(\.direction) == [nil, .next, .prev])
+        #expect(fetcher.requests.map(\.pageKey) == [nil, "n", "p"])
+        #expect(fetcher.requests.map(\.param) == ["list", "list", "list"])
+    }
+
+    @Test func `a store's request shows its validator and can be confirmed`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified(), .page([1], prevKey: "p"))
+        let origin: any Origin<String, [Int]> = fetcher
+        #expect(try await origin.respond(to: .content("list", revalidating: tag)).result == .notModified())
+        let page = try await origin.respond(to: .page(.prev, key: "p", "list"))
+        #expect(page.result == .modified([1]) && page.prevKey == "p")
+        #expect(fetcher.requests.map(\.validator) == [tag, nil])
+    }
+
+    @Test func `a confirmation of a page without validator is an error`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified())
+        let error = await #expect(throws: StoreError.self) { try await fetcher.fetch(param: "list") }
+        #expect(error?.code == .nothingToConfirm)
+    }
+
+    @Test func `both sides are held and answered apart`() async throws {
+        let fetcher = ScriptedPaginationFetcher<String, Int> { _ in .failure(Offline()) }
+        fetcher.hold()
+        let next = Task { try await fetcher.fetchNext(nextKey: "n", param: "list") }
+        try await fetcher.started(count: 1)
+        let prev = Task { try await fetcher.fetchPrev(prevKey: "p", param: "list") }
+        try await fetcher.started(count: 2)
+        try await fetcher.answer(2, with: .page([0]))
+        #expect(try await prev.value.elements == [0])
+        fetcher.release()
+        await #expect(throws: Offline.self) { try await next.value }
+    }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import StoreCore
+
+/// What is saved: content that tells by itself whether it is whole.
+struct Entry: Codable, Sendable {
+    var key: Int
+    var serial: Int
+    var filler: String
+
+    init(key: Int, serial: Int) {
+        self.key = key
+        self.serial = serial
+        filler = String(repeating: Character(Unicode.Scalar(UInt8(97 + serial % 26))), count: serial &* 7919 % 6000)
+    }
+}
+
+/// Saves records into a directory, as the first argument says, and tells on its output what was saved.
+@main
+enum CrashWriter {
+    static func main() async throws {
+        var arguments = CommandLine.arguments.dropFirst().makeIterator()
+        let mode = arguments.next() ?? ""
+        let directory = URL(filePath: arguments.next() ?? "", directoryHint: .isDirectory)
+        func number() -> Int { arguments.next().flatMap { Int($0) } ?? 0 }
+        switch mode {
+        case "loop": try await loop(directory, from: number(), keys: number())
+        case "many": try await many(directory, count: number(), keys: number(), writer: number())
+        case "die": try await die(directory, at: FileWriteOptions.Step(rawValue: arguments.next() ?? "") ?? .created, serial: number())
+        case "limited":
+            limitFileSize(number())
+            await tryToSave(directory, lengths: [100, 100_000, 100])
+        case "full":
+            await tryToSave(directory, lengths: [1000, 40_000, 500_000, 1000])
+        case "nobody":
+            becomeNobody()
+            await tryToSave(directory, lengths: [100])
+        default:
+            say("unknown mode \(mode)")
+        }
+    }
+
+    /// Saves for ever, over and over the same keys, with growing serial numbers.
+    static func loop(_ directory: URL, from first: Int, keys: Int) async throws {
+        let cacher = FileCacher<Int, Entry>(directory: directory)
+        for serial in first... {
+            try await save(cacher, serial % keys, serial)
+            say("\(serial % keys) \(serial)")
+        }
+    }
+
+    /// Saves so many records that several of these processes write at once.
+    static func many(_ directory: URL, count: Int, keys: Int, writer: Int) async throws {
+        let cacher = FileCacher<Int, Entry>(directory: directory)
+        for serial in 0..<count {
+            try await save(cacher, (serial &* 31 + writer) % keys, serial)
+            if serial % 50 == 49 { try await cacher.remove(param: serial % keys) }
+        }
+        say("done")
+    }
+
+    /// Saves one record and is killed in the middle of it.
+    static func die(_ directory: URL, at step: FileWriteOptions.Step, serial: Int) async throws {
+        let options = FileWriteOptions(durability: .power) { (done: FileWriteOptions.Step) throws(StoreError) in
+            if done == step { killSelf() }
+        }
+        try await save(FileCacher<Int, Entry>(directory: directory, options: options), 0, serial)
+        say("survived")
+    }
+
+    /// Saves one record of each length under one key, and tells what became of it and what is there afterwards.
+    static func tryToSave(_ directory: URL, lengths: [Int]) async {
+        let cacher = FileCacher<String, String>(directory: directory)
+        for length in lengths {
+            do {
+                try await cacher.save(CacheRecord(content: String(repeating: "x", count: length), fetchedAt: Date()), param: "key")
+                say("saved \(length)")
+            } catch let error as StoreError {
+                say("failed \(length) \(error.code.rawValue) \(error.fileSystemErrno ?? 0) \(error.message)")
+            } catch {
+                say("failed \(length) otherwise \(error)")
+            }
+            do {
+                let record = try await cacher.load(param: "key")
+                say("loaded \(record.map { String($0.content.count) } ?? "nothing")")
+            } catch {
+                say("loading failed \(error)")
+            }
+        }
+    }
+
+    static func save(_ cacher: FileCacher<Int, Entry>, _ key: Int, _ serial: Int) async throws {
+        try await cacher.save(CacheRecord(content: Entry(key: key, serial: serial), fetchedAt: Date()), param: key)
+    }
+}
