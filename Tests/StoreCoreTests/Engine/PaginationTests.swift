@@ -125,60 +125,6 @@ struct PaginationTests {
         try await observer.first { $0.summary == "completed([1],next:more)" }
     }
 
-    /// The list as the store has it, valid or not.
-    private func known(_ list: PaginationStoreFlowable<Int, Int>) async -> [Int]? {
-        do {
-            return try await list.requireData(from: .cache)
-        } catch {
-            return (error as? StoreError)?.staleContent as? [Int]
-        }
-    }
-
-    enum Superseding: CaseIterable, Sendable { case refresh, update, updateWithKeys, inPlace, clear, storeClear, invalidate, mutate }
-
-    @Test(arguments: Superseding.allCases, PageDirection.allCases)
-    func `C13: a page of an older list or epoch is never appended`(_ change: Superseding, _ direction: PageDirection) async throws {
-        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), cancellation: .ignored)
-        var policy = StorePolicy()
-        policy.unwantedFetch = .complete
-        let lists = store(fetcher, policy: policy)
-        let list = lists[1]
-        _ = try await list.requireData()
-        fetcher.hold()
-        let page = request(list, direction)
-        try await fetcher.started(count: 2)
-        try await until("it waits") { lists.waiting(1) == 1 }
-        if change == .invalidate {
-            // Nobody wants the page any longer, but it still comes.
-            page.cancel()
-            _ = await page.value
-        }
-        var refresh: Task<Void, Never>?
-        switch change {
-        case .refresh: refresh = Task { await list.refresh() }
-        case .update: await list.update([7])
-        case .updateWithKeys: await list.update([7], nextKey: "m", prevKey: nil)
-        case .inPlace: await list.update { $0 = [7] }
-        case .clear: await list.clear()
-        case .storeClear: try await lists.clear()
-        case .invalidate: await list.invalidate()
-        case .mutate:
-            try await list.mutate {
-                $0 = [7]
-            } perform: {
-            }
-        }
-        if change == .refresh { try await fetcher.started(count: 3) }
-        try await fetcher.answer(2, with: .page([-1]))
-        try await fetcher.ended(count: 2)
-        fetcher.enqueue(.page([7]), .page([7]))
-        fetcher.release()
-        if change != .invalidate { #expect(await page.value == "superseded") }
-        await refresh?.value
-        try await until("it is idle") { lists.liveKeys == 0 }
-        #expect(await known(list)?.contains(-1) != true)
-    }
-
     @Test func `C13: an element that comes again replaces the one that is there`() async throws {
         struct Row: Identifiable, Sendable, Equatable { var id: Int, text: String }
         func rows(_ ids: [Int], _ text: String) -> [Row] { ids.map { Row(id: $0, text: text) } }
