@@ -176,6 +176,9 @@ extension Store {
     /// Whether the engine keeps no key and the cacher is left alone.
     var engineIsIdle: Bool { engine.state.withLock { $0.live.isEmpty && $0.lane.running == 0 && !$0.lane.isBarred } }
 
+    /// How many triggers run.
+    var triggerCount: Int { engine.state.withLock { $0.triggers.count } }
+
     /// How many keys the engine has room for.
     var liveCapacity: Int { engine.state.withLock { $0.live.capacity } }
 }
