@@ -56,11 +56,17 @@ extension Routable {
 /// }
 /// ```
 public struct Route: Routable {
+    /// The path below the host's base path.
     public var path: RoutePath
+    /// The method.
     public var method: HTTPMethod
+    /// The query.
     public var query: Parameters
+    /// The header fields beside the host's defaults.
     public var headers: Headers
+    /// What is sent.
     public var body: RouteBody
+    /// Everything rare.
     public var options: RouteOptions
 
     /// Makes a route.
