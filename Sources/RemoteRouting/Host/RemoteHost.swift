@@ -52,7 +52,7 @@ public struct RemoteHost: Sendable {
 
     var gate: ExchangeGate
     /// Draws the waits between attempts.
-    var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
+    package var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
     /// Makes a client.
     ///

@@ -26,6 +26,8 @@ public final class Exchange: Sendable {
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
+        /// The deadline that the watcher sleeps for.
+        var watched = MonotonicInstant.distantFuture
 
         var isOver: Bool {
             switch phase {
@@ -101,6 +103,7 @@ public final class Exchange: Sendable {
             state.phase = .receiving
             state.deadlines.headCame(at: now)
         }
+        watch()
     }
 
     /// A piece of the body has come; ignored once the exchange is over, as happens where the reader has just left.
@@ -268,16 +271,26 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// Begins to watch the deadlines, in a task that ends with the exchange.
+    /// Sees to it that a task sleeps no longer than until the next deadline; it ends with the exchange.
     private func watch() {
-        state.withLock { state in
-            guard !state.isOver, state.watcher == nil, state.deadlines.next != nil else { return }
+        let late: Task<Void, Never>? = state.withLock { state in
+            guard !state.isOver, let next = state.deadlines.next else { return nil }
+            // Deadlines move away while bytes come; only with the head a nearer one may begin.
+            guard state.watcher == nil || next.instant < state.watched else { return nil }
+            let late = state.watcher
+            state.watched = next.instant
             state.watcher = Task { await self.keepDeadlines() }
+            return late
         }
+        late?.cancel()
     }
 
     private func keepDeadlines() async {
-        while let next = state.withLock({ $0.isOver ? nil : $0.deadlines.next }) {
+        while let next = state.withLock({ state in
+            let next = state.isOver || Task.isCancelled ? nil : state.deadlines.next
+            state.watched = next?.instant ?? state.watched
+            return next
+        }) {
             if next.instant <= limits.time.now { return stop(TransportFailure(next.part, limits)) }
             do {
                 try await limits.time.sleep(until: next.instant)

@@ -67,13 +67,13 @@ final class Bench: Sendable {
     func on(_ method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response) {
         answers.withLock { $0["\(method) \(path)"] = answer }
         guard kind == .session, let method = LoopbackOrigin.Method(rawValue: method) else { return }
-        origin.on(method, path) { [log] request in
+        origin.on(method, path) { [weak self] request in
             let fields = Dictionary(request.headers.fields.map { ($0.name.lowercased(), $0.value) }) { $0 + ", " + $1 }
             let target = request.target.split(separator: "?", maxSplits: 1).map(String.init)
             let asked = Asked(
                 method: request.method.rawValue, path: request.path, query: target.count > 1 ? target[1] : "", fields: fields,
                 body: request.body)
-            log.withLock { $0.append(asked) }
+            self?.log.withLock { $0.append(asked) }
             return await answer(asked)
         }
     }
