@@ -28,7 +28,7 @@ public struct HTTPFields: Hashable, Sendable {
     /// Adds a line.
     ///
     /// - Throws: ``InvalidField`` where the name is no token, or the value no field value; nothing is added then.
-    public mutating func append(_ name: String, _ value: String) throws {
+    public mutating func append(_ name: String, _ value: String) throws(InvalidField) {
         guard name.isToken else { throw InvalidField(name: name, part: .name) }
         guard value.isFieldValue else { throw InvalidField(name: name, part: .value) }
         fields.append(Field(name: name, value: value))
@@ -37,7 +37,7 @@ public struct HTTPFields: Hashable, Sendable {
     /// Puts a line in the place of all lines of that name.
     ///
     /// - Throws: ``InvalidField``, as ``append(_:_:)``.
-    public mutating func set(_ name: String, _ value: String) throws {
+    public mutating func set(_ name: String, _ value: String) throws(InvalidField) {
         var others = self
         others.remove(name)
         try others.append(name, value)
