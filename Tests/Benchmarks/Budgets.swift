@@ -87,6 +87,11 @@ extension Budget {
         .ratio("file-load-small", to: .mutex, 3),
         .ratio("file-load-large", to: .mutex, 3),
         .ratio("file-list", to: .mutex, 1.5),
+
+        // Wire: against `URLSession` with a delegate of the same kind
+        .beyond("exchange", .mutex, by: 50_000, noisy: false),
+        .ratio("exchange-1000", to: .mutex, 1.15, noisy: false),
+        .ratio("exchange-64-wide", to: .mutex, 1.15, noisy: false),
     ]
 }
 
