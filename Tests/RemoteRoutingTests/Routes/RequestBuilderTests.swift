@@ -99,7 +99,8 @@ struct RequestBuilderTests {
         ("https://h/", "https://i/", false), ("http://[::1]/", "http://[::1]:80/", true),
     ])
     func `H2 origins are compared by scheme, host and port`(one: String, other: String, same: Bool) throws {
-        let origins = try [one, other].map { try #require(WebOrigin(of: try #require(URL(string: $0)))) }
+        let origins = [one, other].map { URL(string: $0).flatMap { WebOrigin(of: $0) } }
+        #expect(!origins.contains(nil))
         #expect((origins[0] == origins[1]) == same)
     }
 
