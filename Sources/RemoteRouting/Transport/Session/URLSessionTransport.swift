@@ -74,7 +74,8 @@ public final class URLSessionTransport: Transport {
         var wire = URLRequest(url: request.url)
         wire.httpMethod = request.method.rawValue
         wire.timeoutInterval = 86_400
-        for field in request.fields.fields { wire.addValue(field.value, forHTTPHeaderField: field.name) }
+        // Joined here (RFC 9110 §5.3): Foundation would do it without a blank, and only for names of the same case.
+        for field in request.fields.fields { wire.setValue(request.fields[field.name], forHTTPHeaderField: field.name) }
         let isEmpty = if case .none = request.body { true } else { false }
         guard isEmpty || (request.method != .get && request.method != .head) else {
             throw TransportFailure(.unsupported, "a \(request.method.rawValue) with a body cannot be sent here; use POST")
