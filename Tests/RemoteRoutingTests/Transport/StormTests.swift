@@ -18,15 +18,17 @@ struct StormTests {
         origin.on(.get, "/late") { _ in .text("0123456789").misbehaving(.delayHead(by: .milliseconds(5))) }
         origin.on(.post, "/post") { .text("\($0.body.count)") }
         let transport = URLSessionTransport()
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+        var host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
         let routes =
             ["/quick", "/drip", "/stall", "/late"].map { Route(path: RoutePath(stringLiteral: $0)) }
             + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]
         var filesBefore: Int?
         for round in 0..<StormTests.rounds {
+            // Few places, so that most wait for one, and many, so that most are on the wire.
+            host.limits.concurrentExchanges = round % 2 == 0 ? 400 : 32
             let outcomes = WatchedState<[String: Int]>([:])
             let tasks = (0..<StormTests.width).map { index in
-                Task {
+                Task { [host] in
                     do {
                         _ = try await host.data(for: routes[index % routes.count])
                         outcomes.update { $0["done", default: 0] += 1 }
