@@ -33,15 +33,17 @@ struct PartsTests {
         var buffer = BodyBuffer(memoryLimit: 1000, spillLimit: 1 << 20)
         var expected = Data()
         var read = Data()
+        var most = 0
         var generator = SystemRandomNumberGenerator()
         for round in 0..<400 {
             let piece = Data((0..<Int.random(in: 1...900, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) })
             expected.append(piece)
             try buffer.push(piece, staysInMemory: false)
             #expect(buffer.memoryBytes <= 1000)
+            most = max(most, buffer.spilledBytes)
             if round % 3 == 0, let some = try buffer.take() { read.append(some) }
         }
-        #expect(buffer.spilledBytes > 0)
+        #expect(most > 0)
         while let some = try buffer.take() { read.append(some) }
         #expect(read == expected)
         #expect(buffer.isEmpty)
