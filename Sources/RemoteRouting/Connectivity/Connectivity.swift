@@ -1,7 +1,7 @@
 /// Whether the system sees a way to the network: advice for when to try again, and never a reason not to try.
 ///
 /// ```swift
-/// for await status in Connectivity.system().statuses where status == .online {
+/// for await status in try Connectivity.system().statuses where status == .online {
 ///     await repositories.refresh()
 /// }
 /// ```

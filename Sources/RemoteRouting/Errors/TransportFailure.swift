@@ -28,7 +28,8 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     /// The body to send could not be read.
     static func unreadableBody(_ error: any Error) -> TransportFailure {
         if let failure = error as? TransportFailure { return failure }
-        return TransportFailure(.bodyUnreadable, "the body to send could not be read to its end; look at its source", underlyingError: error)
+        return TransportFailure(
+            .bodyUnreadable, "the body to send could not be read to its end; look at its source", underlyingError: error)
     }
 
     init(_ part: ExchangeDeadlines.Part, _ limits: ExchangeLimits) {

@@ -11,7 +11,9 @@ internal import StoreCore
 /// the last id it gave (`Last-Event-ID`). The sequence ends with 204, and fails with an answer that is none of success or no event
 /// stream, and once connections fail as often in a row as ``RemoteHost/retry`` allows without a single event between them.
 public struct RemoteEvents: AsyncSequence, Sendable {
+    /// An event.
     public typealias Element = ServerSentEvent
+    /// A ``RemoteError``.
     public typealias Failure = any Error
 
     let host: RemoteHost
