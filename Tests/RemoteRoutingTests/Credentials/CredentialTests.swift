@@ -127,6 +127,30 @@ struct CredentialTests {
         #expect(bench.asked("/refresh").count == 1)
     }
 
+    @Test func `H6 a refresh is inside the deadline of the call, and goes on without it`() async throws {
+        let bench = try Bench()
+        guarded(bench)
+        let gate = WatchedState(false)
+        bench.on("POST", "/refresh") { _ in
+            do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
+            return .json(Token(accessToken: "new"))
+        }
+        let time = ManualTime()
+        let host = host(bench).with {
+            $0.time = time
+            $0.timeouts = .init(overall: .seconds(10))
+        }
+        let task = Task { try await host.send("/x", as: [Int].self) }
+        try await bench.origin.waitForRequests(count: 1, to: "/refresh")
+        time.advance(by: .seconds(10))
+        let error = try await remoteError { _ = try await task.value }
+        #expect(error.code == .overallTimedOut)
+        gate.update { $0 = true }
+        // The refresh has a deadline of its own, which has passed with the same clock: signing in anew is what helps.
+        try await bench.origin.waitUntil { $0.requests(to: "/refresh").first?.ending != nil }
+        #expect(bench.asked("/refresh").count == 1)
+    }
+
     @Test(arguments: TransportKind.allCases)
     func `H5 403 never refreshes, and a second 401 is an error`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)

@@ -171,6 +171,38 @@ struct DownloadTests {
         _ = try await remoteError { _ = try await first.value }
     }
 
+    struct Row: Sendable {
+        var status: Int
+        var range: String?
+        var tag: String? = "\"v1\""
+        var offset: Int64? = 5
+        var total: Int64? = 10
+        var expected: String
+    }
+
+    @Test(arguments: [
+        Row(status: 200, expected: "restart"), Row(status: 200, offset: nil, expected: "restart"),
+        Row(status: 206, range: "bytes 5-9/10", expected: "append"), Row(status: 206, range: "bytes 5-9/*", expected: "append"),
+        Row(status: 206, range: "bytes 5-9/10", tag: nil, expected: "append"),
+        Row(status: 206, range: "bytes 4-9/10", expected: "refuse"), Row(status: 206, range: "bytes 6-9/10", expected: "refuse"),
+        Row(status: 206, range: "bytes 5-8/10", expected: "refuse"), Row(status: 206, range: "bytes 5-11/12", expected: "refuse"),
+        Row(status: 206, range: nil, expected: "refuse"), Row(status: 206, range: "bytes */10", expected: "refuse"),
+        Row(status: 206, range: "bytes 5-9/10", tag: "\"v2\"", expected: "refuse"),
+        Row(status: 206, range: "bytes 5-9/10", tag: "W/\"v1\"", expected: "refuse"),
+        Row(status: 206, range: "bytes 0-9/10", offset: nil, expected: "refuse"),
+        Row(status: 416, range: "bytes */5", expected: "complete"), Row(status: 416, range: "bytes */4", expected: "askAgain"),
+        Row(status: 416, range: nil, total: 5, expected: "complete"), Row(status: 416, range: nil, total: nil, expected: "askAgain"),
+        Row(status: 416, range: "bytes */5", offset: nil, expected: "refuse"), Row(status: 204, expected: "refuse"),
+    ])
+    func `H11 answers to a download are judged by this table`(_ row: Row) throws {
+        var head = HTTPHead(status: row.status, url: URL(filePath: "/"))
+        if let range = row.range { try head.fields.append("Content-Range", range) }
+        if let tag = row.tag { try head.fields.append("ETag", tag) }
+        let known = DownloadState(address: "", validator: "\"v1\"", total: row.total)
+        let decision = DownloadDecision.decide(head, offset: row.offset, known: row.offset == nil ? nil : known)
+        #expect("\(decision)".hasPrefix(row.expected), "\(decision)")
+    }
+
     @Test(arguments: [
         ("bytes 0-9/10", "0 9 10"), ("bytes 5-9/*", "5 9 nil"), ("bytes */10", "nil nil 10"), ("bytes 9-5/10", "none"),
         ("bytes 0-10/10", "none"),

@@ -93,4 +93,41 @@ struct AdviceTests {
             #expect((error.underlyingError as? RouteFault)?.code == .invalidOrigin)
         }
     }
+
+    private struct EchoTransport: Transport {
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+            let exchange = Exchange(limits: limits)
+            exchange.receive(HTTPHead(status: 200, url: request.url))
+            exchange.receive(Data("hello".utf8))
+            exchange.finish()
+            return try await exchange.reply()
+        }
+    }
+
+    @Test func `a transport of one's own is a few lines`() async throws {
+        #expect(try await RemoteHost("a.example", transport: EchoTransport()).data(for: Route(path: "/x")) == Data("hello".utf8))
+    }
+
+    @Test func `an exchange is over once, whoever ends it`() async throws {
+        let stops = WatchedState(0)
+        let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
+        exchange.onStop { stops.update { $0 += 1 } }
+        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
+        exchange.receive(HTTPHead(status: 500, url: URL(filePath: "/")))
+        exchange.receive(Data("a".utf8))
+        var reply: HTTPReply? = try await exchange.reply()
+        #expect(reply?.head.status == 200)
+        reply = nil
+        #expect(stops.current == 1)
+        exchange.receive(Data("b".utf8))
+        exchange.finish()
+        exchange.fail(TransportFailure(.connectionLost, "late"))
+        #expect(stops.current == 1)
+        let late = WatchedState(0)
+        exchange.onStop { late.update { $0 += 1 } }
+        #expect(late.current == 1)
+        // What came before the end can still be read, and nothing that came behind it.
+        #expect(try await exchange.next() == Data("a".utf8))
+        await #expect { try await exchange.next() } throws: { ($0 as? TransportFailure)?.code == .cancelled }
+    }
 }
