@@ -80,6 +80,11 @@ public struct RemoteError: Error, Sendable, CustomStringConvertible {
         fields["X-Request-Id"] ?? fields["Request-Id"] ?? fields["X-Correlation-Id"]
     }
 
+    /// What the server says went wrong, in the form of RFC 9457; `nil` where it said it otherwise.
+    public var problem: Problem? {
+        Problem(data: body, type: fields["Content-Type"].flatMap { MimeType(rawValue: $0) })
+    }
+
     /// The body as an error type of your API.
     ///
     /// - Parameters:

@@ -25,6 +25,13 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     static let cancelled = TransportFailure(.cancelled, "the task was cancelled, and the exchange ended with it")
     static let abandoned = TransportFailure(.cancelled, "nobody reads the body any more, so the exchange was ended")
 
+    /// The body to send could not be read.
+    static func unreadableBody(_ error: any Error) -> TransportFailure {
+        if let failure = error as? TransportFailure { return failure }
+        return TransportFailure(
+            .bodyUnreadable, "the body to send could not be read to its end; look at its source", underlyingError: error)
+    }
+
     init(_ part: ExchangeDeadlines.Part, _ limits: ExchangeLimits) {
         func said(_ duration: Duration?) -> String { duration.map { " within \($0)" } ?? "" }
         switch part {

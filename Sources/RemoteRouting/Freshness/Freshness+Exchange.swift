@@ -16,7 +16,7 @@ extension Freshness {
         let forbidsStorage =
             control.contains("no-store") || CacheControl(exchange.request).contains("no-store") || exchange.policy == .neverStore
         self.init(storage: forbidsStorage ? .forbidden : .allowed)
-        guard exchange.policy == .followOrigin else { return }
+        guard exchange.policy != .ignoreLifetimes else { return }
 
         // Each of these says that no later request may be answered with this without asking.
         if forbidsStorage || control.contains("no-cache") || exchange.variesBeyondItsKey {

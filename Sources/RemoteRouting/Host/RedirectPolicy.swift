@@ -15,7 +15,10 @@ struct RedirectPolicy {
     var limit: Int
 
     /// What travels to another origin: nothing that says who asks.
-    private static let safeFields = ["accept", "accept-language", "content-type", "user-agent", "range", "cache-control"]
+    private static let safeFields: Set<String> = [
+        "accept", "accept-encoding", "accept-language", "cache-control", "content-type", "if-modified-since", "if-none-match", "if-range",
+        "range", "user-agent",
+    ]
 
     /// Decides what follows on an answer.
     ///

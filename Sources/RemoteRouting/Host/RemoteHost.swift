@@ -70,7 +70,7 @@ public struct RemoteHost: Sendable {
         self.limits = limits
         self.time = time
         gate = ExchangeGate(limit: limits.concurrentExchanges)
-        defaults = ["User-Agent": "Storehouse", "Accept-Language": nil]
+        defaults = ["User-Agent": "Storehouse"]
     }
 
     private static let sharedTransport = URLSessionTransport()

@@ -24,6 +24,8 @@ extension RouteSending {
             return error(.cancelled, .cancelled, request, "the task was cancelled")
         case let fault as RouteFault:
             return error(.build, .invalidRoute, request, "nothing was sent: \(fault.message)", underlyingError: fault)
+        case let field as InvalidField where code != .interceptorFailed:
+            return self.error(for: RouteFault(field), request)
         case let failure as TransportFailure:
             return error(failure.code.stage, failure.code, request, failure.message, underlyingError: failure.underlyingError ?? failure)
         default:

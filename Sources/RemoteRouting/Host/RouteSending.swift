@@ -23,7 +23,7 @@ struct RouteSending: Sendable {
     }
 
     let host: RemoteHost
-    let request: HTTPRequest
+    var request: HTTPRequest
     let options: RouteOptions
     let started: MonotonicInstant
     /// Told of the bytes sent.
@@ -140,8 +140,12 @@ struct RouteSending: Sendable {
         let first = try await intercepted(original)
         let permit = try await host.gate.enter()
         do {
-            return try await follow(first, delivery, until: deadline, permit)
+            let received = try await follow(first, delivery, until: deadline, permit)
+            // What is streamed holds its place until it has ended.
+            if received.stream == nil { permit.release() }
+            return received
         } catch {
+            permit.release()
             throw self.error(for: error, first)
         }
     }
@@ -198,7 +202,6 @@ struct RouteSending: Sendable {
             received.body = answer.body
         }
         host.log?.completed(received.head, body: received.body, of: request)
-        // What is streamed holds its place until it has ended.
         if let stream = received.stream { stream.holder.exchange.onEnd { permit.release() } }
         return received
     }

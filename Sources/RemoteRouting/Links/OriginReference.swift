@@ -29,12 +29,12 @@ package struct OriginReference: Hashable, Sendable {
     /// - Throws: ``RouteFault/Code/foreignOrigin`` where it leads to anybody else.
     package init(link: String, from base: URL, at origin: WebOrigin) throws(RouteFault) {
         // Foundation on Linux resolves some references wrongly, so it only splits what RFC 3986 has resolved.
-        guard !link.isEmpty, link.utf8.allSatisfy({ $0.isReferenceByte || $0 == UInt8(ascii: "#") }),
+        guard !link.isEmpty, link.utf8.allSatisfy({ $0.isReferenceByte || $0.isSentUnescaped || $0 == UInt8(ascii: "#") }),
             let resolved = URIReference(link).resolved(against: URIReference(base.absoluteString)), let authority = resolved.authority,
             let url = URL(string: "\(resolved.scheme ?? "")://\(authority)/"), WebOrigin(of: url) == origin
         else { throw OriginReference.refused }
         let path = resolved.path.isEmpty ? "/" : resolved.path
-        try self.init(kept: resolved.query.map { "\(path)?\($0)" } ?? path)
+        try self.init(kept: (resolved.query.map { "\(path)?\($0)" } ?? path).withMissingEscapes)
     }
 
     /// The address at an origin.
@@ -49,17 +49,32 @@ package struct OriginReference: Hashable, Sendable {
 }
 
 extension UInt8 {
-    /// Whether this may stand in path and query: everything printable but what RFC 3986 excludes.
+    /// Whether this may stand in path and query (RFC 3986 §3.3, §3.4).
     fileprivate var isReferenceByte: Bool {
         switch self {
-        case 0x21...0x7E:
-            switch self {
-            case UInt8(ascii: "\""), UInt8(ascii: "#"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"), UInt8(ascii: "^"),
-                UInt8(ascii: "`"), UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"):
-                return false
-            default: return true
-            }
-        default: return false
+        case UInt8(ascii: "\""), UInt8(ascii: "#"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"): false
+        default: (0x21...0x7E).contains(self) && !isSentUnescaped
+        }
+    }
+
+    /// Whether this should have been escaped, and often is not: `?filter[name]=a|b`.
+    fileprivate var isSentUnescaped: Bool {
+        switch self {
+        case UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "{"), UInt8(ascii: "}"), UInt8(ascii: "|"), UInt8(ascii: "^"),
+            UInt8(ascii: "`"):
+            true
+        default: false
+        }
+    }
+}
+
+extension String {
+    /// The same with the bytes escaped that should have been.
+    fileprivate var withMissingEscapes: String {
+        guard utf8.contains(where: \.isSentUnescaped) else { return self }
+        return utf8.reduce(into: "") { text, byte in
+            let scalar = String(Unicode.Scalar(byte))
+            text += byte.isSentUnescaped ? PercentEncoding.component.encode(scalar) : scalar
         }
     }
 }

@@ -78,7 +78,8 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: [
-        "", " ", "a b", "a/b", "a@b", "user:pw@h", "h:80", "h?x", "h#x", "h%2f", "h\\x", "[::1", "::1]", "h\r\nx", "ä.example", "[g::]", "[]", ".h",
+        "", " ", "a b", "a/b", "a@b", "user:pw@h", "h:80", "h?x", "h#x", "h%2f", "h\\x", "[::1", "::1]", "h\r\nx", "ä.example", "[g::]",
+        "[]", ".h",
         "a..b", "[fe80::1%25eth0]",
     ])
     func `H2 a host that is none is refused`(host: String) {
@@ -99,7 +100,8 @@ struct RequestBuilderTests {
         ("https://h/", "https://i/", false), ("http://[::1]/", "http://[::1]:80/", true),
     ])
     func `H2 origins are compared by scheme, host and port`(one: String, other: String, same: Bool) throws {
-        let origins = try [one, other].map { try #require(WebOrigin(of: try #require(URL(string: $0)))) }
+        let origins = [one, other].map { URL(string: $0).flatMap { WebOrigin(of: $0) } }
+        #expect(!origins.contains(nil))
         #expect((origins[0] == origins[1]) == same)
     }
 
@@ -153,7 +155,8 @@ struct RequestBuilderTests {
     @Test func `H3 a route's field replaces the default, also twice, and can take it away`() throws {
         var headers: Headers = ["X-A": "1", "x-a": "2"]
         headers.remove("User-Agent")
-        let fields = try builder(defaults: ["X-A": "0", "User-Agent": "u", "X-B": "b"]).request(for: Route(path: "/", headers: headers)).fields
+        let fields = try builder(defaults: ["X-A": "0", "User-Agent": "u", "X-B": "b"]).request(for: Route(path: "/", headers: headers))
+            .fields
         #expect(fields.values(of: "X-A") == ["1", "2"])
         #expect(fields["User-Agent"] == nil)
         #expect(fields["X-B"] == "b")

@@ -5,13 +5,16 @@ internal import Foundation
 /// Its session reads it from one queue at a time; nobody else holds it.
 final class BodyInputStream: InputStream {
     private let read: @Sendable (_ upTo: Int) throws -> Data?
+    private let onFailure: @Sendable (any Error) -> Void
     /// Read ahead, because the session asks whether there is more before it reads.
     private var pending: Data?
     private var status = Stream.Status.notOpen
     private var failure: (any Error)?
 
-    init(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?) {
+    /// - Parameter onFailure: Told why reading failed; the session below would only say that something did.
+    init(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?, onFailure: @escaping @Sendable (any Error) -> Void) {
         self.read = read
+        self.onFailure = onFailure
         super.init(data: Data())
     }
 
@@ -56,6 +59,7 @@ final class BodyInputStream: InputStream {
         } catch {
             failure = error
             status = .error
+            onFailure(error)
         }
     }
 }

@@ -43,7 +43,7 @@ public final class URLSessionTransport: Transport {
     /// Sends a request and returns once the head of the answer is there.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
         let exchange = Exchange(limits: limits)
-        let wire = try URLSessionTransport.wireRequest(request)
+        let wire = try URLSessionTransport.wireRequest(request, exchange)
         let isFresh = !request.method.isSafe
         let delegate = isFresh ? SessionDelegate() : delegate
         let session = isFresh ? URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue) : shared
@@ -70,11 +70,12 @@ public final class URLSessionTransport: Transport {
         return copy
     }
 
-    private static func wireRequest(_ request: HTTPRequest) throws(TransportFailure) -> URLRequest {
+    private static func wireRequest(_ request: HTTPRequest, _ exchange: Exchange) throws(TransportFailure) -> URLRequest {
         var wire = URLRequest(url: request.url)
         wire.httpMethod = request.method.rawValue
         wire.timeoutInterval = 86_400
-        for field in request.fields.fields { wire.addValue(field.value, forHTTPHeaderField: field.name) }
+        // Joined here (RFC 9110 §5.3): Foundation would do it without a blank, and only for names of the same case.
+        for field in request.fields.fields { wire.setValue(request.fields[field.name], forHTTPHeaderField: field.name) }
         let isEmpty = if case .none = request.body { true } else { false }
         guard isEmpty || (request.method != .get && request.method != .head) else {
             throw TransportFailure(.unsupported, "a \(request.method.rawValue) with a body cannot be sent here; use POST")
@@ -84,11 +85,31 @@ public final class URLSessionTransport: Transport {
         case .data(let data): wire.httpBody = data
         case .stream(let stream):
             do {
-                wire.httpBodyStream = BodyInputStream(try stream.open())
+                if let whole = try smallBody(of: stream) {
+                    wire.httpBody = whole
+                } else {
+                    wire.httpBodyStream = BodyInputStream(try stream.open()) { exchange.stop(.unreadableBody($0)) }
+                }
             } catch {
-                throw TransportFailure(.bodyUnreadable, "the body to send could not be opened; look at its source", underlyingError: error)
+                throw .unreadableBody(error)
             }
         }
         return wire
+    }
+
+    /// A body that is short enough to be sent from memory, with its length; on Linux a stream is always sent in chunks (RFC 9112 §7.1),
+    /// which some servers do not take.
+    private static func smallBody(of stream: HTTPBodyStream) throws -> Data? {
+        guard let length = stream.length, length <= 262_144 else { return nil }
+        let read = try stream.open()
+        var body = Data()
+        while let piece = try read(65_536) {
+            body.append(piece)
+            guard body.count <= length else { break }
+        }
+        guard body.count == length else {
+            throw TransportFailure(.bodyUnreadable, "the body has not the \(length) bytes that it was said to have")
+        }
+        return body
     }
 }
