@@ -22,6 +22,21 @@ struct BehaviourTests {
         #expect(asked["Cookie"] == nil)
     }
 
+    /// Not `Sendable`, and handed over all the same.
+    private final class Counter: Decodable {
+        var id: Int
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a value need not be Sendable`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/v1/x") { _ in .json(literal: #"{"id":7}"#) }
+        let host = bench.host { $0.configuration.basePath = "/v1" }
+        let counter: Counter = try await host.send("/x")
+        let response = try await host.response(for: Route(path: "/x"), as: Counter.self)
+        #expect(counter.id == response.value.id)
+    }
+
     @Test(arguments: TransportKind.allCases)
     func `parameters of a path without a route go into the query`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)

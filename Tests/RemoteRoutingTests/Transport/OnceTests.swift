@@ -52,6 +52,19 @@ struct OnceTests {
         #expect(error.isRetryable == (method == .delete))
         #expect(origin.requests(to: "/x").count == 1)
     }
+
+    @Test(arguments: 0..<6)
+    func `H13 cancelling an unsafe request ends it on the wire`(_ index: Int) async throws {
+        let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
+        let (method, body) = OnceTests.methods[index]
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+        let task = Task { try await host.send(Route(path: "/x", method: method, body: body)) }
+        try await origin.waitForRequests(count: 1)
+        task.cancel()
+        #expect(try await remoteError { try await task.value }.stage == .cancelled)
+        try await origin.waitUntil { $0.requests.first?.ending == .clientLeft && $0.openConnections == 0 }
+        #expect(origin.requests.count == 1)
+    }
 }
 
 /// Pieces to be taken one after the other.
