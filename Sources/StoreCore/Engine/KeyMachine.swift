@@ -38,8 +38,8 @@ struct KeyMachine<Content: Sendable> {
     var lane = Lane.idle
     /// The truth that the cacher has, or that it failed to take.
     var settledRevision = Ticket(number: 0)
-    /// Whether the cacher failed to take the truth, which therefore must stay here.
-    var isUnsaved = false
+    /// What the cacher has still to be told, because it failed; the key must stay here as long.
+    var debt: Debt?
 
     // MARK: Who is here
 
@@ -79,6 +79,14 @@ struct KeyMachine<Content: Sendable> {
         var error: any Error
         /// Until when no automatic fetch is made.
         var holdsUntil: MonotonicInstant
+    }
+
+    /// What a cacher that failed does not know yet.
+    struct Debt: Hashable {
+        enum Kind { case truth, invalidation }
+
+        var kind: Kind
+        var since: MonotonicInstant
     }
 
     /// A fetch of the content.
@@ -125,6 +133,8 @@ struct KeyMachine<Content: Sendable> {
         var publishes = false
         /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
         var discarded: [Content] = []
+        /// Patches that are no longer needed: what their closures hold is the user's, too.
+        var discardedPatches: [Patch] = []
 
         init(now: MonotonicInstant, date: Date, tickets: TicketCounter) {
             self.now = now
@@ -168,6 +178,9 @@ extension KeyMachine {
 
     /// Whether anybody would miss a fetch.
     var isWanted: Bool { observers > 0 || fetchCallers > 0 }
+
+    /// Whether the cacher does not know all that is known here, because it failed.
+    var isUnsaved: Bool { debt != nil }
 
     /// Whether nothing would be lost if the engine forgot this key.
     var isIdle: Bool { isAtRest && !isUnsaved }

@@ -201,7 +201,7 @@ extension Store {
                 let machine = key.machine
                 return "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
                     + "flight \(String(describing: machine.flight)), lane \(machine.lane), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.isRead), unsaved \(machine.isUnsaved), patches \(machine.patches.count)"
+                    + "read \(machine.isRead), debt \(String(describing: machine.debt)), patches \(machine.patches.count)"
             }
             return "running \(state.lane.running), barred \(state.lane.isBarred), deferred \(state.lane.deferred.count); "
                 + keys.joined(separator: "; ")

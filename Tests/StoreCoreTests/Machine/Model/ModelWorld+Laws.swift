@@ -67,7 +67,10 @@ extension ModelWorld {
             check(isWanted || running.isEmpty, "C2", "something is left running")
         }
         if moment.isUpdated, moment.lostExplicit, isWanted { check(begins, "C5", "an explicit refresh is not started again") }
-        if moment.isLastPatchSettled, observers > 0 { check(flight != nil, "C14", "no fetch after the last mutation") }
+        if moment.isLastPatchSettled, observers > 0 {
+            check(flight != nil || oracle.isHeldOff, "C14", "no fetch after the last mutation")
+            check(!begins || !oracle.isHeldOff || moment.hadFlight, "C12", "a fetch after the last mutation although a failure holds it off")
+        }
         if moment.event == .timer, let due = moment.dueBefore, due <= oracle.now { check(begins, "C10", "no fetch although it is due") }
         if moment.event == .trigger, !moment.hadFlight, let due = oracle.due(setting), due <= oracle.now {
             check(flight != nil, "C16", "a trigger is lost")
