@@ -123,6 +123,7 @@ extension KeyMachine {
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
         failure = nil
         if !keepingContent {
+            contentNumber += 1
             mergeIndex = nil
             next.failure = nil
             prev.failure = nil

@@ -81,6 +81,7 @@ extension KeyMachine {
         held = nil
         merge(&record.content, page, direction, &mergeIndex)
         held = HeldRecord(record, deadline: deadline)
+        contentNumber += 1
     }
 
     private mutating func updateDetails(_ response: OriginResponse<Content>, _ freshness: Freshness, _ direction: PageDirection) {

@@ -13,6 +13,7 @@ extension KeyMachine {
             turn.discarded.append(content)
             overlay = patched
         }
+        contentNumber += 1
         mirror(&turn)
         turn.publishes = true
         let restarts = dropOlderFetches(&turn)
@@ -42,6 +43,7 @@ extension KeyMachine {
         guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
         turn.discardedPatches.append(patches.remove(at: position))
         rebuildOverlay(&turn)
+        contentNumber += 1
         turn.publishes = true
         // A failure is no epoch, but a fetch that was asked to confirm a record must not confirm what a fold makes of it.
         settlePatches(dropsFetches: patches.first?.isConfirmed == true && flight?.revalidates == true, &turn)

@@ -175,7 +175,7 @@ extension KeyMachine {
             revision = turn.tickets.next()
         case .invalidation:
             self.debt = nil
-            isRead = false
+            (isRead, failure, next, prev) = (false, nil, Side(), Side())
             invalidatePending = true
             beginReading(&turn)
         }

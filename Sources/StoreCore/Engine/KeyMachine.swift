@@ -24,6 +24,13 @@ struct KeyMachine<Content: Sendable> {
     /// The page merger's index of the content; dropped whenever the content changes in another way.
     var mergeIndex: AnyObject?
 
+    // MARK: What is seen of it
+
+    /// How often what readers get has changed.
+    var contentNumber: UInt64 = 0
+    /// What was published last.
+    var shown: Sight?
+
     // MARK: Patches, in the order in which they were applied
 
     var patches: [Patch] = []
@@ -100,6 +107,16 @@ struct KeyMachine<Content: Sendable> {
         var revalidates: Bool
     }
 
+    /// What tells one state from the one before it, without comparing contents or errors: between two errors something is always loading.
+    struct Sight: Hashable {
+        enum Kind: Hashable { case loading, error, completed(next: Page, prev: Page) }
+        enum Page: Hashable { case none, more, loading, error }
+
+        var kind: Kind
+        /// The number of the content, where there is any.
+        var content: UInt64?
+    }
+
     /// One side of a list.
     struct Side {
         var ticket: Ticket?
@@ -156,6 +173,22 @@ extension KeyMachine {
         if let failure { return .error(rawError: failure.error, content: content) }
         guard let content else { return nil }
         return .completed(content: content, next: additionalState(.next), prev: additionalState(.prev))
+    }
+
+    /// What tells the present state from others.
+    var sight: Sight? {
+        let number = content == nil ? nil : contentNumber
+        if flight != nil { return Sight(kind: .loading, content: number) }
+        if failure != nil { return Sight(kind: .error, content: number) }
+        return number.map { Sight(kind: .completed(next: pageSight(.next), prev: pageSight(.prev)), content: $0) }
+    }
+
+    private func pageSight(_ direction: PageDirection) -> Sight.Page {
+        switch additionalState(direction) {
+        case .loading: .loading
+        case .error: .error
+        case .fixed(let canRequest): canRequest ? .more : .none
+        }
     }
 
     func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
@@ -254,7 +287,10 @@ extension KeyMachine {
         }
         if turn.publishes {
             turn.publishes = false
-            turn.actions.append(.publish)
+            // Much of what happens under a running fetch looks the same as before (C7).
+            let sight = sight
+            if sight != shown { turn.actions.append(.publish) }
+            shown = sight
         }
     }
 

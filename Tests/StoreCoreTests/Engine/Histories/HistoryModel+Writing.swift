@@ -255,6 +255,7 @@ extension HistoryModel {
         if debt.isInvalidation {
             self[key].debt = nil
             self[key].isRead = false
+            self[key].heldOffUntil = nil
             self[key].isInvalidationPending = true
             beginReading(key)
         } else {

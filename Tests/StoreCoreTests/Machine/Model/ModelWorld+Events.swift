@@ -111,7 +111,7 @@ extension ModelWorld {
     private mutating func recover(_ turn: inout Turn) {
         if oracle.owesInvalidation {
             (oracle.hasSaveFailed, oracle.owedSince, oracle.owesInvalidation) = (false, nil, false)
-            (oracle.isKnown, oracle.invalidationWaits) = (false, true)
+            (oracle.isKnown, oracle.invalidationWaits, oracle.failure, oracle.failedSides) = (false, true, nil, [:])
         } else {
             oracle.revision += 1
         }
