@@ -61,6 +61,8 @@ extension StoreEngine {
             if backing != nil { state.lane.clearWanted = true }
             state.lane.forgetDeferredRecords()
             front?.removeAll()
+            // They name the elements of lists that are forgotten.
+            state.restingIndexes = RestingIndexes()
             for key in Array(state.live.values) {
                 take(key, &state, &outbox) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }
             }

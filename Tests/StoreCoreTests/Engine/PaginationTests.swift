@@ -65,6 +65,15 @@ struct PaginationTests {
         #expect(fetcher.startedCount == 3)
     }
 
+    @Test func `C15: emptying a store forgets which elements its lists had`() async throws {
+        let lists = store(Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3")), identity: .by { $0 })
+        _ = try await lists[1].requireData()
+        #expect(await lists[1].requestNextData() == .loaded)
+        #expect(lists.restingIndexes == 1)
+        try await lists.clear()
+        #expect(lists.restingIndexes == 0)
+    }
+
     @Test func `C13: page requests are equal when they say the same`() {
         let all: [PageRequest] = [.loaded, .joined, .noPage, .notLoadedYet, .superseded, .failed(Offline()), .failed(CancellationError())]
         for (left, one) in all.enumerated() {

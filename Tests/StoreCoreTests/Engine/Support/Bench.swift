@@ -168,6 +168,9 @@ extension PaginationStore {
     /// How many callers wait in the engine for a list.
     func waiting(_ param: Param) -> Int { lists.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
 
+    /// Of how many lists at rest the engine keeps the merge index.
+    var restingIndexes: Int { lists.engine.state.withLock { $0.restingIndexes.count } }
+
     /// How many lists the engine keeps.
     var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
 }
