@@ -9,7 +9,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     private var freeSlots: [Int] = []
 
     /// Those who wait for an answer of the machine.
-    var callers: [CallerID: CallerReply<Content>] = [:]
+    var callers: [CallerID: Reply<CallerAnswer<Content>>] = [:]
 
     /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
@@ -48,7 +48,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     /// Takes out whoever waits for an answer.
-    func takeCaller(_ id: CallerID) -> CallerReply<Content>? {
+    func takeCaller(_ id: CallerID) -> Reply<CallerAnswer<Content>>? {
         let caller = callers.removeValue(forKey: id)
         // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
         if callers.isEmpty, callers.capacity > 64 { callers = [:] }
@@ -70,52 +70,6 @@ struct ObserverSlot {
     var waiting: Waiting?
 }
 
-/// Where a caller finds his answer, and waits for it if it is not there yet.
-///
-/// The answer lies under a lock and does not come with the continuation, whose way the thread sanitizer cannot follow.
-final class CallerReply<Content: Sendable>: Sendable {
-    private enum Slot {
-        case open
-        // Unsafe, because a checked one is an allocation for each of thousands of callers; leaving this case resumes it, so once it is.
-        case awaited(UnsafeContinuation<Void, Never>)
-        case answered(CallerAnswer<Content>)
-    }
-
-    private let slot = Lock(Slot.open)
-
-    /// Answers; the first answer counts.
-    func put(_ answer: CallerAnswer<Content>) {
-        let waiting = slot.withLock { slot -> UnsafeContinuation<Void, Never>? in
-            switch slot {
-            case .open:
-                slot = .answered(answer)
-                return nil
-            case .awaited(let waiting):
-                slot = .answered(answer)
-                return waiting
-            case .answered:
-                return nil
-            }
-        }
-        waiting?.resume()
-    }
-
-    /// Suspends the caller until the answer is there.
-    func wait(_ continuation: UnsafeContinuation<Void, Never>) {
-        let isAnswered = slot.withLock { slot in
-            if case .answered = slot { return true }
-            slot = .awaited(continuation)
-            return false
-        }
-        if isAnswered { continuation.resume() }
-    }
-
-    func take() -> CallerAnswer<Content> {
-        guard case .answered(let answer) = slot.withLock({ $0 }) else { preconditionFailure("a caller was woken without an answer") }
-        return answer
-    }
-}
-
 /// A state and its number.
 struct ObservedStep<Content: Sendable>: Sendable {
     var state: LoadingState<Content>
@@ -125,12 +79,13 @@ struct ObservedStep<Content: Sendable>: Sendable {
 /// What is to be done when the lock is open again: nothing of it may run user code under it.
 struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var observers: [ObserverSlot.Waiting] = []
-    var callers: [(caller: CallerReply<Content>, answer: CallerAnswer<Content>)] = []
+    var callers: [(caller: Reply<CallerAnswer<Content>>, answer: CallerAnswer<Content>)] = []
     var cancelled: [Task<Void, Never>] = []
     var events: [StoreEvent<Param>] = []
     /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
     var dropped: [FrontMemoryDrop] = []
     var discarded: [Content] = []
+    var discardedPatches: [KeyMachine<Content>.Patch] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         for (caller, answer) in callers { caller.put(answer) }

@@ -16,6 +16,8 @@ struct RestingIndexes<Param: Hashable & Sendable> {
     /// The oldest first.
     private var resting: [Resting] = []
 
+    var count: Int { resting.count }
+
     /// Keeps the index of a list that is about to be forgotten, or drops the one that is out of date.
     mutating func keep(_ index: AnyObject?, of param: Param, _ details: RecordDetails?) {
         // Most stores hold no lists: nothing to look for, nothing to keep.

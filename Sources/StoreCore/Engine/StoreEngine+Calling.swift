@@ -45,7 +45,7 @@ extension StoreEngine {
     ) -> Asked {
         turn(param) { key, turn in
             if let answer = begin(&key.machine, id, &turn) { return .answered(answer) }
-            let reply = CallerReply<Content>()
+            let reply = Reply<CallerAnswer<Content>>()
             key.callers[id] = reply
             return .waiting(reply)
         }
@@ -54,7 +54,7 @@ extension StoreEngine {
     /// What became of a question.
     private enum Asked: Sendable {
         case answered(CallerAnswer<Content>)
-        case waiting(CallerReply<Content>)
+        case waiting(Reply<CallerAnswer<Content>>)
     }
 
     /// Lets a caller go: he was cancelled, or is done with the truth he held on to.

@@ -14,11 +14,6 @@ extension StoreEngine {
         for param in known where !alreadyDone.contains(param) && fits(param) { await invalidate(param) }
     }
 
-    private func knownKeys() async throws -> [Param]? {
-        if let backing { return try await backing.keys() }
-        return front?.keys()
-    }
-
     /// Lets observed keys be fetched at each element of a sequence.
     func addTrigger<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) -> RevalidationTrigger {
         let id = nextID()

@@ -33,9 +33,8 @@ public struct ElementIdentity<Element>: Sendable {
     ///
     /// Cost: one look-up for each element of a page, and one pass over the list after it was replaced.
     ///
-    /// - Parameter key: Makes an element's identity.
-    // Inlinable, as is the index: where the compiler sees the types it hashes at a tenth of the price.
-    @inlinable
+    /// - Parameter key: Makes an element's identity. It is called under the store's lock, so it must be quick and must not call the store.
+    @inlinable  // As is the index: where the compiler sees the types it hashes at a tenth of the price.
     public static func by<ID: Hashable>(_ key: @escaping @Sendable (_ element: Element) -> ID) -> ElementIdentity {
         ElementIdentity(IdentityMerger(key: key))
     }

@@ -18,6 +18,19 @@ struct ObservingTests {
         }
     }
 
+    @Test(arguments: Backing.allCases)
+    func `C7: what looks the same as before is not published again`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.fetcher.hold()
+        await bench.store[1].update(70)
+        let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
+        try await observer.first { $0.summary == "loading(70)" }
+        for _ in 0..<3 { await bench.store[1].invalidate() }
+        bench.fetcher.release()
+        try await observer.first { $0.isCompleted }
+        #expect(observer.summary == "loading(70) completed(4)")
+    }
+
     @Test func `C7: a state is what was true at its moment, however late it is looked at`() async throws {
         let bench = Bench()
         await bench.store[1].update(1)

@@ -47,6 +47,40 @@ struct PaginationTests {
         }
     }
 
+    @Test(arguments: [Expiry.after(.zero), .after(.seconds(-1))], Backing.allCases)
+    func `C11, C13: a list that is never valid gets all its pages although nobody observes it`(_ expiry: Expiry, _ backing: Backing)
+        async throws
+    {
+        let fetcher = Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3"), .page([3]))
+        let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
+        let list =
+            switch backing {
+            case .memory: PaginationStore(cacher: MemoryCacher(expiry: expiry), fetcher: fetcher)[1]
+            case .tiered: PaginationStore(cacher: TieredCacher(over: cacher), fetcher: fetcher)[1]
+            case .plain: PaginationStore(cacher: cacher, fetcher: fetcher)[1]
+            }
+        var answers: [PageRequest] = []
+        for _ in 0..<4 { answers.append(await list.requestNextData()) }
+        #expect(answers == [.notLoadedYet, .loaded, .loaded, .noPage])
+        #expect(fetcher.startedCount == 3)
+    }
+
+    @Test func `C15: emptying a store forgets which elements its lists had`() async throws {
+        let lists = store(Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3")), identity: .by { $0 })
+        _ = try await lists[1].requireData()
+        #expect(await lists[1].requestNextData() == .loaded)
+        #expect(lists.restingIndexes == 1)
+        try await lists.clear()
+        #expect(lists.restingIndexes == 0)
+    }
+
+    @Test func `C13: page requests are equal when they say the same`() {
+        let all: [PageRequest] = [.loaded, .joined, .noPage, .notLoadedYet, .superseded, .failed(Offline()), .failed(CancellationError())]
+        for (left, one) in all.enumerated() {
+            for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) }
+        }
+    }
+
     @Test func `C13: a one-way list has no previous page, whatever its pages say`() async throws {
         let list = PaginationStore(
             cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]

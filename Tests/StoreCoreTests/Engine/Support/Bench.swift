@@ -168,6 +168,9 @@ extension PaginationStore {
     /// How many callers wait in the engine for a list.
     func waiting(_ param: Param) -> Int { lists.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
 
+    /// Of how many lists at rest the engine keeps the merge index.
+    var restingIndexes: Int { lists.engine.state.withLock { $0.restingIndexes.count } }
+
     /// How many lists the engine keeps.
     var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
 }
@@ -201,7 +204,7 @@ extension Store {
                 let machine = key.machine
                 return "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
                     + "flight \(String(describing: machine.flight)), lane \(machine.lane), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.isRead), unsaved \(machine.isUnsaved), patches \(machine.patches.count)"
+                    + "read \(machine.isRead), debt \(String(describing: machine.debt)), patches \(machine.patches.count)"
             }
             return "running \(state.lane.running), barred \(state.lane.isBarred), deferred \(state.lane.deferred.count); "
                 + keys.joined(separator: "; ")
