@@ -4,7 +4,6 @@ public import Foundation
 ///
 /// ```swift
 /// var body: RouteBody { .json(fields: ["name": name, "tags": tags]) }
-/// var body: RouteBody { .multipart(["title": title, .file("photo", at: url)]) }
 /// ```
 ///
 /// Every body but ``stream(_:type:)`` can be sent again, so that a redirect or another attempt can replay it. A route's own

@@ -10,7 +10,7 @@ extension RemoteError {
             self.init(verbatim: rawValue)
         }
 
-        private init(verbatim name: String) { rawValue = name }
+        init(verbatim name: String) { rawValue = name }
 
         /// The route cannot become a request; the underlying ``RouteFault`` says why.
         public static let invalidRoute = Code(verbatim: "invalidRoute")

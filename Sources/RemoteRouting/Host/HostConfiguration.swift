@@ -6,6 +6,8 @@
 ///     static let staging = HostConfiguration("staging.example.com", port: 8443, basePath: "/v1")
 ///     static let local = HostConfiguration("localhost", scheme: .http, port: 8080)
 /// }
+/// ```
+/// ```swift
 /// let api = RemoteHost(.staging)
 /// ```
 public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral {

@@ -8,6 +8,8 @@ public import Foundation
 ///         try request.fields.set("X-Trace", UUID().uuidString)
 ///     }
 /// }
+/// ```
+/// ```swift
 /// let api = RemoteHost("api.example.com").intercepting(requests: Trace())
 /// ```
 ///

@@ -4,9 +4,9 @@
 ///
 /// ```swift
 /// do {
-///     try await api.send("/users/\(id)", as: User.self)
+///     try await api.send("/users/\(id)")
 /// } catch let error as RemoteError {
-///     if let fault = error.underlyingError as? RouteFault, fault.code == .dotSegment { … }
+///     if let fault = error.underlyingError as? RouteFault, fault.code == .dotSegment { print("a name of dots") }
 /// }
 /// ```
 public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {

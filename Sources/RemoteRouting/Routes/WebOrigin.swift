@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// ```swift
 /// let origin = try WebOrigin(scheme: .https, host: "api.example.com")
-/// assert(origin == WebOrigin(of: URL(string: "https://API.example.com:443/v1")!))
+/// assert(origin.description == "https://api.example.com")
 /// ```
 public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// The two schemes that are spoken here.
