@@ -2,7 +2,7 @@
 ///
 /// The epoch is the revision of the manifest that ordered the last rollback, 0 without one: within an epoch nothing goes backwards, and
 /// a new epoch is the only way to an older version.
-struct Rank: Hashable, Comparable, Sendable {
+struct Rank: Hashable, Comparable, Codable, Sendable {
     var epoch: UInt64 = 0
     /// `nil` is unversioned, and lower than every version.
     var version: SemanticVersion?
@@ -18,7 +18,7 @@ struct Rank: Hashable, Comparable, Sendable {
 }
 
 /// The newest that was ever active of one text, and what is known of it.
-struct Floor: Hashable, Sendable {
+struct Floor: Hashable, Codable, Sendable {
     var rank: Rank
     /// The highest version that a rollback has taken back; a bundle must have a higher one to count as newer.
     var withdrawn: SemanticVersion?
