@@ -72,7 +72,8 @@ public final class HTTPTextFetcher: RevalidatingFetcher {
             // Ends early when the answer has come.
             guard (try? await time.sleep(until: limit)) != nil else { return }
             exchange.end(
-                .failure(TextStoreError(.timedOut, "getting \(file.url.absoluteString): no whole answer within \(deadline); try again later")))
+                .failure(
+                    TextStoreError(.timedOut, "getting \(file.url.absoluteString): no whole answer within \(deadline); try again later")))
         }
         defer { timer.cancel() }
         task.resume()

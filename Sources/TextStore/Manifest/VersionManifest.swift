@@ -87,10 +87,13 @@ public struct VersionManifest: Hashable, Sendable {
     /// - Throws: ``TextStoreError/Code/malformedManifest`` or ``TextStoreError/Code/tooLarge``.
     public init(parsing data: Data, mode: SemanticVersion.Mode = .strict, limit: Int = 1_000_000) throws(TextStoreError) {
         guard data.count <= limit else {
-            throw TextStoreError(.tooLarge, "reading a manifest: its \(data.count) bytes are more than the limit of \(limit); raise the limit")
+            throw TextStoreError(
+                .tooLarge, "reading a manifest: its \(data.count) bytes are more than the limit of \(limit); raise the limit")
         }
         let bytes = [UInt8](data)
-        let read = bytes.withUnsafeBufferPointer { bytes in Result { () throws(JSONValue.Malformed) in try JSONValue.read(bytes, depth: 16) } }
+        let read = bytes.withUnsafeBufferPointer { bytes in
+            Result { () throws(JSONValue.Malformed) in try JSONValue.read(bytes, depth: 16) }
+        }
         switch read {
         case .failure(let malformed):
             throw .malformed("it is no JSON at byte \(malformed.offset): \(malformed.reason)")

@@ -36,7 +36,8 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
     func save(_ value: Value, serial: UInt64) throws(TextStoreError) -> [TextStoreError] {
         let bytes: [UInt8]
         do { bytes = Array(try JSONEncoder().encode(Copy(serial: serial, value: value))) } catch {
-            throw TextStoreError(.fileSystem, "encoding “\(name)” of the session: this is a defect of the framework", underlyingError: error)
+            throw TextStoreError(
+                .fileSystem, "encoding “\(name)” of the session: this is a defect of the framework", underlyingError: error)
         }
         try SealedFile.write(bytes, as: file(0), in: directory, options: options)
         var faults: [TextStoreError] = []
@@ -56,7 +57,8 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
         guard let bytes = try SealedFile.read(file(number), in: directory) else { return nil }
         do { return try JSONDecoder().decode(Copy.self, from: Data(bytes)) } catch {
             let path = directory.path(of: file(number))
-            throw TextStoreError(.damagedFile, "reading \(path): another version of the framework wrote it; it is not used", underlyingError: error)
+            throw TextStoreError(
+                .damagedFile, "reading \(path): another version of the framework wrote it; it is not used", underlyingError: error)
         }
     }
 }

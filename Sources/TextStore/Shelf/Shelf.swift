@@ -20,11 +20,15 @@ actor Shelf {
     private var isOpen = false
     /// Rises with each answer, so that whoever gets two can tell which is newer.
     private var number: UInt64 = 0
+    /// How often everything was forgotten.
+    private var generation: UInt64 = 0
     private var faults: [TextStoreError] = []
 
     /// What is on the shelf.
     struct Contents: Sendable {
         var number: UInt64 = 0
+        /// How often everything was forgotten; what was begun before belongs to what is gone.
+        var generation: UInt64 = 0
         var active: [String: TextRecord] = [:]
         /// Read only where an active file is damaged.
         var previous: [String: TextRecord] = [:]
@@ -122,7 +126,7 @@ actor Shelf {
 
     private func turn(_ increases: [VersionIncrease] = [], hasSwitched: Bool = false) -> Turn {
         number += 1
-        var contents = Contents(number: number, floors: floors, checked: pointer.checked)
+        var contents = Contents(number: number, generation: generation, floors: floors, checked: pointer.checked)
         var kept: Set<String> = []
         for identifier in registered {
             guard let place = pointer.active[identifier] else { continue }
@@ -161,8 +165,11 @@ actor Shelf {
     ///   - set: The set's key.
     ///   - records: Its texts.
     ///   - isActivated: Whether the set becomes the active one, or waits.
+    ///   - begun: The generation in which the set's fetch began.
+    /// - Returns: `nil` where everything was forgotten since then.
     /// - Throws: ``TextStoreError/Code/belowFloor`` or ``TextStoreError/Code/fileSystem``; the old set is then whole and active.
-    func store(_ set: String, _ records: [TextRecord], isActivated: Bool) throws(TextStoreError) -> Turn {
+    func store(_ set: String, _ records: [TextRecord], isActivated: Bool, begun: UInt64) throws(TextStoreError) -> Turn? {
+        guard begun == generation else { return nil }
         catchUp()
         for record in records {
             guard let floor = floors.texts[record.identifier], record.rank < floor.rank else { continue }
@@ -242,7 +249,8 @@ actor Shelf {
         if let seen = floors.revision, (revision ?? 0) < seen {
             let found = revision.map { "revision \($0)" } ?? "no revision"
             throw TextStoreError(
-                .outdatedManifest, "the manifest has \(found), and revision \(seen) was there before; a cache before the origin may be stale")
+                .outdatedManifest,
+                "the manifest has \(found), and revision \(seen) was there before; a cache before the origin may be stale")
         }
         if let revision, revision != floors.revision {
             floors.revision = revision
@@ -255,6 +263,7 @@ actor Shelf {
     func clear() throws(TextStoreError) -> Turn {
         catchUp()
         try switchTo(Pointer())
+        generation += 1
         sweep(evenYoung: true)
         return turn()
     }
@@ -333,6 +342,7 @@ extension TextStoreError {
         let highest = floor.rank.version.map { "\($0)" } ?? "a newer one"
         return TextStoreError(
             .belowFloor, identifier: identifier,
-            "the origin offers \(version), and \(highest) was active before; to go back, let a manifest of a higher revision say “rollback”")
+            "the origin offers \(version), and \(highest) was active before; to go back, let a manifest of a higher revision say “rollback”"
+        )
     }
 }

@@ -66,7 +66,8 @@ struct TextRecord: Hashable, Sendable {
     /// - Throws: ``TextStoreError/Code/damagedFile`` where there is none, too: a name was given because there was one.
     static func read(_ name: String, of identifier: String, in directory: Directory) throws(TextStoreError) -> TextRecord {
         func damaged(_ reason: String) -> TextStoreError {
-            TextStoreError(.damagedFile, identifier: identifier, "reading \(directory.path(of: name)): \(reason); the text is fetched again")
+            TextStoreError(
+                .damagedFile, identifier: identifier, "reading \(directory.path(of: name)): \(reason); the text is fetched again")
         }
         let payload: ArraySlice<UInt8>?
         do throws(TextStoreError) { payload = try SealedFile.read(name, in: directory) } catch { throw error.about(identifier) }

@@ -28,7 +28,8 @@ enum TextValidation {
             let digest = bytes.withUnsafeBytes { SHA256.digest(of: $0) }.hex
             guard digest == sha256 else {
                 throw TextStoreError(
-                    .digestMismatch, "the answer's SHA-256 is \(digest), the manifest says \(sha256); the origin or a cache before it is stale")
+                    .digestMismatch,
+                    "the answer's SHA-256 is \(digest), the manifest says \(sha256); the origin or a cache before it is stale")
             }
         }
         let allowsMarkup = try checkMediaType(answer.contentType, expected.mediaTypes)
@@ -66,7 +67,8 @@ enum TextValidation {
         let isDeclared = declared.contains { $0.lowercased() == type }
         let isMarkup = type == "text/html" || type == "application/xhtml+xml"
         guard isDeclared || (type.hasPrefix("text/") && !isMarkup) else {
-            throw TextStoreError(.unexpectedMediaType, "the answer is \(type.prefix(64)); declare that type in the source where it is meant")
+            throw TextStoreError(
+                .unexpectedMediaType, "the answer is \(type.prefix(64)); declare that type in the source where it is meant")
         }
         for part in parts.dropFirst() where part.hasPrefix("charset=") {
             let charset = part.dropFirst(8).trimmingCharacters(in: CharacterSet(charactersIn: "\""))
