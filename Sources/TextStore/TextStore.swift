@@ -85,7 +85,7 @@ public final class TextStore: Sendable {
 
     /// Registers a text; again with the same source changes nothing.
     ///
-    /// Reads the text's files, raises the floor for what came with the app, and begins to refresh. Order and number of registrations play no
+    /// Reads the text's files and raises the floor for what came with the app. Order and number of registrations play no
     /// part, nor whether the version source is set before or after.
     ///
     /// - Parameter provider: The text's source.

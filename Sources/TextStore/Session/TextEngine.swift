@@ -52,7 +52,8 @@ final class TextEngine: Sendable {
             }
             session.loaded.formUnion(identifiers)
         }
-        begin()
+        // Whether these texts have versions may be said only next; without that, the first look at one begins to refresh it.
+        if session.read({ $0.versionSource != nil }) { begin() }
     }
 
     func setVersionSource(_ source: VersionSource) async {
@@ -65,8 +66,11 @@ final class TextEngine: Sendable {
             guard session.versionSource != source else { return }
             session.versionSource = source
             session.bundledManifest = bundled
+            // What is under way was decided without these versions.
             session.manifestFlight = nil
+            session.flights = [:]
             session.manifestFailure = nil
+            session.failures = [:]
             session.manifestRecord = record
             session.manifest = manifest
         }
