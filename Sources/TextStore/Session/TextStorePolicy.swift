@@ -25,7 +25,7 @@ public struct TextStorePolicy: Sendable {
         case immediately
         /// When the app is started again.
         case atNextLaunch
-        /// When ``TextStore/activate()`` is called.
+        /// When `activate()` is called.
         case manually
     }
 

@@ -5,7 +5,7 @@ public import Foundation
 /// ```swift
 /// let eula = TextSource(
 ///     identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"),
-///     remoteFile: RemoteFile(url: URL(filePath: "/").appending(path: "eula.txt")))
+///     remoteFile: RemoteFile(url: base.appending(path: "eula.txt")))
 /// ```
 public struct TextSource: Hashable, Sendable, TextSourceProvider {
     /// What names the text in the session and in manifests; anything but empty.
@@ -52,7 +52,7 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
     public var textIdentifier: String { identifier }
 }
 
-/// What has a text's source: an enum of all texts of an app, or ``TextSource`` itself.
+/// What has a text's source: an enum of all texts of an app, or `TextSource` itself.
 ///
 /// ```swift
 /// enum Legal: String, TextSourceProvider, CaseIterable {
