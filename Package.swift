@@ -73,7 +73,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
-        .testTarget(name: "DocumentationTests", dependencies: ["StoreCore"], swiftSettings: settings),
+        .testTarget(
+            name: "DocumentationTests", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin"],
+            swiftSettings: settings),
 
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(
