@@ -57,7 +57,8 @@ public struct OriginSource<Item: SyncItem, Param: Hashable & Sendable>: SourceLi
             guard let request else { return nil }
             let response = try await origin.respond(to: request)
             guard case .modified(let items, _, _) = response.result else {
-                throw SyncError(.incompleteList, "reading the remote list: the origin confirmed a list that was not sent to it", stage: .sourceList)
+                throw SyncError(
+                    .incompleteList, "reading the remote list: the origin confirmed a list that was not sent to it", stage: .sourceList)
             }
             guard let key = response.nextKey, !key.isEmpty else {
                 self.request = nil

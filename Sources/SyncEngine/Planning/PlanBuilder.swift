@@ -28,6 +28,10 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     private mutating func differing(_ item: Item, _ entry: LocalEntry<Item>) {
+        if entry.isEdited, localEdits == .keepLocal {
+            plan.keptEdits.append(entry.key)
+            return
+        }
         let reason: SyncPlan<Item>.DownloadReason =
             entry.isEdited ? .editedLocally : entry.version == nil ? .unknownVersion : .changed
         plan.updates.append(SyncPlan.Download(item: item, local: entry, reason: reason))
@@ -65,21 +69,14 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
 }
 
 extension SyncPlan {
-    /// Takes back updates that turn out to be none, and edits that are to be kept.
+    /// Takes back updates that turn out to be none.
     ///
-    /// - Parameters:
-    ///   - localEdits: What becomes of edits.
-    ///   - isNeeded: Whether an update is needed.
-    mutating func settleUpdates(localEdits: LocalEdits, isNeeded: (Download) async throws -> Bool) async throws {
+    /// - Parameter isNeeded: Whether another version must really be downloaded; edits are not asked about.
+    mutating func settleUpdates(isNeeded: (Item, LocalEntry<Item>) async throws -> Bool) async throws {
         var kept: [Download] = []
-        kept.reserveCapacity(updates.count)
         for update in updates {
-            guard try await isNeeded(update) else {
+            if let local = update.local, !local.isEdited, try await !isNeeded(update.item, local) {
                 unchangedCount += 1
-                continue
-            }
-            if update.reason == .editedLocally, localEdits == .keepLocal {
-                keptEdits.append(update.item.key)
             } else {
                 kept.append(update)
             }

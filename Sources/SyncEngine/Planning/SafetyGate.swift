@@ -75,7 +75,8 @@ public enum RemovalLimit: Hashable, Sendable, CustomStringConvertible {
 
     func isExceeded(removals: Int, local: Int) -> Bool {
         switch self {
-        case .share(let share): local >= SafetyGate.floor && Double(removals) > share * Double(local)
+        // So written that a share that is no number allows nothing.
+        case .share(let share): local >= SafetyGate.floor && removals > 0 && !(Double(removals) <= share * Double(local))
         case .count(let count): removals > max(0, count)
         case .unlimited: false
         }
@@ -84,7 +85,8 @@ public enum RemovalLimit: Hashable, Sendable, CustomStringConvertible {
     /// The limit in words.
     public var description: String {
         switch self {
-        case .share(let share): "\(Int((share * 100).rounded())) %"
+        case .share(let share) where (0...1).contains(share): "\(Int((share * 100).rounded())) %"
+        case .share(let share): "a share of \(share)"
         case .count(let count): "\(count)"
         case .unlimited: "everything"
         }

@@ -6,7 +6,7 @@ extension FailureKind {
     init(judging error: any Error) {
         if let advice = error as? any FailureAdvising {
             self = advice.failureKind
-        } else if error is CancellationError {
+        } else if error is CancellationError || (error as? URLError)?.code == .cancelled {
             self = .cancelled
         } else if let code = (error as? StoreError)?.underlyingError as? POSIXError ?? error as? POSIXError {
             self = FailureKind(code.code)

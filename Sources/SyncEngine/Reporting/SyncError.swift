@@ -87,11 +87,13 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
 }
 
 extension SyncError: FailureAdvising {
-    /// Another writer, or bytes that came out wrong, may be better next time; what the list or the target is wrong about is not.
+    /// Another writer, or bytes that came out wrong, may be better next time, and a stage fails as what it failed of; what the list or the
+    /// target is wrong about stays wrong.
     public var failureKind: FailureKind {
         switch code {
         case .cancelled: .cancelled
         case .targetLocked, .wrongContent: .transient
+        case .stageFailed, .incomplete: underlyingError.map { FailureKind(judging: $0) } ?? .permanent
         default: .permanent
         }
     }

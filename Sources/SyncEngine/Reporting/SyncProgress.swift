@@ -1,3 +1,5 @@
+internal import StoreCore
+
 /// How far a pass has come.
 public struct SyncProgress: Sendable, Hashable {
     /// A number that is exact, or only a lower bound until the remote list has ended.
@@ -76,6 +78,6 @@ public struct SyncProgress: Sendable, Hashable {
     private func remaining(_ share: Double) -> Duration {
         // More than all can be there: an origin may send more than it announced.
         guard share < 1 else { return .zero }
-        return elapsed * ((1 - share) / share)
+        return Duration(saturating: elapsed / .seconds(1) * ((1 - share) / share))
     }
 }

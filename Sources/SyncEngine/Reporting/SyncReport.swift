@@ -12,6 +12,8 @@ public struct SyncReport: Sendable {
     public internal(set) var localCount = 0
     /// How many items were there already as the source has them.
     public internal(set) var unchangedCount = 0
+    /// What the plan was to do, also where it was not done.
+    public internal(set) var planned = Planned()
     /// How many items were new and are there now.
     public internal(set) var addedCount = 0
     /// How many items had changed and are up to date now.
@@ -36,6 +38,16 @@ public struct SyncReport: Sendable {
 
     /// How long the pass took.
     public internal(set) var duration = Duration.zero
+
+    /// How much a plan was to do.
+    public struct Planned: Hashable, Sendable {
+        /// How many items were new.
+        public internal(set) var additions = 0
+        /// How many items had changed.
+        public internal(set) var updates = 0
+        /// How many items were gone.
+        public internal(set) var removals = 0
+    }
 
     init(pass: Int) {
         self.pass = pass

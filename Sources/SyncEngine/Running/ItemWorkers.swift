@@ -32,6 +32,7 @@ struct ItemWorkers: Sendable {
         done: @escaping @Sendable (Element, inout SyncReport) -> Void
     ) async {
         let cursor = Cursor(end: items.count)
+        let retries = Retries(policy: options.retry, time: time)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<min(Self.count(options.concurrency), items.count) {
                 group.addTask {
@@ -39,18 +40,23 @@ struct ItemWorkers: Sendable {
                     await ItemMeter.$current.withValue(meter) {
                         while let index = cursor.next(), !Task.isCancelled {
                             let item = items[index]
-                            if let failure = await attempt({ try await action(item) }, meter: meter) {
-                                board.advance(items: 0, bytes: -meter.take())
-                                // What a cancelled pass did not do has not failed: it is pending.
-                                if failure.kind == .cancelled, Task.isCancelled { return }
-                                let stops = options.stopsOnError || failure.kind == .fatal
-                                board.failed(
-                                    SyncFailure(stage: stage, key: SyncKey(key(item)), error: failure.error, attempts: failure.attempts),
-                                    stops: stops)
-                                if stops { return cursor.stop() }
-                            } else {
+                            do throws(Retries.Failure) {
+                                try await retries {
+                                    try await action(item)
+                                } beforeRetry: {
+                                    board.advance(items: 0, bytes: -meter.take())
+                                }
                                 let counted = meter.take()
                                 board.advance(items: 1, bytes: max(0, bytes(item)) - counted) { done(item, &$0) }
+                            } catch {
+                                board.advance(items: 0, bytes: -meter.take())
+                                // What a cancelled pass did not do has not failed: it is pending.
+                                if Task.isCancelled, error.kind == .cancelled || error.kind == .transient { return }
+                                let stops = options.stopsOnError || error.kind == .fatal
+                                board.failed(
+                                    SyncFailure(stage: stage, key: SyncKey(key(item)), error: error.error, attempts: error.attempts),
+                                    stops: stops)
+                                if stops { return cursor.stop() }
                             }
                         }
                     }
@@ -58,33 +64,6 @@ struct ItemWorkers: Sendable {
             }
             // One worker may have met what stops the pass while the others are in the middle of long items.
             for await _ in group where cursor.isStopped { group.cancelAll() }
-        }
-    }
-
-    private struct Failure {
-        var error: any Error
-        var kind: FailureKind
-        var attempts: Int
-    }
-
-    /// Tries once, and again where the error is one that may pass.
-    private func attempt(_ action: () async throws -> Void, meter: ItemMeter) async -> Failure? {
-        var attempt = 1
-        while true {
-            do {
-                try await action()
-                return nil
-            } catch {
-                let failure = Failure(error: error, kind: FailureKind(judging: error), attempts: attempt)
-                guard !Task.isCancelled, let delay = options.retry.delay(afterJudging: error, attempt: attempt) else { return failure }
-                board.advance(items: 0, bytes: -meter.take())
-                attempt += 1
-                do {
-                    try await time.sleep(until: time.now.advanced(by: delay))
-                } catch {
-                    return Failure(error: error, kind: .cancelled, attempts: attempt - 1)
-                }
-            }
         }
     }
 }
@@ -112,13 +91,4 @@ private final class Cursor: Sendable {
 
     /// So far below zero that no number of workers can count it up.
     private static let stopped = Int.min / 2
-}
-
-extension RetryPolicy {
-    /// How long to wait before the next attempt, where the error is one that may pass.
-    func delay(afterJudging error: any Error, attempt: Int) -> Duration? {
-        let kind = FailureKind(judging: error)
-        guard kind == .transient else { return nil }
-        return delay(after: error, attempt: attempt, unit: Double.random(in: 0..<1))
-    }
 }

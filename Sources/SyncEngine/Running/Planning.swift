@@ -11,46 +11,39 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     let board: ProgressBoard?
 
     /// Makes the plan; transient failures are tried again from the beginning.
+    ///
+    /// - Throws: ``StageFailure``.
     func plan() async throws -> SyncPlan<Item> {
-        var attempt = 1
-        while true {
-            do {
-                return try await makePlan()
-            } catch {
-                let delay = options.retry.delay(afterJudging: error, attempt: attempt)
-                guard let delay, !Task.isCancelled else { throw error }
-                attempt += 1
-                try await time.sleep(until: time.now.advanced(by: delay))
-            }
+        let retries = Retries(policy: options.retry, time: time)
+        do throws(Retries.Failure) {
+            return try await retries { try await makePlan() }
+        } catch {
+            throw error.error
         }
     }
 
     private func makePlan() async throws -> SyncPlan<Item> {
         board?.enter(.sourceList)
-        let list = try await processor.sourceList()
-        let isMerging = list.order == .sortedByKey
+        let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), board: board)
         var plan: SyncPlan<Item>
-        if isMerging {
-            let inventory = try await readingInventory { try await processor.localInventory() }
-            plan = inventory.order == .sortedByKey ? try await merge(&source, inventory) : try await hash(&source, inventory)
+        if list.order == .sortedByKey {
+            let inventory = try await stage(.localInventory) { try await processor.localInventory() }
+            plan = inventory.order == .sortedByKey ? try await merge(&source, inventory) : try await hash(&source) { inventory }
         } else {
             // The list first: an inventory that is read later is the younger one.
-            var diff = HashedDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
-            while let items = try await source.next() { diff.take(source: items) }
-            board?.enter(.localInventory)
-            let inventory = try await readingInventory { try await processor.localInventory() }
-            try await take(inventory, into: &diff)
-            plan = try diff.finish()
+            plan = try await hash(&source) {
+                board?.enter(.localInventory)
+                return try await stage(.localInventory) { try await processor.localInventory() }
+            }
         }
         board?.enter(.plan, items: .exactly(plan.sourceCount))
-        try await plan.settleUpdates(localEdits: options.localEdits) { update in
-            guard let local = update.local else { return true }
-            return try await processor.shouldUpdate(update.item, over: local)
+        return try await stage(.plan) {
+            try await plan.settleUpdates { try await processor.shouldUpdate($0, over: $1) }
+            let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
+            if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
+            return plan
         }
-        let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
-        if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
-        return plan
     }
 
     private func merge(
@@ -60,36 +53,30 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         let nextLocal = inventory.makePages()
         while true {
             switch diff.advance() {
-            case .source: try diff.take(source: try await source.next())
-            case .local: try diff.take(local: try await readingInventory { try await nextLocal() })
+            case .source: try diff.take(source: try await stage(.sourceList) { try await source.next() })
+            case .local: try diff.take(local: try await stage(.localInventory) { try await nextLocal() })
             case .nothing: return try diff.finish()
             }
         }
     }
 
     private func hash(
-        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>
+        _ source: inout ListReading<Processor.Source.Reader>, inventory: () async throws -> LocalInventory<Item>
     ) async throws -> SyncPlan<Item> {
         var diff = HashedDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
-        while let items = try await source.next() { diff.take(source: items) }
-        try await take(inventory, into: &diff)
+        while let items = try await stage(.sourceList, { try await source.next() }) { diff.take(source: items) }
+        let nextLocal = try await inventory().makePages()
+        while let entries = try await stage(.localInventory, { try await nextLocal() }) { try diff.take(local: entries) }
         return try diff.finish()
     }
 
-    private func take(_ inventory: LocalInventory<Item>, into diff: inout HashedDiff<Item>) async throws {
-        let next = inventory.makePages()
-        while let entries = try await readingInventory({ try await next() }) { try diff.take(local: entries) }
-    }
-
-    /// Names the stage of what the inventory fails with.
-    private func readingInventory<Result>(_ body: () async throws -> Result) async throws -> Result {
+    /// Names the stage of what something fails with.
+    private func stage<Result>(_ stage: SyncStage, _ body: () async throws -> Result) async throws -> Result {
         do {
             try Task.checkCancellation()
             return try await body()
-        } catch let error as SyncError {
-            throw error
         } catch {
-            throw StageFailure(stage: .localInventory, error: error)
+            throw StageFailure(stage: stage, error: error)
         }
     }
 }
@@ -109,11 +96,11 @@ struct ListReading<Reader: SourceReader> {
     /// The next items; `nil` once the source has said that the list is complete.
     mutating func next() async throws -> [Reader.Item]? {
         guard !hasEnded else { return nil }
-        try Task.checkCancellation()
         guard let page = try await reader.next() else {
             throw SyncError(
                 .incompleteList,
-                "reading the remote list: it stopped after \(count) items without its end; nothing was changed. Read it again", stage: .sourceList)
+                "reading the remote list: it stopped after \(count) items without its end; nothing was changed. Read it again",
+                stage: .sourceList)
         }
         count += page.items.count
         board?.listed(items: page.items.count)

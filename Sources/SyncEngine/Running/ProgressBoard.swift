@@ -48,7 +48,7 @@ final class ProgressBoard: Sendable {
     func advance(items: Int, bytes: Int64 = 0, _ change: (inout SyncReport) -> Void = { _ in }) {
         note(now: time.now, always: false) { state in
             state.report.progress.doneItems += items
-            state.report.progress.doneBytes = max(0, state.report.progress.doneBytes + bytes)
+            state.report.progress.doneBytes = max(0, state.report.progress.doneBytes.saturatingAdd(bytes))
             change(&state.report)
         }
     }
@@ -78,6 +78,7 @@ final class ProgressBoard: Sendable {
     func finish() -> SyncReport {
         let now = time.now
         return state.withLock { state in
+            state.report.progress.elapsed = state.stageBegan.duration(to: now)
             state.report.duration = began.duration(to: now)
             return state.report
         }
@@ -111,7 +112,7 @@ final class ItemMeter: Sendable {
     }
 
     func add(_ bytes: Int64) {
-        counted.withLock { $0 += bytes }
+        counted.withLock { $0 = $0.saturatingAdd(bytes) }
         board.advance(items: 0, bytes: bytes)
     }
 

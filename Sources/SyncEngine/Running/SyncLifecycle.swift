@@ -19,8 +19,12 @@ struct SyncLifecycle: Hashable, Sendable {
     /// A pass and those who get its outcome.
     struct Pass: Hashable, Sendable {
         var number: Int
-        var callers: Set<Caller> = []
-        var overrides: SyncOverrides = []
+        /// What each of them lets pass; whoever leaves before the pass begins takes it with him.
+        var allowances: [Caller: SyncOverrides] = [:]
+
+        var callers: Set<Caller> { Set(allowances.keys) }
+        /// What the safety gate lets pass: what any of the callers has said.
+        var overrides: SyncOverrides { allowances.values.reduce(into: []) { $0.formUnion($1) } }
     }
 
     private(set) var phase = Phase.idle
@@ -50,8 +54,7 @@ struct SyncLifecycle: Hashable, Sendable {
         var actions = Actions()
         // A pass that has begun may have read its list before this call: the caller is owed one that begins after it.
         var pass = next ?? makePass()
-        pass.callers.insert(caller)
-        pass.overrides.formUnion(overrides)
+        pass.allowances[caller] = overrides
         next = pass
         startIfIdle(&actions)
         return actions
@@ -59,7 +62,7 @@ struct SyncLifecycle: Hashable, Sendable {
 
     /// A caller's own task was cancelled. Legal after his answer was decided: then he is no longer known, and nothing happens.
     mutating func callerLeft(_ caller: Caller) -> Actions {
-        if current?.callers.remove(caller) == nil { next?.callers.remove(caller) }
+        if current?.allowances.removeValue(forKey: caller) == nil { next?.allowances[caller] = nil }
         return settle()
     }
 
@@ -78,7 +81,7 @@ struct SyncLifecycle: Hashable, Sendable {
     mutating func cancelRequested() -> Actions {
         var actions = Actions()
         actions.cancelled = (current?.callers ?? []).union(next?.callers ?? [])
-        current?.callers = []
+        current?.allowances = [:]
         next = nil
         cancelWork(&actions)
         return actions
@@ -119,8 +122,8 @@ struct SyncLifecycle: Hashable, Sendable {
     private mutating func settle() -> Actions {
         var actions = Actions()
         guard observerCount == 0 else { return actions }
-        if next?.callers.isEmpty == true { next = nil }
-        if next == nil, current?.callers.isEmpty == true { cancelWork(&actions) }
+        if next?.allowances.isEmpty == true { next = nil }
+        if next == nil, current?.allowances.isEmpty == true { cancelWork(&actions) }
         return actions
     }
 }

@@ -9,6 +9,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     let overrides: SyncOverrides
     let time: any TimeSource
     let board: ProgressBoard
+    private let retries: Retries
     private let removed = Lock<Set<Item.Key>>([])
 
     init(processor: Processor, options: SyncOptions, overrides: SyncOverrides, time: any TimeSource, board: ProgressBoard) {
@@ -17,6 +18,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         self.overrides = overrides
         self.time = time
         self.board = board
+        retries = Retries(policy: options.retry, time: time)
     }
 
     /// Runs the pass.
@@ -28,7 +30,9 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             try await runStages()
             outcome = .success(())
         } catch {
-            outcome = .failure(SyncError(wrapping: error, stage: board.report.progress.stage))
+            let stage = board.report.progress.stage
+            // Whatever comes out of calls that were cancelled is no fault of theirs.
+            outcome = .failure(Task.isCancelled ? SyncError(cancelledIn: stage, by: error) : SyncError(wrapping: error, stage: stage))
         }
         let report = board.finish()
         board.enter(.end)
@@ -48,7 +52,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         try await processor.syncWillBegin()
         let plan = try await Planning(processor: processor, options: options, time: time, board: board).plan()
         board.enter(.safetyGate)
-        board.change { $0.take(plan) }
+        board.change { $0.take(plan, downloadsContents: options.downloadsContents) }
         if let refusal = SafetyGate.refusal(of: plan, limit: options.removalLimit, overrides: overrides) { throw refusal }
         defer { noteRemovals(of: plan) }
         for refusal in plan.refusals {
@@ -60,7 +64,8 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         if !board.mustStop, !plan.isEmpty {
             board.enter(.prepare)
             try await processor.prepareDownload(plan)
-            if options.removalTiming == .beforeDownloads { try await remove(plan) }
+            // An item that is refused may be what a removed one was to be replaced by.
+            if options.removalTiming == .beforeDownloads, plan.refusals.isEmpty { try await remove(plan) }
             try await download(plan)
         }
         // Whatever has failed may be what the removed items were to be replaced by.
@@ -94,7 +99,9 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         guard options.downloadsContents, !downloads.isEmpty, !board.mustStop else { return }
         board.enter(.contents, items: .exactly(downloads.count), bytes: SyncPlan<Item>.sum(downloads.lazy.map(\.item.byteCount)))
         await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount ?? 0 }) { [processor] download in
-            guard try await processor.isUnchanged(download.item.key, since: download.local) else { throw SyncError.changedLocally(.contents) }
+            guard try await processor.isUnchanged(download.item.key, since: download.local) else {
+                throw SyncError.changedLocally(.contents)
+            }
             try await processor.downloadContent(of: download.item)
         } done: { download, report in
             if download.local == nil { report.addedCount += 1 } else { report.updatedCount += 1 }
@@ -124,35 +131,37 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     private func remove(_ removals: ArraySlice<SyncPlan<Item>.Removal>) async throws {
         var keys: Set<Item.Key> = []
-        for removal in removals {
+        for removal in removals where !board.mustStop {
             let key = removal.local.key
-            do {
-                guard try await processor.isUnchanged(key, since: removal.local) else { throw SyncError.changedLocally(.removals) }
+            do throws(Retries.Failure) {
+                try await retries {
+                    guard try await processor.isUnchanged(key, since: removal.local) else { throw SyncError.changedLocally(.removals) }
+                }
                 keys.insert(key)
             } catch {
                 try judge(error, of: key)
-                if board.mustStop { break }
             }
         }
-        guard !keys.isEmpty, !board.mustStop || !options.stopsOnError else { return }
-        do {
-            try await processor.remove(keys)
+        guard !keys.isEmpty, !board.mustStop else { return }
+        do throws(Retries.Failure) {
+            try await retries { try await processor.remove(keys) }
             took(keys)
-        } catch where keys.count > 1 && FailureKind(judging: error) != .cancelled {
+        } catch {
+            guard keys.count > 1, error.kind != .fatal else {
+                for key in keys.sorted() where !board.mustStop { try judge(error, of: key) }
+                return
+            }
             try Task.checkCancellation()
-            // Some may be gone and some not: one by one it shows which cannot be removed.
-            for key in keys.sorted() where !board.mustStop { try await remove(key) }
-        } catch {
-            for key in keys { try judge(error, of: key) }
-        }
-    }
-
-    private func remove(_ key: Item.Key) async throws {
-        do {
-            try await processor.remove([key])
-            took([key])
-        } catch {
-            try judge(error, of: key)
+            // Some may be gone and some not: one by one it shows which cannot be removed. What was tried often enough is tried once more.
+            let retries = error.kind == .transient ? Retries(policy: .never, time: time) : retries
+            for key in keys.sorted() where !board.mustStop {
+                do throws(Retries.Failure) {
+                    try await retries { try await processor.remove([key]) }
+                    took([key])
+                } catch {
+                    try judge(error, of: key)
+                }
+            }
         }
     }
 
@@ -170,21 +179,22 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     }
 
     /// Writes down that a removal failed; throws on where the pass was cancelled.
-    private func judge(_ error: any Error, of key: Item.Key) throws {
+    private func judge(_ failure: Retries.Failure, of key: Item.Key) throws {
         try Task.checkCancellation()
         board.failed(
-            SyncFailure(stage: .removals, key: SyncKey(key), error: error),
-            stops: options.stopsOnError || FailureKind(judging: error) == .fatal)
+            SyncFailure(stage: .removals, key: SyncKey(key), error: failure.error, attempts: failure.attempts),
+            stops: options.stopsOnError || failure.kind == .fatal)
     }
 }
 
 extension SyncReport {
     /// What a plan says before any of it is done.
-    fileprivate mutating func take(_ plan: SyncPlan<some SyncItem>) {
+    fileprivate mutating func take(_ plan: SyncPlan<some SyncItem>, downloadsContents: Bool) {
         sourceCount = plan.sourceCount
         localCount = plan.localCount
         unchangedCount = plan.unchangedCount
-        pendingDownloadCount = plan.additions.count + plan.updates.count + plan.refusals.count
+        planned = Planned(additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count)
+        pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count : 0
         duplicates = plan.duplicates.map { SyncKey($0) }
         localEdits =
             plan.keptEdits.map { SyncKey($0) } + plan.updates.filter { $0.reason == .editedLocally }.map { SyncKey($0.item.key) }
@@ -200,13 +210,21 @@ extension SyncError {
             stage: stage)
     }
 
+    /// A run that was cancelled; what its calls then failed with goes along.
+    init(cancelledIn stage: SyncStage, by error: any Error) {
+        let cause = (error as? StageFailure)?.error ?? error
+        self.init(
+            .cancelled, "synchronizing: the run was cancelled in the stage “\(stage)”; call sync() to go on", stage: stage,
+            underlyingError: cause is CancellationError ? nil : cause)
+    }
+
     /// Any error of a stage, as one of ours.
     init(wrapping error: any Error, stage: SyncStage) {
-        if var own = error as? SyncError {
+        if let failure = error as? StageFailure {
+            self.init(wrapping: failure.error, stage: failure.stage)
+        } else if var own = error as? SyncError {
             own.stage = own.stage ?? stage
             self = own
-        } else if FailureKind(judging: error) == .cancelled {
-            self.init(.cancelled, "synchronizing: the run was cancelled; call sync() to go on", stage: stage, underlyingError: nil)
         } else {
             self.init(
                 .stageFailed, "synchronizing: the stage “\(stage)” failed; nothing after it was done", stage: stage, underlyingError: error)
@@ -215,9 +233,9 @@ extension SyncError {
 }
 
 extension Int64 {
-    /// The sum, held at the largest number.
+    /// The sum, held at the largest number or the smallest.
     func saturatingAdd(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
-        return overflow ? .max : sum
+        return overflow ? (other < 0 ? .min : .max) : sum
     }
 }

@@ -48,7 +48,8 @@ struct SafetyTests {
             (20, 20, 0, 20, .share(0.5), .everythingChanged), (19, 19, 0, 19, .share(0.5), nil), (20, 20, 0, 19, .share(0.5), nil),
             (15, 20, 5, 15, .share(0.5), .everythingChanged), (1, 5, 4, 0, .count(3), .removalLimit), (1, 5, 3, 0, .count(3), nil),
             (1, 1000, 999, 0, .unlimited, nil), (0, 1, 1, 0, .unlimited, .emptySource), (0, 0, 0, 0, .share(0), nil),
-            (5, 30, 25, 0, .share(.nan), nil), (5, 30, 1, 0, .share(0), .removalLimit), (5, 6, 1, 0, .count(-5), .removalLimit),
+            (5, 30, 25, 0, .share(.nan), .removalLimit), (30, 30, 0, 0, .share(.nan), nil), (5, 30, 25, 0, .share(.infinity), nil),
+            (5, 30, 1, 0, .share(0), .removalLimit), (5, 6, 1, 0, .count(-5), .removalLimit),
         ] as [(Int, Int, Int, Int, RemovalLimit, SyncError.Code?)])
     func `S3 the gate`(source: Int, local: Int, removals: Int, updates: Int, limit: RemovalLimit, code: SyncError.Code?) {
         let refusal = SafetyGate.refusal(source: source, local: local, removals: removals, updates: updates, limit: limit, overrides: [])
@@ -88,7 +89,9 @@ struct SafetyTests {
             #expect(bench.local == wanted, "seed \(seed)")
             let downloaded = Set(bench.calls.compactMap { if case .content(let key) = $0 { key } else { nil } })
             #expect(downloaded == Set((plan.additions + plan.updates).map(\.item.key)), "seed \(seed)")
-            let removed = bench.calls.compactMap { if case .remove(let keys) = $0 { keys } else { nil } }.reduce(into: Set()) { $0.formUnion($1) }
+            let removed = bench.calls.compactMap { if case .remove(let keys) = $0 { keys } else { nil } }.reduce(into: Set()) {
+                $0.formUnion($1)
+            }
             #expect(removed == Set(plan.removals.map(\.local.key)), "seed \(seed)")
             #expect(report.unchangedCount == plan.unchangedCount)
             #expect(plan.downloadBytes == Int64(10 * downloaded.count))
@@ -99,7 +102,8 @@ struct SafetyTests {
     @Test func `S4 what changed between plan and deed is left alone and reported`() async throws {
         let bench = Bench(source: [Thing(1), Thing(2, 2)], local: [2: 1, 3: 1], checks: { key, _ in key == 1 })
         let error = await syncError {
-            try await OneWaySynchronizer(processor: bench, options: SyncOptions(stopsOnError: false, removalTiming: .beforeDownloads)).sync()
+            try await OneWaySynchronizer(processor: bench, options: SyncOptions(stopsOnError: false, removalTiming: .beforeDownloads))
+                .sync()
         }
         #expect(bench.local == [1: 1, 2: 1, 3: 1])
         #expect(error?.report?.failures.map(\.stage) == [.removals, .contents])

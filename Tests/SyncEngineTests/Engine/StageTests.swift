@@ -25,7 +25,7 @@ struct StageTests {
 
     @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .preview(1), .content(1), .remove([3])])
     func `S1 whatever fails, begin and end are balanced, and the error names the stage`(call: Bench.Call) async throws {
-        let bench = Bench(source: [Thing(1)], local: [3: 1]) { if $0 == call { throw Trouble.lasting } }
+        let bench = Bench(source: [Thing(1)], local: [3: 1], act: { if $0 == call { throw Trouble.lasting } })
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: both).sync() }
         let stages: [Bench.Call: SyncStage] = [
             .begin: .begin, .list: .sourceList, .inventory: .localInventory, .prepare: .prepare, .preview(1): .previews,
@@ -50,7 +50,9 @@ struct StageTests {
     @Test func `S12 a preview that takes long holds up every content`() async throws {
         let bench = Bench(source: (1...4).map { Thing($0) })
         bench.hold(.preview(3))
-        let run = Task { try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 4, downloadsPreviews: true)).sync() }
+        let run = Task {
+            try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 4, downloadsPreviews: true)).sync()
+        }
         try await bench.waiting(.preview(3))
         try await bench.state.wait { $0.running == 1 ? () : nil }
         #expect(!bench.calls.contains(.content(1)))
@@ -60,7 +62,7 @@ struct StageTests {
     }
 
     @Test(arguments: [1, 3, 0]) func `downloads run side by side, never more than so many`(concurrency: Int) async throws {
-        let bench = Bench(source: (1...200).map { Thing($0) }) { _ in await Task.yield() }
+        let bench = Bench(source: (1...200).map { Thing($0) }, act: { _ in await Task.yield() })
         try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: concurrency)).sync()
         #expect(bench.state.current.mostRunning <= (concurrency == 0 ? 16 : concurrency))
         #expect(bench.local.count == 200)
