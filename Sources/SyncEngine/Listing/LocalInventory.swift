@@ -12,6 +12,9 @@ public struct LocalEntry<Item: SyncItem>: Sendable {
     /// Whether somebody has changed it here since it was downloaded; ``SyncOptions/localEdits`` decides what becomes of it.
     public var isEdited: Bool
 
+    /// Whether no sync has put it here: it is never removed, and only replaced where the source has an item of this key.
+    public var isForeign: Bool
+
     /// Makes an entry.
     ///
     /// - Parameters:
@@ -19,11 +22,13 @@ public struct LocalEntry<Item: SyncItem>: Sendable {
     ///   - version: The version that was downloaded.
     ///   - byteCount: How many bytes it takes locally.
     ///   - isEdited: Whether somebody has changed it here.
-    public init(_ key: Item.Key, version: Item.Version?, byteCount: Int64? = nil, isEdited: Bool = false) {
+    ///   - isForeign: Whether no sync has put it here.
+    public init(_ key: Item.Key, version: Item.Version?, byteCount: Int64? = nil, isEdited: Bool = false, isForeign: Bool = false) {
         self.key = key
         self.version = version
         self.byteCount = byteCount
         self.isEdited = isEdited
+        self.isForeign = isForeign
     }
 }
 

@@ -39,6 +39,8 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
 
     /// An item that only the local side has.
     mutating func gone(_ entry: LocalEntry<Item>) {
+        // What no sync has put here is no part of the local side.
+        if entry.isForeign { return }
         plan.localCount += 1
         guard entry.isEdited else {
             plan.removals.append(SyncPlan.Removal(local: entry, reason: .notInSource))

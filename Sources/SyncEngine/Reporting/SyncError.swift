@@ -92,6 +92,7 @@ extension SyncError: FailureAdvising {
     public var failureKind: FailureKind {
         switch code {
         case .cancelled: .cancelled
+        case .targetVanished: .fatal
         case .targetLocked, .wrongContent: .transient
         case .stageFailed, .incomplete: underlyingError.map { FailureKind(judging: $0) } ?? .permanent
         default: .permanent

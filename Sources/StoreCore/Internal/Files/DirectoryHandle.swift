@@ -9,8 +9,8 @@ internal import Musl
 /// An open directory: what is done through it stays in that directory, whatever becomes of the names above it.
 ///
 /// No call follows a symbolic link, so that a chain of handles from a root cannot be led out of it, also not by somebody who puts a link in
-/// place meanwhile. Closed when it goes out of scope.
-package struct DirectoryHandle: ~Copyable {
+/// place meanwhile. Closed when nobody holds it any more.
+package final class DirectoryHandle: Sendable {
     let descriptor: Int32
     /// The path it was opened with, for messages.
     package let path: String
@@ -24,7 +24,7 @@ package struct DirectoryHandle: ~Copyable {
     ///
     /// - Returns: `nil` where there is nothing.
     /// - Throws: ``StoreError/Code/fileSystem``.
-    package init?(opening directory: Directory) throws(StoreError) {
+    package convenience init?(opening directory: Directory) throws(StoreError) {
         let descriptor = uninterrupted { open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else {
             let code = errno
@@ -93,7 +93,7 @@ package struct DirectoryHandle: ~Copyable {
     ///   - target: The directory of the other name, on the same disk.
     ///   - targetName: The other name.
     /// - Throws: ``StoreError/Code/fileSystem``; with `EXDEV` where the two are not on one disk.
-    package func rename(_ name: String, to target: borrowing DirectoryHandle, as targetName: String) throws(StoreError) {
+    package func rename(_ name: String, to target: DirectoryHandle, as targetName: String) throws(StoreError) {
         guard renameat(descriptor, name, target.descriptor, targetName) == 0 else {
             throw .fileSystem("renaming a new file to", path: target.path(of: targetName), errno: errno)
         }

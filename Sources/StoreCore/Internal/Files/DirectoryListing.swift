@@ -36,7 +36,7 @@ package struct DirectoryListing: ~Copyable {
     }
 
     /// Lists a directory that is open; the handle stays where it is.
-    init(_ directory: borrowing DirectoryHandle) throws(StoreError) {
+    init(_ directory: DirectoryHandle) throws(StoreError) {
         path = directory.path
         let descriptor = uninterrupted { openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { throw .fileSystem("listing directory", path: path, errno: errno) }

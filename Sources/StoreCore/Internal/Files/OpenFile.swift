@@ -36,7 +36,7 @@ package struct OpenFile: ~Copyable {
     ///   - directory: The directory.
     /// - Returns: `nil` where there is nothing.
     /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` where the name is a symbolic link.
-    package init?(reading name: String, in directory: borrowing DirectoryHandle) throws(StoreError) {
+    package init?(reading name: String, in directory: DirectoryHandle) throws(StoreError) {
         let parent = directory.descriptor
         let descriptor = uninterrupted { openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else {

@@ -20,7 +20,7 @@ package final class WritableFile: Sendable {
     ///   - name: The file's name; a link is not followed.
     ///   - directory: The directory.
     /// - Throws: ``StoreError/Code/fileSystem``.
-    package init(_ name: String, in directory: borrowing DirectoryHandle) throws(StoreError) {
+    package init(_ name: String, in directory: DirectoryHandle) throws(StoreError) {
         path = directory.path(of: name)
         let parent = directory.descriptor
         descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(0o666)) }
@@ -84,6 +84,21 @@ package final class WritableFile: Sendable {
             count += result
         }
         return count
+    }
+
+    /// Reads the file from its beginning.
+    ///
+    /// - Parameter limit: How much is read at most, in bytes.
+    /// - Returns: The bytes.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func readAll(atMost limit: Int) throws(StoreError) -> [UInt8] {
+        let size = min(try status().size, limit)
+        var bytes = [UInt8](repeating: 0, count: size)
+        let count = try bytes.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+            try read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
+        }
+        bytes.removeLast(size - count)
+        return bytes
     }
 
     /// Cuts the file off.
