@@ -14,7 +14,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// What the synchronizer does of its own accord.
     public let options: SyncOptions
     private let time: any TimeSource
-    private let hub: SyncHub
+    let hub: SyncHub
 
     /// Makes a synchronizer; nothing happens until it is asked.
     ///

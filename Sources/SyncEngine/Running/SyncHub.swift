@@ -70,6 +70,12 @@ final class SyncHub: Sendable {
 
     var isSyncing: Bool { state.withLock { $0.lifecycle.phase != .idle } }
 
+    /// How many calls of `sync()` have not returned.
+    var callerCount: Int { state.withLock { $0.callers.count } }
+
+    /// How many iterators observe.
+    var observerCount: Int { state.withLock { $0.observers.count } }
+
     // MARK: Callers
 
     func sync(_ overrides: SyncOverrides, isolation: isolated (any Actor)? = #isolation) async throws -> SyncReport {

@@ -104,9 +104,10 @@ final class Bench: SyncProcessor {
     func syncDidEnd(_ report: SyncReport) async {
         state.update { state in
             state.ended += 1
-            state.calls.append(.end)
             state.reports.append(report)
         }
+        // An end cannot fail; what a test throws here is meant for nobody.
+        try? await note(.end)
     }
 
     func sourceList() async throws -> Pages {
@@ -166,6 +167,26 @@ struct Chance: RandomNumberGenerator {
         x = x &* 0xFF51_AFD7_ED55_8CCD
         return x ^ (x >> 29)
     }
+}
+
+/// Lets other tasks go on until something is true that no task can wait for.
+func yields(until condition: () -> Bool) async {
+    while !condition() { await Task.yield() }
+}
+
+/// A gate that a cancelled task does not get through either, as with calls that do not heed cancellation.
+final class DeafGate: Sendable {
+    private let isOpen = WatchedState(false)
+    private let arrived = WatchedState(0)
+
+    func pass() async {
+        arrived.update { $0 += 1 }
+        // The waiting task is not the one that is cancelled, so this never throws.
+        await Task { [isOpen] in try? await isOpen.wait { $0 ? () : nil } }.value
+    }
+
+    func arrivals(_ count: Int) async throws { try await arrived.wait { $0 >= count ? () : nil } }
+    func open() { isOpen.update { $0 = true } }
 }
 
 /// The error that a call fails with, which must be one of ours.
