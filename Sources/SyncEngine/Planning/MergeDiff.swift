@@ -22,6 +22,9 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         self.duplicates = duplicates
     }
 
+    /// How many items and entries are held beside the changes.
+    var heldCount: Int { source.count + local.count }
+
     /// Takes the next items of the source; `nil` where it has ended.
     mutating func take(source page: [Item]?) throws(SyncError) {
         guard let page else {

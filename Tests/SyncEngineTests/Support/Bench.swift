@@ -54,15 +54,18 @@ final class Bench: SyncProcessor {
     let act: @Sendable (Call) async throws -> Void
     let checks: @Sendable (Int, LocalEntry<Thing>?) throws -> Bool
     let refuses: Set<Int>
+    /// The items that must be downloaded where the version is another one; `nil` for all of them.
+    let needs: Set<Int>?
 
     init(
-        source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [],
+        source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [], needs: Set<Int>? = nil,
         list: @escaping @Sendable (State) -> [SourcePage<Thing>] = { [SourcePage($0.source, end: .complete())] },
         checks: @escaping @Sendable (Int, LocalEntry<Thing>?) throws -> Bool = { _, _ in true },
         act: @escaping @Sendable (Call) async throws -> Void = { _ in }
     ) {
         self.order = order
         self.refuses = refuses
+        self.needs = needs
         self.list = list
         self.checks = checks
         self.act = act
@@ -122,6 +125,8 @@ final class Bench: SyncProcessor {
         return LocalInventory(order == .unsorted ? entries : entries.sorted { $0.key < $1.key }, order: order)
     }
 
+    func shouldUpdate(_ item: Thing, over local: LocalEntry<Thing>) async throws -> Bool { needs?.contains(item.key) ?? true }
+
     func refusals(among items: [Thing]) async throws -> [SyncRefusal<Int>] {
         items.filter { refuses.contains($0.key) }.map { SyncRefusal($0.key, because: Trouble.lasting) }
     }
@@ -142,7 +147,10 @@ final class Bench: SyncProcessor {
 
     func remove(_ keys: Set<Int>) async throws {
         try await note(.remove(keys))
-        state.update { state in for key in keys { state.local[key] = nil } }
+        state.update { state in
+            for key in keys { state.local[key] = nil }
+            state.edited.subtract(keys)
+        }
     }
 
     struct Pages: SourceList {
