@@ -159,6 +159,7 @@ struct CallerTests {
         await yields { !synchronizer.isSyncing }
         #expect(bench.state.current.begun == 1)
         #expect(bench.state.current.ended == 1)
+        #expect(bench.state.current.endsCancelled == 0)
         #expect(bench.calls.last == .end)
         #expect(bench.local[9] == (call == .end ? nil : 1))
         bench.release(call)

@@ -110,7 +110,12 @@ struct ProgressTests {
 
     @Test func `S13 sizes out of all proportion do not overflow`() async throws {
         let source = [Thing(1, bytes: .max), Thing(2, bytes: .max), Thing(3, bytes: -5)]
-        let bench = Bench(source: source, act: { _ in SyncProgress.transferred(.max) })
+        let bench = Bench(
+            source: source,
+            act: { call in
+                for bytes in [Int.max, .max, .min, .min, .max] { SyncProgress.transferred(bytes) }
+                if call == .content(3) { SyncProgress.transferred(.min) }
+            })
         let report = try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1)).sync()
         #expect(report.downloadedBytes == .max)
         let slow = SyncProgress(

@@ -40,6 +40,8 @@ final class Bench: SyncProcessor {
         var mostRunning = 0
         var begun = 0
         var ended = 0
+        /// How many ends ran in a task that was cancelled.
+        var endsCancelled = 0
         /// Calls that do not go on until they are taken out of here.
         var held: Set<Call> = []
         var waiting: Set<Call> = []
@@ -105,9 +107,11 @@ final class Bench: SyncProcessor {
     }
 
     func syncDidEnd(_ report: SyncReport) async {
+        let isCancelled = Task.isCancelled
         state.update { state in
             state.ended += 1
             state.reports.append(report)
+            if isCancelled { state.endsCancelled += 1 }
         }
         // An end cannot fail; what a test throws here is meant for nobody.
         try? await note(.end)
