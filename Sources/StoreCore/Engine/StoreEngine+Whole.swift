@@ -26,11 +26,6 @@ extension StoreEngine {
         return Array(live.union(known))
     }
 
-    private func knownKeys() async throws -> [Param]? {
-        if let backing { return try await backing.keys() }
-        return front?.keys()
-    }
-
     /// Lets observed keys be fetched at each element of a sequence.
     func addTrigger<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) -> RevalidationTrigger {
         let id = nextID()
