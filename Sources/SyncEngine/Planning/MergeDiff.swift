@@ -122,7 +122,8 @@ extension SyncError {
     fileprivate static func unsorted(_ stage: SyncStage, _ first: some Any, _ second: some Any) -> SyncError {
         SyncError(
             .unsortedList,
-            "reading the \(stage): “\(second)” comes after “\(first)” although the order is said to be by key; sort it, or say .unsorted",
+            "reading the \(stage): “\(second)” comes after “\(first)” although the order is said to be by key; "
+                + "sort it, or say .unsorted",
             stage: stage)
     }
 }

@@ -94,8 +94,8 @@ final class SyncHub: Sendable {
         guard let id else {
             throw SyncError(
                 .calledFromWithin,
-                "synchronizing: sync() was called by a call of the processor that the run waits for; call it when the run has ended, or from "
-                    + "a detached task that the processor does not wait for")
+                "synchronizing: sync() was called by a call of the processor that the run waits for; call it when the run has ended, "
+                    + "or from a detached task that the processor does not wait for")
         }
         await withTaskCancellationHandler {
             // Captured, for else the closure runs on no actor: two hops for every call from an actor.

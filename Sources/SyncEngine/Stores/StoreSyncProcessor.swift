@@ -7,8 +7,8 @@ public import StoreCore
 /// try await OneWaySynchronizer(processor: processor).sync()
 /// ```
 ///
-/// What is there, and in which version, is read from the store itself, so nothing else has to be kept and nothing can disagree with it. Each
-/// pass therefore reads every record once, which a cacher on disk should be small enough for, and the cacher must list its keys.
+/// What is there, and in which version, is read from the store itself, so nothing else has to be kept and nothing can disagree with it.
+/// Each pass therefore reads every record once, which a cacher on disk should be small enough for, and the cacher must list its keys.
 ///
 /// All of it goes through the store: a download is published, saved in order and shared with whoever fetches the same key; a removal is
 /// `clear()`, and a removed key that is still observed is fetched again, as after any `clear()`. A record that the cacher fails to save

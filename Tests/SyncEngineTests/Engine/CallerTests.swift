@@ -166,6 +166,52 @@ struct CallerTests {
         #expect(try await synchronizer.sync().isComplete)
     }
 
+    @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .preview(1), .content(1), .remove([9])])
+    func `S7 cancel answers at once whichever call never returns, and the end waits for it`(call: Bench.Call) async throws {
+        let gate = DeafGate()
+        let bench = Bench(source: [Thing(1)], local: [9: 1], act: { if $0 == call { await gate.pass() } })
+        let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(downloadsPreviews: true, retry: .never))
+        let caller = Task { await syncError { try await synchronizer.sync() } }
+        try await gate.arrivals(1)
+        synchronizer.cancel()
+        synchronizer.cancel()
+        #expect(await caller.value?.code == .cancelled)
+        #expect(synchronizer.isSyncing && bench.state.current.ended == 0)
+        gate.open()
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.state.current.ended == 1)
+        // The call that did return has done its work; no other was begun after it.
+        #expect(bench.calls.suffix(2) == [call, .end])
+    }
+
+    @Test func `S7 a wait for another attempt ends with the run`() async throws {
+        let time = ManualTime()
+        let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { throw Trouble.passing } })
+        let synchronizer = OneWaySynchronizer(processor: bench, time: time)
+        let caller = Task { await syncError { try await synchronizer.sync() } }
+        try await time.sleepers(atLeast: 1)
+        synchronizer.cancel()
+        #expect(await caller.value?.code == .cancelled)
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.calls.count { $0 == .content(1) } == 1)
+        #expect(bench.state.current.ended == 1)
+    }
+
+    @Test func `S7 the next pass goes on where the cancelled one stopped`() async throws {
+        let bench = Bench(source: (1...10).map { Thing($0) }, local: [99: 1])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1, retry: .never))
+        bench.hold(.content(6))
+        let caller = Task { await syncError { try await synchronizer.sync() } }
+        try await bench.waiting(.content(6))
+        synchronizer.cancel()
+        #expect(await caller.value?.code == .cancelled)
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.local.keys.sorted() == [1, 2, 3, 4, 5, 99])
+        bench.release(.content(6))
+        let report = try await synchronizer.sync()
+        #expect((report.unchangedCount, report.addedCount, report.removedCount) == (5, 5, 1))
+    }
+
     @Test func `S7 what a cancelled call fails with is not a failure of its item`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(retry: .never))
