@@ -36,7 +36,8 @@ let package = Package(
 
         // Examples: programs that a newcomer runs.
         .executableTarget(
-            name: "Tour", dependencies: ["StoreCore", "LoopbackOrigin"], path: "Examples/Tour", swiftSettings: settings),
+            name: "Tour", dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin"],
+            path: "Examples/Tour", swiftSettings: settings),
         .executableTarget(
             name: "Orgs", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin"], path: "Examples/Orgs", swiftSettings: settings),
         .executableTarget(

@@ -13,6 +13,6 @@
 //   Running      who waits for which pass (a machine), the stages of a pass, the workers
 //   Reporting    stages, progress, reports, errors
 //   Stores       a store as target
-//   Files        a directory as target
+//   Directories  files in a directory as target
 
 internal import StoreCore

@@ -14,7 +14,7 @@ extension String {
 extension UInt8 {
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 
-    fileprivate var isTokenByte: Bool {
+    var isTokenByte: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
         case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"), UInt8(ascii: "'"),

@@ -28,7 +28,7 @@ public struct HTTPFields: Hashable, Sendable {
     /// Adds a line.
     ///
     /// - Throws: ``InvalidField`` where the name is no token, or the value no field value; nothing is added then.
-    public mutating func append(_ name: String, _ value: String) throws {
+    public mutating func append(_ name: String, _ value: String) throws(InvalidField) {
         guard name.isToken else { throw InvalidField(name: name, part: .name) }
         guard value.isFieldValue else { throw InvalidField(name: name, part: .value) }
         fields.append(Field(name: name, value: value))
@@ -37,7 +37,7 @@ public struct HTTPFields: Hashable, Sendable {
     /// Puts a line in the place of all lines of that name.
     ///
     /// - Throws: ``InvalidField``, as ``append(_:_:)``.
-    public mutating func set(_ name: String, _ value: String) throws {
+    public mutating func set(_ name: String, _ value: String) throws(InvalidField) {
         var others = self
         others.remove(name)
         try others.append(name, value)
@@ -53,7 +53,12 @@ public struct HTTPFields: Hashable, Sendable {
 /// A header field that cannot go on the wire (RFC 9110 §5.1, §5.5).
 public struct InvalidField: Error, Hashable, Sendable {
     /// What is wrong with it.
-    public enum Part: Hashable, Sendable { case name, value }
+    public enum Part: Hashable, Sendable {
+        /// The name is no token.
+        case name
+        /// The value has a control character, or a blank at an end.
+        case value
+    }
 
     /// The name of the field; the value is left out, since it may be a secret.
     public let name: String

@@ -3,8 +3,8 @@ public import Foundation
 /// Where content is kept: memory, files, a database of yours.
 ///
 /// What an author may rely on, from each store over the cacher: never two calls for one key at a time; saves are never cancelled and
-/// never reordered; while ``removeAll()`` runs, nothing else does but ``keys()``. A cacher may be slow and may throw: a load that throws counts as a miss, a save that
-/// throws leaves the record in the store, and both are reported as ``StoreEventKind/cacherFault(_:_:)``.
+/// never reordered; while ``removeAll()`` runs, nothing else does. A cacher may be slow and may throw: a load that throws counts as a
+/// miss, a save that throws leaves the record in the store, and both are reported as ``StoreEventKind/cacherFault(_:_:)``.
 ///
 /// ```swift
 /// actor NightlyCacher: Cacher {
@@ -43,7 +43,8 @@ public protocol Cacher<Param, Content>: Sendable {
     /// - Parameters:
     ///   - record: The record, which must be kept whole or not at all.
     ///   - param: The key.
-    /// - Throws: What went wrong; the store keeps the record, reports it, and does not try again before the content changes.
+    /// - Throws: What went wrong; the store keeps the record, reports it, and tries again when the content changes or when another
+    ///   key's record could be saved, at the earliest ``StorePolicy/minimumInterval`` later.
     func save(_ record: CacheRecord<Content>, param: Param) async throws
 
     /// Removes the record of a key; one that is not there is removed already.
@@ -54,7 +55,8 @@ public protocol Cacher<Param, Content>: Sendable {
 
     /// Removes every record.
     ///
-    /// - Throws: What went wrong; the store's own `clear()` throws it on.
+    /// - Throws: What went wrong; the store's own `clear()` throws it on. Records that were there before count as removed all the same,
+    ///   for as long as the store lives.
     func removeAll() async throws
 
     /// The keys of all records, in no order.

@@ -68,6 +68,3 @@ final class KeyRules<Content: Sendable>: Sendable {
         self.merge = merge
     }
 }
-
-/// Adds a page at one side of a list; the last argument is the merger's own index, which is thrown away when the list changes otherwise.
-typealias PageMerge<Content> = @Sendable (inout Content, Content, PageDirection, inout AnyObject?) -> Void

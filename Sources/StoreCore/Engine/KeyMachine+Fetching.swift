@@ -72,6 +72,8 @@ extension KeyMachine {
                 nextKey: response.nextKey, prevKey: response.prevKey)
             if fetched.pages != PageCounts() { record.loadedPages = fetched.pages }
             if pendingKeys != nil { pendingKeys = .ignore }
+            // A fetch that had begun before a mutation was confirmed is gone: this one brings what that mutation has done.
+            discardPatches(&turn) { $0.isConfirmed }
             accept(record, &turn)
         case .notModified(let freshness):
             guard flight.revalidates, var record = held?.record else {
@@ -121,6 +123,7 @@ extension KeyMachine {
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
         failure = nil
         if !keepingContent {
+            contentNumber += 1
             mergeIndex = nil
             next.failure = nil
             prev.failure = nil

@@ -10,7 +10,7 @@ extension KeyMachine {
             return nil
         }
         if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
-        guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: turn.now) else {
+        guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: turn.now) || isNeverValid(held.record) else {
             register(id, .pageAfterFetch)
             startFlight(explicit: false, &turn)
             return nil
@@ -28,6 +28,12 @@ extension KeyMachine {
         turn.actions.append(.fetch(ticket, .page(direction, key: key)))
         turn.publishes = true
         return nil
+    }
+
+    /// Whether the list had expired when it came (C11): fetching it anew before each page, it would never get past the first one.
+    private func isNeverValid(_ record: CacheRecord<Content>) -> Bool {
+        guard !record.isInvalidated, let lifetime = record.freshness.lifetime ?? rules.expiry.lifetime else { return false }
+        return lifetime <= .zero
     }
 
     /// Whether a page that has arrived will become part of the list.
@@ -75,6 +81,7 @@ extension KeyMachine {
         held = nil
         merge(&record.content, page, direction, &mergeIndex)
         held = HeldRecord(record, deadline: deadline)
+        contentNumber += 1
     }
 
     private mutating func updateDetails(_ response: OriginResponse<Content>, _ freshness: Freshness, _ direction: PageDirection) {

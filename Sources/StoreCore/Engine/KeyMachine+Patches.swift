@@ -13,6 +13,7 @@ extension KeyMachine {
             turn.discarded.append(content)
             overlay = patched
         }
+        contentNumber += 1
         mirror(&turn)
         turn.publishes = true
         let restarts = dropOlderFetches(&turn)
@@ -27,7 +28,7 @@ extension KeyMachine {
             // Legal: `clear()` has forgotten the patch; but what was fetched since may not know of the mutation.
             guard isRead else { return }
             restart(dropOlderFetches(&turn), &turn)
-            if patches.isEmpty, observers > 0 { startFlight(explicit: false, &turn) }
+            fetchAfterLastPatch(&turn)
             endTurn(&turn)
             return
         }
@@ -40,8 +41,9 @@ extension KeyMachine {
     mutating func patchFailed(_ id: Ticket, _ turn: inout Turn) {
         // Legal: `clear()` has forgotten the patch.
         guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
-        patches.remove(at: position)
+        turn.discardedPatches.append(patches.remove(at: position))
         rebuildOverlay(&turn)
+        contentNumber += 1
         turn.publishes = true
         // A failure is no epoch, but a fetch that was asked to confirm a record must not confirm what a fold makes of it.
         settlePatches(dropsFetches: patches.first?.isConfirmed == true && flight?.revalidates == true, &turn)
@@ -57,6 +59,13 @@ extension KeyMachine {
         }
         for patch in patches { patch.apply(&patched) }
         overlay = patched
+    }
+
+    /// Takes out patches that fit.
+    mutating func discardPatches(_ turn: inout Turn, where fits: (Patch) -> Bool) {
+        guard !patches.isEmpty else { return }
+        turn.discardedPatches += patches.filter(fits)
+        patches.removeAll(where: fits)
     }
 
     /// What is to be fetched again because it was dropped.
@@ -84,12 +93,19 @@ extension KeyMachine {
         let restarts = dropsFetches ? dropOlderFetches(&turn) : .nothing
         foldConfirmed(&turn)
         restart(restarts, &turn)
-        if patches.isEmpty, observers > 0 { startFlight(explicit: false, &turn) }
+        fetchAfterLastPatch(&turn)
+    }
+
+    /// The one fetch after the last mutation; nobody insists on it, so where a failure holds it off it waits (C12).
+    private mutating func fetchAfterLastPatch(_ turn: inout Turn) {
+        guard patches.isEmpty, observers > 0 else { return }
+        if flight == nil, holdsOff(at: turn.now) { triggerPending = true } else { startFlight(explicit: false, &turn) }
     }
 
     private mutating func foldConfirmed(_ turn: inout Turn) {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
+        turn.discardedPatches += confirmed
         if !confirmed.isEmpty, var record = held?.record {
             turn.discarded.append(record.content)
             for patch in confirmed { patch.apply(&record.content) }

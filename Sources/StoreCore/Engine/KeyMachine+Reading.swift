@@ -144,7 +144,10 @@ extension KeyMachine {
         if !isRead {
             switch result {
             case .success(let record): held = record
-            case .failure(let error): failCachedCallers(error, &turn)
+            case .failure(let error):
+                failCachedCallers(error, &turn)
+                // A record that could not be read cannot be dated expired: as long as it may come back, the key must stay to deny it.
+                if invalidatePending { debt = Debt(kind: .invalidation, since: turn.now) }
             }
             becomeRead(&turn)
         } else if pendingKeys != nil {

@@ -86,7 +86,7 @@ extension KeyMachine {
         held = nil
         failure = nil
         mergeIndex = nil
-        patches.removeAll()
+        discardPatches(&turn) { _ in true }
         refetchesAtDeadline = false
         next = Side()
         prev = Side()
@@ -161,15 +161,24 @@ extension KeyMachine {
     /// The cacher is done with the truth of this number, for better or worse.
     private mutating func settle(_ revision: Ticket, failed: Bool, _ turn: inout Turn) {
         settledRevision = revision
-        isUnsaved = failed
+        debt = failed ? Debt(kind: .truth, since: turn.now) : nil
         answerCallers(&turn) { need in
             if case .saved(let awaited) = need, awaited <= revision { .done } else { nil }
         }
     }
 
-    /// Too many keys wait for a cacher that fails: this one is given up.
-    mutating func givenUp(_ turn: inout Turn) {
-        isUnsaved = false
-        report(.droppedUnsaved, &turn)
+    /// The cacher has taken another key's record, so it may take what it failed to take of this one.
+    mutating func cacherRecovered(_ turn: inout Turn) {
+        guard let debt, isAtRest, debt.since.advanced(by: max(.zero, rules.policy.minimumInterval)) <= turn.now else { return }
+        switch debt.kind {
+        case .truth:
+            revision = turn.tickets.next()
+        case .invalidation:
+            self.debt = nil
+            (isRead, failure, next, prev) = (false, nil, Side(), Side())
+            invalidatePending = true
+            beginReading(&turn)
+        }
+        endTurn(&turn)
     }
 }

@@ -24,6 +24,13 @@ struct KeyMachine<Content: Sendable> {
     /// The page merger's index of the content; dropped whenever the content changes in another way.
     var mergeIndex: AnyObject?
 
+    // MARK: What is seen of it
+
+    /// How often what readers get has changed.
+    var contentNumber: UInt64 = 0
+    /// What was published last.
+    var shown: Sight?
+
     // MARK: Patches, in the order in which they were applied
 
     var patches: [Patch] = []
@@ -38,8 +45,8 @@ struct KeyMachine<Content: Sendable> {
     var lane = Lane.idle
     /// The truth that the cacher has, or that it failed to take.
     var settledRevision = Ticket(number: 0)
-    /// Whether the cacher failed to take the truth, which therefore must stay here.
-    var isUnsaved = false
+    /// What the cacher has still to be told, because it failed; the key must stay here as long.
+    var debt: Debt?
 
     // MARK: Who is here
 
@@ -81,6 +88,14 @@ struct KeyMachine<Content: Sendable> {
         var holdsUntil: MonotonicInstant
     }
 
+    /// What a cacher that failed does not know yet.
+    struct Debt: Hashable {
+        enum Kind { case truth, invalidation }
+
+        var kind: Kind
+        var since: MonotonicInstant
+    }
+
     /// A fetch of the content.
     struct Flight: Hashable {
         var ticket: Ticket
@@ -90,6 +105,16 @@ struct KeyMachine<Content: Sendable> {
         var isPromised = false
         /// Whether the origin was asked to confirm the present record.
         var revalidates: Bool
+    }
+
+    /// What tells one state from the one before it, without comparing contents or errors: between two errors something is always loading.
+    struct Sight: Hashable {
+        enum Kind: Hashable { case loading, error, completed(next: Page, prev: Page) }
+        enum Page: Hashable { case none, more, loading, error }
+
+        var kind: Kind
+        /// The number of the content, where there is any.
+        var content: UInt64?
     }
 
     /// One side of a list.
@@ -125,6 +150,8 @@ struct KeyMachine<Content: Sendable> {
         var publishes = false
         /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
         var discarded: [Content] = []
+        /// Patches that are no longer needed: what their closures hold is the user's, too.
+        var discardedPatches: [Patch] = []
 
         init(now: MonotonicInstant, date: Date, tickets: TicketCounter) {
             self.now = now
@@ -148,6 +175,22 @@ extension KeyMachine {
         return .completed(content: content, next: additionalState(.next), prev: additionalState(.prev))
     }
 
+    /// What tells the present state from others.
+    var sight: Sight? {
+        let number = content == nil ? nil : contentNumber
+        if flight != nil { return Sight(kind: .loading, content: number) }
+        if failure != nil { return Sight(kind: .error, content: number) }
+        return number.map { Sight(kind: .completed(next: pageSight(.next), prev: pageSight(.prev)), content: $0) }
+    }
+
+    private func pageSight(_ direction: PageDirection) -> Sight.Page {
+        switch additionalState(direction) {
+        case .loading: .loading
+        case .error: .error
+        case .fixed(let canRequest): canRequest ? .more : .none
+        }
+    }
+
     func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
         let side = self[direction]
         if side.ticket != nil { return .loading }
@@ -168,6 +211,9 @@ extension KeyMachine {
 
     /// Whether anybody would miss a fetch.
     var isWanted: Bool { observers > 0 || fetchCallers > 0 }
+
+    /// Whether the cacher does not know all that is known here, because it failed.
+    var isUnsaved: Bool { debt != nil }
 
     /// Whether nothing would be lost if the engine forgot this key.
     var isIdle: Bool { isAtRest && !isUnsaved }
@@ -241,7 +287,10 @@ extension KeyMachine {
         }
         if turn.publishes {
             turn.publishes = false
-            turn.actions.append(.publish)
+            // Much of what happens under a running fetch looks the same as before (C7).
+            let sight = sight
+            if sight != shown { turn.actions.append(.publish) }
+            shown = sight
         }
     }
 

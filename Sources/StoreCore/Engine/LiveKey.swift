@@ -9,7 +9,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     private var freeSlots: [Int] = []
 
     /// Those who wait for an answer of the machine.
-    var callers: [CallerID: WaitingCaller<Content>] = [:]
+    var callers: [CallerID: Reply<CallerAnswer<Content>>] = [:]
 
     /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
@@ -48,7 +48,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     /// Takes out whoever waits for an answer.
-    func takeCaller(_ id: CallerID) -> WaitingCaller<Content>? {
+    func takeCaller(_ id: CallerID) -> Reply<CallerAnswer<Content>>? {
         let caller = callers.removeValue(forKey: id)
         // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
         if callers.isEmpty, callers.capacity > 64 { callers = [:] }
@@ -70,30 +70,6 @@ struct ObserverSlot {
     var waiting: Waiting?
 }
 
-/// Where a caller finds his answer: under a lock and not in the continuation, whose way the thread sanitizer cannot follow.
-final class CallerReply<Content: Sendable>: Sendable {
-    private let answer = Lock<CallerAnswer<Content>?>(nil)
-
-    func put(_ answer: CallerAnswer<Content>) { self.answer.withLock { $0 = answer } }
-
-    func take() -> CallerAnswer<Content> {
-        guard let answer = answer.withLock({ $0 }) else { preconditionFailure("a caller was woken without an answer") }
-        return answer
-    }
-}
-
-/// A caller who waits, and where he will look.
-struct WaitingCaller<Content: Sendable>: Sendable {
-    // Unsafe, because a checked one is an allocation for each of thousands of callers; the key's register resumes it once.
-    let continuation: UnsafeContinuation<Void, Never>
-    let reply: CallerReply<Content>
-
-    func resume(with answer: CallerAnswer<Content>) {
-        reply.put(answer)
-        continuation.resume()
-    }
-}
-
 /// A state and its number.
 struct ObservedStep<Content: Sendable>: Sendable {
     var state: LoadingState<Content>
@@ -103,15 +79,16 @@ struct ObservedStep<Content: Sendable>: Sendable {
 /// What is to be done when the lock is open again: nothing of it may run user code under it.
 struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var observers: [ObserverSlot.Waiting] = []
-    var callers: [(caller: WaitingCaller<Content>, answer: CallerAnswer<Content>)] = []
+    var callers: [(caller: Reply<CallerAnswer<Content>>, answer: CallerAnswer<Content>)] = []
     var cancelled: [Task<Void, Never>] = []
     var events: [StoreEvent<Param>] = []
     /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
     var dropped: [FrontMemoryDrop] = []
     var discarded: [Content] = []
+    var discardedPatches: [KeyMachine<Content>.Patch] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
-        for (caller, answer) in callers { caller.resume(with: answer) }
+        for (caller, answer) in callers { caller.put(answer) }
         for waiting in observers { waiting.resume() }
         for task in cancelled { task.cancel() }
         if let onEvent { for event in events { onEvent(event) } }

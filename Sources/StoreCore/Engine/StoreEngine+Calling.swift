@@ -22,27 +22,39 @@ extension StoreEngine {
         _ param: Param, id: CallerID, isolation: isolated (any Actor)? = #isolation,
         _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
     ) async -> CallerAnswer<Content> {
-        let reply = CallerReply<Content>()
-        await withTaskCancellationHandler {
-            // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
-            _ = isolation
-            await withUnsafeContinuation { continuation in
-                let answer = turn(param) { key, turn -> CallerAnswer<Content>? in
-                    if let answer = begin(&key.machine, id, &turn) { return answer }
-                    // A cancellation before this line found nobody to release; one after it waits for the lock and will.
-                    if Task.isCancelled {
-                        key.machine.callerLeft(id, &turn)
-                        return .cancelled
-                    }
-                    key.callers[id] = WaitingCaller(continuation: continuation, reply: reply)
-                    return nil
-                }
-                if let answer { WaitingCaller(continuation: continuation, reply: reply).resume(with: answer) }
+        switch pose(param, id, begin) {
+        case .answered(let answer):
+            return answer
+        case .waiting(let reply):
+            await withTaskCancellationHandler {
+                // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
+                _ = isolation
+                await withUnsafeContinuation { reply.wait($0) }
+            } onCancel: {
+                release(id, of: param)
             }
-        } onCancel: {
-            release(id, of: param)
+            return reply.take()
         }
-        return reply.take()
+    }
+
+    /// Poses a question. Most are answered on the spot, and cost neither a continuation nor a place to be found at.
+    // Never inlined: what is made here would stand in the frame of `ask`, of which thousands may wait at once.
+    @inline(never)
+    private func pose(
+        _ param: Param, _ id: CallerID, _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
+    ) -> Asked {
+        turn(param) { key, turn in
+            if let answer = begin(&key.machine, id, &turn) { return .answered(answer) }
+            let reply = Reply<CallerAnswer<Content>>()
+            key.callers[id] = reply
+            return .waiting(reply)
+        }
+    }
+
+    /// What became of a question.
+    private enum Asked: Sendable {
+        case answered(CallerAnswer<Content>)
+        case waiting(Reply<CallerAnswer<Content>>)
     }
 
     /// Lets a caller go: he was cancelled, or is done with the truth he held on to.

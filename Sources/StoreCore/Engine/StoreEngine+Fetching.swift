@@ -14,7 +14,7 @@ extension StoreEngine {
     }
 
     private func fetchFinished(_ ticket: Ticket, _ order: FetchOrder, _ param: Param, _ result: Result<Fetched<Content>, any Error>) {
-        turnIfLive(param) { key, turn in
+        let isLive = turnIfLive(param) { key, turn in
             _ = key.takeFetch(ticket)
             switch order {
             case .content:
@@ -24,6 +24,8 @@ extension StoreEngine {
                 key.machine.pageFinished(direction, ticket, result, &turn)
             }
         }
+        // The key has been forgotten meanwhile, and with it whoever would say so.
+        if !isLive { report(.droppedAsOutdated(order.target), param) }
     }
 
     /// Takes a list that is about to grow out of the memory in front, which mirrors it again in the same turn: a list of which somebody

@@ -12,38 +12,31 @@ extension StoreEngine {
         }
     }
 
-    /// Waits for a state that an observer has not seen; `nil` where he has left.
+    /// Suspends an observer until there is a state that he has not seen, or he has left.
     ///
     /// He is only woken, and looks for himself when he runs: so no state is on its way to him that is no longer the newest, and none
     /// that holds on to a list while it grows, which then would have to be copied.
-    func nextStep(
-        of param: Param, _ id: CallerID, at place: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation
-    ) async -> ObservedStep<Content>? {
-        while true {
-            await withTaskCancellationHandler {
-                // Without the capture the closure runs on no actor, and each wait of an actor's observer costs two hops.
-                _ = isolation
-                await withUnsafeContinuation { wait(param, id, at: place, seen: seen, $0) }
-            } onCancel: {
-                leave(param, id, at: place)
-            }
-            switch look(param, id, at: place, seen: seen) {
-            case .step(let step): return step
-            case .gone: return nil
-            case .nothingNew: continue
-            }
+    func pause(
+        _ param: Param, _ id: CallerID, at place: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation
+    ) async {
+        await withTaskCancellationHandler {
+            // Without the capture the closure runs on no actor, and each wait of an actor's observer costs two hops.
+            _ = isolation
+            await withUnsafeContinuation { wait(param, id, at: place, seen: seen, $0) }
+        } onCancel: {
+            leave(param, id, at: place)
         }
     }
 
     /// What an observer finds when he looks.
-    private enum Sight: Sendable {
+    enum Sight: Sendable {
         case step(ObservedStep<Content>)
         case nothingNew
         /// He has left: cancelled, while he was on his way.
         case gone
     }
 
-    private func look(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64) -> Sight {
+    func look(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64) -> Sight {
         state.withLock { state in
             guard let key = state.live[param], key.isHere(id, at: place) else { return .gone }
             guard key.version > seen, let state = key.machine.state else { return .nothingNew }
@@ -100,15 +93,45 @@ final class EngineObserver<Content: Sendable>: LoadingStateSource {
     }
 
     func next() async -> LoadingState<Content>? {
+        guard let place = enter() else { return nil }
+        while true {
+            await engine.pause(key, id, at: place, seen: seen)
+            switch look(at: place) {
+            case .state(let state): return state
+            case .nothingNew: continue
+            case .gone: return nil
+            }
+        }
+    }
+
+    /// Joins where that has not been done yet.
+    ///
+    /// - Returns: His place; `nil` where he has left.
+    private func enter() -> Int? {
         if hasLeft || (place == nil && Task.isCancelled) { return nil }
         let place = self.place ?? engine.join(key, id, forces: forces)
         self.place = place
-        let step = await engine.nextStep(of: key, id, at: place, seen: seen)
-        guard let step else {
+        return place
+    }
+
+    private enum Sight {
+        case state(LoadingState<Content>)
+        case nothingNew
+        case gone
+    }
+
+    // Never inlined: what is made here would stand in the frame of `next()`, which an idle observer keeps as long as he waits.
+    @inline(never)
+    private func look(at place: Int) -> Sight {
+        switch engine.look(key, id, at: place, seen: seen) {
+        case .step(let step):
+            seen = step.version
+            return .state(step.state.map { $0.value(as: Content.self) })
+        case .nothingNew:
+            return .nothingNew
+        case .gone:
             hasLeft = true
-            return nil
+            return .gone
         }
-        seen = step.version
-        return step.state.map { $0.value(as: Content.self) }
     }
 }

@@ -75,13 +75,18 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     }
 
     /// The same for a fact that means nothing to a key that is not live any longer.
-    func turnIfLive(_ param: Param, _ body: @Sendable (Key, inout Turn) -> Void) {
+    ///
+    /// - Returns: Whether the key is live.
+    @discardableResult
+    func turnIfLive(_ param: Param, _ body: @Sendable (Key, inout Turn) -> Void) -> Bool {
         var outbox = Outbox<Param, Content>()
-        state.withLock { state in
-            guard let key = state.live[param] else { return }
+        let isLive = state.withLock { state in
+            guard let key = state.live[param] else { return false }
             take(key, &state, &outbox, body)
+            return true
         }
         outbox.deliver(onEvent)
+        return isLive
     }
 
     /// One turn of one key, under the lock.
@@ -103,6 +108,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         }
         state.tickets = turn.tickets
         if !turn.discarded.isEmpty { outbox.discarded += turn.discarded }
+        if !turn.discardedPatches.isEmpty { outbox.discardedPatches += turn.discardedPatches }
         arm(key)
         state.retire(key, &outbox)
         return result
@@ -158,6 +164,13 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     /// Keys that are kept only because the cacher failed to take their truth, with the order in which that happened.
     var unsaved: [Param: UInt64] = [:]
     private var unsavedOrder: UInt64 = 0
+    var restingIndexes = RestingIndexes<Param>()
+
+    /// The key that has been waiting longest for a cacher that failed.
+    var longestUnsaved: LiveKey<Param, Content>? {
+        guard !unsaved.isEmpty, let oldest = unsaved.min(by: { $0.value < $1.value })?.key else { return nil }
+        return live[oldest]
+    }
 
     /// How many keys may be kept because the cacher fails; a broken disk must not fill the memory.
     static var unsavedLimit: Int { 1_000 }
@@ -190,6 +203,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
 
     private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         live[key.param] = nil
+        restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details)
         outbox.discarded += [key.machine.held?.record.content, key.machine.overlay].compactMap { $0 }
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.

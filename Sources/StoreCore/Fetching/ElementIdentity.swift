@@ -8,13 +8,14 @@
 /// Pages shift while they are read: an element that was the last of one page comes again as the first of the next. With an identity,
 /// the newer one takes the older one's place; without, it stands there twice.
 public struct ElementIdentity<Element>: Sendable {
-    let merge: PageMerge<[Element]>
+    @usableFromInline let merge: PageMerge<[Element]>
 
     private init(merge: @escaping PageMerge<[Element]>) {
         self.merge = merge
     }
 
-    private init(_ merger: some PageMerger<Element>) {
+    @inlinable
+    init(_ merger: some PageMerger<Element>) {
         merge = { list, page, direction, index in merger.merge(page, into: &list, direction, &index) }
     }
 
@@ -32,7 +33,8 @@ public struct ElementIdentity<Element>: Sendable {
     ///
     /// Cost: one look-up for each element of a page, and one pass over the list after it was replaced.
     ///
-    /// - Parameter key: Makes an element's identity.
+    /// - Parameter key: Makes an element's identity. It is called under the store's lock, so it must be quick and must not call the store.
+    @inlinable  // As is the index: where the compiler sees the types it hashes at a tenth of the price.
     public static func by<ID: Hashable>(_ key: @escaping @Sendable (_ element: Element) -> ID) -> ElementIdentity {
         ElementIdentity(IdentityMerger(key: key))
     }
@@ -40,13 +42,14 @@ public struct ElementIdentity<Element>: Sendable {
 
 extension ElementIdentity where Element: Identifiable, Element: SendableMetatype {
     /// Elements are the same when their `id` is.
+    @inlinable
     public static var id: ElementIdentity { by { $0.id } }
 }
 
 extension ElementIdentity {
     /// The `id` of elements that are `Identifiable`, and no identity for others.
     ///
-    /// Found out when the store is made and not by an overload, so that generic code gets it too.
+    /// Found out when the store is made, so that generic code, which does not know what its elements are, gets it too.
     public static var automatic: ElementIdentity {
         guard let type = Element.self as? any (Identifiable & SendableMetatype).Type else { return .none }
         return byID(type) as? ElementIdentity ?? .none
@@ -57,30 +60,47 @@ extension ElementIdentity {
     }
 }
 
+/// Adds a page at one side of a list; the last argument is the merger's own index, which is thrown away when the list changes otherwise.
+@usableFromInline
+typealias PageMerge<Content> = @Sendable (inout Content, Content, PageDirection, inout AnyObject?) -> Void
+
 /// Puts a page to a list.
-private protocol PageMerger<Element>: Sendable {
+@usableFromInline
+protocol PageMerger<Element>: Sendable {
     associatedtype Element
 
     func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?)
 }
 
 /// Puts a page to a list of elements that have an identity.
-private struct IdentityMerger<Element, ID: Hashable>: PageMerger {
-    let key: @Sendable (Element) -> ID
+@usableFromInline
+struct IdentityMerger<Element, ID: Hashable>: PageMerger {
+    @usableFromInline let key: @Sendable (Element) -> ID
 
+    @inlinable
+    init(key: @escaping @Sendable (Element) -> ID) {
+        self.key = key
+    }
+
+    @inlinable
     func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) {
         let places = (index as? IdentityIndex<ID>) ?? IdentityIndex(of: list, by: key)
-        places.merge(page, into: &list, direction, by: key)
+        switch direction {
+        case .next: places.append(page, to: &list, by: key)
+        case .prev: places.prepend(page, to: &list, by: key)
+        }
         index = places
     }
 }
 
 /// Where the identities of a list stand; kept beside the list, so that appending a page costs the page and not the list.
-private final class IdentityIndex<ID: Hashable> {
+@usableFromInline
+final class IdentityIndex<ID: Hashable> {
     /// Places counted from where the list began at first, so that pages put in front move nothing.
-    private var places: [ID: Int] = [:]
-    private var inFront = 0
+    @usableFromInline var places: [ID: Int] = [:]
+    @usableFromInline var inFront = 0
 
+    @inlinable
     init<Element>(of list: [Element], by key: (Element) -> ID) {
         places.reserveCapacity(list.count)
         for (place, element) in list.enumerated() {
@@ -89,26 +109,22 @@ private final class IdentityIndex<ID: Hashable> {
         }
     }
 
-    func merge<Element>(_ page: [Element], into list: inout [Element], _ direction: PageDirection, by key: (Element) -> ID) {
-        switch direction {
-        case .next: append(page, to: &list, by: key)
-        case .prev: prepend(page, to: &list, by: key)
-        }
-    }
-
-    private func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
+    @inlinable
+    func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
         for element in page {
             let id = key(element)
-            if let place = places[id] {
+            // Most are new: put in first and taken back for the few that are not, each of them is hashed once.
+            if let place = places.updateValue(list.count - inFront, forKey: id) {
+                places[id] = place
                 list[place + inFront] = element
             } else {
-                places[id] = list.count - inFront
                 list.append(element)
             }
         }
     }
 
-    private func prepend<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
+    @inlinable
+    func prepend<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
         var fresh: [Element] = []
         var freshPlaces: [ID: Int] = [:]
         for element in page {

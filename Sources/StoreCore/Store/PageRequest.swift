@@ -1,4 +1,8 @@
 /// What became of asking for a page.
+///
+/// ```swift
+/// while await repos["apple"].requestNextData() == .loaded {}
+/// ```
 public enum PageRequest: Sendable {
     /// The page was fetched and is part of the list.
     case loaded
@@ -12,4 +16,15 @@ public enum PageRequest: Sendable {
     case failed(any Error)
     /// The list was replaced or fetched anew while the page was on its way; the page went nowhere.
     case superseded
+}
+
+extension PageRequest: Equatable {
+    /// Whether both say the same; two errors are equal when their types and their `String(reflecting:)` are.
+    public static func == (lhs: PageRequest, rhs: PageRequest) -> Bool {
+        switch (lhs, rhs) {
+        case (.loaded, .loaded), (.joined, .joined), (.noPage, .noPage), (.notLoadedYet, .notLoadedYet), (.superseded, .superseded): true
+        case (.failed(let left), .failed(let right)): isSame(left, right)
+        default: false
+        }
+    }
 }

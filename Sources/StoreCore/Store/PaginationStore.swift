@@ -21,10 +21,37 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - time: Where time comes from; a test gives a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
     ///   - onEvent: Gets everything that happens, outside all locks; it must be quick.
-    public init(
+    public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
         identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
         scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+    ) {
+        self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
+    }
+
+    /// Makes a store of elements that are known by their `id`.
+    ///
+    /// As the other one, for the same arguments; that the compiler sees here what elements are makes putting pages together faster.
+    ///
+    /// - Parameters:
+    ///   - cacher: Where lists are kept, with the keys of their next pages; give each store one of its own.
+    ///   - fetcher: Where pages come from; with a one-way fetcher there is never a previous page.
+    ///   - identity: What makes two elements the same, so that one that comes again replaces the one that is there.
+    ///   - policy: What the store does of its own accord.
+    ///   - time: Where time comes from; a test gives a ``ManualTime``.
+    ///   - scope: A group of stores that are cleared together.
+    ///   - onEvent: Gets everything that happens, outside all locks; it must be quick.
+    public convenience init(
+        cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
+        identity: ElementIdentity<Element> = .id, policy: StorePolicy = .default, time: some TimeSource = .system,
+        scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
+    ) where Element: Identifiable, Element: SendableMetatype {
+        self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
+    }
+
+    private init(
+        of cacher: some Cacher<Param, [Element]>, _ fetcher: some PaginationFetcher<Param, Element>, identity: ElementIdentity<Element>,
+        policy: StorePolicy, time: some TimeSource, scope: CacheScope?, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         lists = Store(
             cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, merge: identity.merge, onEvent: onEvent)

@@ -104,7 +104,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// As in ``StoreFlowable``, the change is made to the list without pending optimistic changes.
     ///
     /// - Parameter transform: Changes the newest accepted list; it may be called again and should do nothing else.
-    /// - Returns: Whether there was a list to change.
+    /// - Returns: Whether the change was made; `false` where there was no list, or the task was cancelled first.
     /// - Throws: What `transform` throws; then nothing has changed.
     @discardableResult
     public func update(_ transform: (_ elements: inout [Element]) throws -> Void) async rethrows -> Bool {

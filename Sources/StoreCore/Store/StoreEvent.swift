@@ -3,7 +3,7 @@
 /// ```swift
 /// let users = Store(
 ///     cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
-///     onEvent: { event in log.add("\(event.number): \(event.kind)") })
+///     onEvent: { event in log.add("\(event)") })
 /// ```
 public struct StoreEvent<Param: Hashable & Sendable>: Sendable {
     /// The event's number in its store, from 1 and without gaps; events may be delivered in another order than they came about.
@@ -75,5 +75,56 @@ extension StoreEventKind {
         case remove
         /// To remove all records.
         case removeAll
+    }
+}
+
+extension StoreEvent: CustomStringConvertible {
+    /// The event in one line: its number, its key, and what happened.
+    public var description: String {
+        guard let param else { return "#\(number) \(kind)" }
+        return "#\(number) \(param): \(kind)"
+    }
+}
+
+extension StoreEventKind: CustomStringConvertible {
+    /// What happened, in a few words.
+    public var description: String {
+        switch self {
+        case .hit: "hit"
+        case .miss: "miss"
+        case .coalesced: "joined a running fetch"
+        case .fetchBegan(let target): "fetch of \(target) began"
+        case .fetchEnded(let target, let duration, let outcome): "fetch of \(target) ended after \(duration): \(outcome)"
+        case .retried(let target, let attempt, let delay, let error):
+            "fetch of \(target) failed at attempt \(attempt), next one in \(delay): \(error)"
+        case .saved: "saved"
+        case .removed: "removed"
+        case .cacherFault(let operation, let error): "cacher fault at \(operation): \(error)"
+        case .evicted(let count): "evicted \(count)"
+        case .droppedAsOutdated(let target): "fetch of \(target) came too late, result dropped"
+        case .droppedUnsaved: "unsaved record given up"
+        }
+    }
+}
+
+extension StoreEventKind.Target: CustomStringConvertible {
+    /// What the fetch is for, in a word or two.
+    public var description: String {
+        switch self {
+        case .content: "content"
+        case .page(let direction): "\(direction) page"
+        }
+    }
+}
+
+extension StoreEventKind.FetchOutcome: CustomStringConvertible {
+    /// How the fetch ended, in a few words.
+    public var description: String {
+        switch self {
+        case .modified: "new content"
+        case .notModified: "not modified"
+        case .failed(let error): "failed: \(error)"
+        case .cancelled: "cancelled"
+        }
     }
 }

@@ -101,7 +101,8 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes; it is called outside all locks and
     ///   again where the data was replaced meanwhile, so it should do nothing else.
-    /// - Returns: Whether there was data to change; `false` too where the task was cancelled before the data was known.
+    /// - Returns: `true` once the change is made, also where the task was cancelled while it was being saved. `false` where nothing was
+    ///   changed: there was no data, or the task was cancelled first; `Task.isCancelled` tells the one from the other.
     /// - Throws: What `transform` throws; then nothing has changed.
     @discardableResult
     public func update(_ transform: (_ content: inout Content) throws -> Void) async rethrows -> Bool {

@@ -1,9 +1,8 @@
 /// What a store does of its own accord: the one table of all defaults.
 ///
 /// ```swift
-/// var policy = StorePolicy()
-/// policy.staleWhileRevalidate = .seconds(30)
-/// let users = Store(cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: policy)
+/// let users = Store(
+///     cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: StorePolicy(staleWhileRevalidate: .seconds(30)))
 /// ```
 ///
 /// | Policy | Default | Meaning of the default |
@@ -23,36 +22,59 @@ public struct StorePolicy: Sendable {
     /// How long after it expired `requireData` may serve content at once while refreshing it (RFC 5861 §3).
     ///
     /// An origin-given ``Freshness/staleWhileRevalidate`` beats it.
-    public var staleWhileRevalidate: Duration = .zero
+    public var staleWhileRevalidate: Duration
 
     /// How long after it expired `requireData` may serve content when refreshing it fails (RFC 5861 §4).
     ///
     /// An origin-given ``Freshness/staleIfError`` beats it.
-    public var staleIfError: Duration = .zero
+    public var staleIfError: Duration
 
     /// Whether an observed key is fetched again when its content expires.
-    public var revalidatesOnExpiry: Bool = false
+    public var revalidatesOnExpiry: Bool
 
     /// The least time between the end of a fetch and one of the same key that expiry or a trigger causes.
-    public var minimumInterval: Duration = .seconds(1)
+    public var minimumInterval: Duration
 
     /// Which failures are tried again, how often and when.
-    public var retry: RetryPolicy = .never
+    public var retry: RetryPolicy
 
     /// How long after a failure a live key is not fetched automatically.
     ///
     /// `refresh()`, `.origin` and `publish(forceRefresh: true)` ask all the same. A key is live while it is observed, waited for, or
     /// something of it is under way; with the key, its failure is forgotten.
-    public var errorExpiry: Duration = .zero
+    public var errorExpiry: Duration
 
     /// What becomes of a fetch that nobody waits for any longer.
-    public var unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1))
+    public var unwantedFetch: UnwantedFetch
 
     /// How much of a list is fetched when it is refreshed.
-    public var refreshScope: RefreshScope = .firstPage
+    public var refreshScope: RefreshScope
 
-    /// Makes the default policies; change what should differ.
-    public init() {}
+    /// Makes policies; what is left out has its default.
+    ///
+    /// - Parameters:
+    ///   - staleWhileRevalidate: How long after it expired content may be served while it is refreshed.
+    ///   - staleIfError: How long after it expired content may be served when refreshing it fails.
+    ///   - revalidatesOnExpiry: Whether an observed key is fetched again when its content expires.
+    ///   - minimumInterval: The least time between the end of a fetch and one that expiry or a trigger causes.
+    ///   - retry: Which failures are tried again, how often and when.
+    ///   - errorExpiry: How long after a failure a live key is not fetched automatically.
+    ///   - unwantedFetch: What becomes of a fetch that nobody waits for any longer.
+    ///   - refreshScope: How much of a list is fetched when it is refreshed.
+    public init(
+        staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
+        minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
+        unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage
+    ) {
+        self.staleWhileRevalidate = staleWhileRevalidate
+        self.staleIfError = staleIfError
+        self.revalidatesOnExpiry = revalidatesOnExpiry
+        self.minimumInterval = minimumInterval
+        self.retry = retry
+        self.errorExpiry = errorExpiry
+        self.unwantedFetch = unwantedFetch
+        self.refreshScope = refreshScope
+    }
 
     /// The default policies.
     public static let `default` = StorePolicy()

@@ -143,7 +143,7 @@ public final class ManualTime: TimeSource {
             return clocks.lastTicket
         }
         try await withTaskCancellationHandler {
-            // Captured, for else the closure runs on no actor, and sleepers on one actor would not wake in order.
+            // Captured, for else the closure runs on no actor: two hops for every sleep of an actor.
             _ = isolation
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 let answer = clocks.update { clocks -> Result<Void, any Error>? in

@@ -69,11 +69,12 @@ public struct MonotonicInstant: InstantProtocol, Hashable, Sendable {
 extension Duration {
     /// The duration in nanoseconds, held at the ends of `Int64` where it does not fit.
     package var saturatedNanoseconds: Int64 {
+        // Compared first: a duration can be longer than its own components can tell, and asking for them would trap.
+        if self >= .nanoseconds(Int64.max) { return .max }
+        if self <= .nanoseconds(Int64.min) { return .min }
         let (seconds, attoseconds) = components
-        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        if overflow { return seconds < 0 ? .min : .max }
-        let (sum, carry) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return carry ? (seconds < 0 ? .min : .max) : sum
+        // Seconds rounded towards zero and the rest have the same sign, and together they fit.
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 
     /// The duration in seconds, as Foundation's date arithmetic wants it.

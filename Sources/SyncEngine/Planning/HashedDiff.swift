@@ -1,49 +1,78 @@
-/// Compares two sides in any order; keeps the keys of both in memory.
+/// Compares two sides in any order; keeps the source in memory and, of the local side, what differs.
+///
+/// The whole source is given first, then the local side.
 struct HashedDiff<Item: SyncItem>: Sendable {
+    /// What is known of an item's place here.
+    private enum Match: UInt8 {
+        case missing, same, different
+    }
+
     private var builder: PlanBuilder<Item>
     private let duplicates: DuplicateKeys
-    private var entries: [LocalEntry<Item>] = []
+    /// The items, in the order in which their keys came first, and where the item of a key stands.
+    private var items: [Item] = []
     private var places: [Item.Key: Int] = [:]
-    /// The items seen so far, by key, and the order in which their keys came first.
-    private var items: [Item.Key: Int] = [:]
-    private var ordered: [Item] = []
+    private var matches: [Match] = []
+    /// What stands here for items that are different.
+    private var partners: [Int: LocalEntry<Item>] = [:]
+    /// What the source does not have.
+    private var gone: [LocalEntry<Item>] = []
+    private var goneKeys: Set<Item.Key> = []
 
     init(localEdits: LocalEdits, duplicates: DuplicateKeys) {
         builder = PlanBuilder(localEdits: localEdits, duplicates: duplicates)
         self.duplicates = duplicates
     }
 
-    /// Takes entries of the local side.
-    mutating func take(local page: [LocalEntry<Item>]) throws(SyncError) {
-        for entry in page {
-            guard places.updateValue(entries.count, forKey: entry.key) == nil else { throw .duplicated(entry.key) }
-            entries.append(entry)
-        }
-    }
-
     /// Takes items of the source.
     mutating func take(source page: [Item]) {
         for item in page {
-            if let place = items[item.key] {
-                builder.duplicated(item.key)
-                if duplicates == .keepLast { ordered[place] = item }
+            // One look into the table, for a new key as for a known one.
+            let place = Self.place(&places[item.key, default: -1], orNew: items.count)
+            if place == items.count {
+                items.append(item)
+                matches.append(.missing)
             } else {
-                items[item.key] = ordered.count
-                ordered.append(item)
+                builder.duplicated(item.key)
+                if duplicates == .keepLast { items[place] = item }
+            }
+        }
+    }
+
+    private static func place(_ known: inout Int, orNew next: Int) -> Int {
+        if known < 0 { known = next }
+        return known
+    }
+
+    /// Takes entries of the local side.
+    mutating func take(local page: [LocalEntry<Item>]) throws(SyncError) {
+        for entry in page {
+            guard let place = places[entry.key] else {
+                guard goneKeys.insert(entry.key).inserted else { throw .duplicated(entry.key) }
+                gone.append(entry)
+                continue
+            }
+            guard matches[place] == .missing else { throw .duplicated(entry.key) }
+            if entry.isSame(as: items[place]) {
+                matches[place] = .same
+            } else {
+                matches[place] = .different
+                partners[place] = entry
             }
         }
     }
 
     /// The plan.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
-        for item in ordered {
-            if let place = places[item.key] {
-                builder.paired(item, entries[place])
-            } else {
-                builder.added(item)
+        for place in items.indices {
+            switch matches[place] {
+            case .same: builder.same()
+            case .missing: builder.added(items[place])
+            case .different:
+                if let entry = partners[place] { builder.paired(items[place], entry) }
             }
         }
-        for entry in entries where items[entry.key] == nil { builder.gone(entry) }
+        for entry in gone { builder.gone(entry) }
         return try builder.finish()
     }
 }

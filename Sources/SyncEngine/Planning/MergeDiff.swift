@@ -22,6 +22,9 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         self.duplicates = duplicates
     }
 
+    /// How many items and entries are held beside the changes.
+    var heldCount: Int { source.count + local.count }
+
     /// Takes the next items of the source; `nil` where it has ended.
     mutating func take(source page: [Item]?) throws(SyncError) {
         guard let page else {
@@ -119,7 +122,8 @@ extension SyncError {
     fileprivate static func unsorted(_ stage: SyncStage, _ first: some Any, _ second: some Any) -> SyncError {
         SyncError(
             .unsortedList,
-            "reading the \(stage): “\(second)” comes after “\(first)” although the order is said to be by key; sort it, or say .unsorted",
+            "reading the \(stage): “\(second)” comes after “\(first)” although the order is said to be by key; "
+                + "sort it, or say .unsorted",
             stage: stage)
     }
 }

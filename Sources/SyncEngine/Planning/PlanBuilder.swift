@@ -18,13 +18,21 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     /// An item that both sides have.
     @inline(__always)
     mutating func paired(_ item: Item, _ entry: LocalEntry<Item>) {
-        plan.sourceCount += 1
-        plan.localCount += 1
-        if !entry.isEdited, entry.version == item.version {
-            plan.unchangedCount += 1
+        if entry.isSame(as: item) {
+            same()
         } else {
+            plan.sourceCount += 1
+            plan.localCount += 1
             differing(item, entry)
         }
+    }
+
+    /// An item that is here as the source has it.
+    @inline(__always)
+    mutating func same() {
+        plan.sourceCount += 1
+        plan.localCount += 1
+        plan.unchangedCount += 1
     }
 
     private mutating func differing(_ item: Item, _ entry: LocalEntry<Item>) {
@@ -68,6 +76,12 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         }
         return plan
     }
+}
+
+extension LocalEntry {
+    /// Whether it is what the source has, and nobody has changed it since.
+    @inline(__always)
+    func isSame(as item: Item) -> Bool { !isEdited && version == item.version }
 }
 
 extension SyncPlan {

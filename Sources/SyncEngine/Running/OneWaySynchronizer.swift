@@ -14,7 +14,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// What the synchronizer does of its own accord.
     public let options: SyncOptions
     private let time: any TimeSource
-    private let hub: SyncHub
+    let hub: SyncHub
 
     /// Makes a synchronizer; nothing happens until it is asked.
     ///
@@ -36,8 +36,8 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// Makes the local side equal to the source, and returns when it is.
     ///
     /// During a run, the call waits for one more pass, which begins after the present one and is shared by all who call meanwhile: each
-    /// gets the outcome of the first pass that began after its call. A call of the processor that the run waits for cannot wait for the run:
-    /// from within, and from tasks that inherit its task-local values, it is an error.
+    /// gets the outcome of the first pass that began after its call. A call of the processor that the run waits for cannot wait for the
+    /// run: from within, and from tasks that inherit its task-local values, it is an error.
     ///
     /// - Parameter overrides: What the safety gate lets pass this time.
     /// - Returns: How the pass went; everything is as the source has it.
@@ -50,8 +50,8 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
 
     /// What ``sync(overriding:)`` would do now, and why; nothing is changed.
     ///
-    /// Of the processor only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``, ``SyncProcessor/shouldUpdate(_:over:)`` and
-    /// ``SyncProcessor/refusals(among:)`` are called.
+    /// Of the processor only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``,
+    /// ``SyncProcessor/shouldUpdate(_:over:)`` and ``SyncProcessor/refusals(among:)`` are called.
     ///
     /// - Returns: The plan; ``SyncPlan/gateRefusal`` says whether the safety gate would stop it.
     /// - Throws: ``SyncError``; `CancellationError` where the task is cancelled, as soon as the processor's call returns.

@@ -112,8 +112,13 @@ final class ItemMeter: Sendable {
     }
 
     func add(_ bytes: Int64) {
-        counted.withLock { $0 = $0.saturatingAdd(bytes) }
-        board.advance(items: 0, bytes: bytes)
+        // Never below zero and never beyond the largest number, whatever a processor says: differences of counts then fit too.
+        let change = counted.withLock { counted in
+            let before = counted
+            counted = max(0, counted.saturatingAdd(bytes))
+            return counted - before
+        }
+        board.advance(items: 0, bytes: change)
     }
 
     /// What was counted for the item, which has ended; the next one begins at zero.

@@ -70,6 +70,12 @@ final class SyncHub: Sendable {
 
     var isSyncing: Bool { state.withLock { $0.lifecycle.phase != .idle } }
 
+    /// How many calls of `sync()` have not returned.
+    var callerCount: Int { state.withLock { $0.callers.count } }
+
+    /// How many iterators observe.
+    var observerCount: Int { state.withLock { $0.observers.count } }
+
     // MARK: Callers
 
     func sync(_ overrides: SyncOverrides, isolation: isolated (any Actor)? = #isolation) async throws -> SyncReport {
@@ -88,8 +94,8 @@ final class SyncHub: Sendable {
         guard let id else {
             throw SyncError(
                 .calledFromWithin,
-                "synchronizing: sync() was called by a call of the processor that the run waits for; call it when the run has ended, or from "
-                    + "a detached task that the processor does not wait for")
+                "synchronizing: sync() was called by a call of the processor that the run waits for; call it when the run has ended, "
+                    + "or from a detached task that the processor does not wait for")
         }
         await withTaskCancellationHandler {
             // Captured, for else the closure runs on no actor: two hops for every call from an actor.

@@ -43,6 +43,9 @@ struct Experiment: Sendable {
         case lists = "Lists"
         case memory = "Memory"
         case files = "Files"
+        case wire = "Wire"
+        case texts = "Texts"
+        case sync = "Synchronizing"
     }
 }
 

@@ -2,13 +2,13 @@ internal import Foundation
 
 /// The documentation as it stands in the package, and the code that vouches for it.
 enum Documentation {
-    /// All fenced blocks: of the README, of the catalogue's articles, of the sources' doc comments.
+    /// All fenced blocks: of the README, of the catalogues' articles, of the sources' doc comments.
     static let blocks: [DocumentedBlock] =
         articles.flatMap { DocumentedBlock.blocks(of: text(of: $0), file: $0) }
-        + files(under: "Sources/StoreCore", ending: ".swift").flatMap { DocumentedBlock.blocks(ofDocCommentsIn: text(of: $0), file: $0) }
+        + files(under: "Sources", ending: ".swift").flatMap { DocumentedBlock.blocks(ofDocCommentsIn: text(of: $0), file: $0) }
 
     /// The Markdown files, as paths from the package's root.
-    static let articles: [String] = ["README.md"] + files(under: "Sources/StoreCore/StoreCore.docc", ending: ".md")
+    static let articles: [String] = ["README.md"] + files(under: "Sources", ending: ".md")
 
     /// What is compiled for the sake of the documentation.
     static let code = CompiledCode(

@@ -17,6 +17,9 @@ final class Printed: Sendable {
         page.update { $0.lines.append(line) }
     }
 
+    /// All lines so far.
+    var lines: [String] { page.read { $0.lines } }
+
     /// How many lines there are.
     var count: Int { page.read { $0.lines.count } }
 

@@ -1,5 +1,6 @@
-import StoreCore
 import Testing
+
+@testable import StoreCore
 
 @Suite(.timeLimit(.minutes(1)))
 struct EventTests {
@@ -58,6 +59,35 @@ struct EventTests {
         try await bench.events.first("cancelled")
         try await bench.events.first("outdated")
         try await observer.first { $0.content == 5 }
+    }
+
+    @Test func `C17: what ends after its key was forgotten is told`() async throws {
+        let bench = Bench(
+            policy: StorePolicy(unwantedFetch: .cancel(after: .zero)), fetcher: .counting(cancellation: .ignored), reports: true)
+        bench.fetcher.hold()
+        let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.callers(1)
+        caller.cancel()
+        try await bench.idle()
+        bench.fetcher.release()
+        try await bench.events.first("outdated")
+        #expect(bench.events.names == ["miss", "began", "cancelled", "outdated"])
+        #expect(bench.events.all.allSatisfy { $0.param == 1 })
+    }
+
+    @Test(arguments: [
+        (StoreEventKind.hit, "#3 1: hit"), (.fetchBegan(.page(.next)), "#3 1: fetch of next page began"),
+        (
+            .fetchEnded(.content, duration: .seconds(2), .failed(Offline())),
+            "#3 1: fetch of content ended after 2.0 seconds: failed: Offline()"
+        ),
+        (.cacherFault(.save, Offline()), "#3 1: cacher fault at save: Offline()"), (.evicted(count: 4), "#3 1: evicted 4"),
+        (.droppedAsOutdated(.content), "#3 1: fetch of content came too late, result dropped"),
+    ])
+    func `C17: an event is one readable line`(_ kind: StoreEventKind, _ line: String) {
+        #expect(StoreEvent(number: 3, param: 1, kind: kind).description == line)
+        #expect(StoreEvent<Int>(number: 3, param: nil, kind: kind).description == line.replacing("1: ", with: "", maxReplacements: 1))
     }
 
     @Test func `C17: eviction is told`() async throws {

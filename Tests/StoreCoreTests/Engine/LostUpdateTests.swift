@@ -98,6 +98,16 @@ struct LostUpdateTests {
         #expect(bench.cacher.record(of: 1)?.content == 8)
     }
 
+    @Test func `C5: an update of a live key drops the validator too`() async throws {
+        let tag = Validator(entityTag: "\"1\"")
+        let bench = Bench(fetcher: ScriptedFetcher(.success(5, validator: tag), .success(6)))
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.isCompleted }
+        await bench.store[1].update { $0 += 1 }
+        await bench.store[1].refresh()
+        #expect(bench.fetcher.requests.map(\.validator) == [nil, nil])
+    }
+
     @Test func `C5: a confirmed record is the one whose validator was sent, though memory has dropped it`() async throws {
         let cacher = MemoryCacher<Int, Int>()
         let tag = Validator(entityTag: "\"1\"")

@@ -41,6 +41,61 @@ struct MutationTests {
     }
 
     @Test(arguments: Backing.allCases)
+    func `C14: what a confirmed mutation has done is not done again to what is fetched after it`(_ backing: Backing) async throws {
+        let bench = Bench(backing, fetcher: ScriptedFetcher { _ in .success(1_000) })
+        await bench.store[1].update(10)
+        let (first, second) = (Work(bench.store[1], add(5)), Work(bench.store[1], add(100)))
+        try await first.hasBegun()
+        try await second.hasBegun()
+        second.end(.success(()))
+        try await second.task.value
+        #expect(try await bench.store[1].requireData() == 115)
+        await bench.store[1].refresh()
+        #expect(try await bench.store[1].requireData() == 1_005)
+        first.end(.success(()))
+        try await first.task.value
+        #expect(try await bench.store[1].requireData() == 1_005)
+        if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 1_005) }
+    }
+
+    @Test func `C12, C14: the fetch after the last mutation waits where a failure holds it off`() async throws {
+        let bench = Bench(
+            policy: StorePolicy(errorExpiry: .seconds(5)), fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.isCompleted }
+        await bench.store[1].refresh()
+        try await bench.store[1].mutate(optimistically: add(10)) {}
+        _ = try await observer.first { $0.error != nil && $0.content == 11 }
+        #expect(bench.fetcher.startedCount == 2)
+        bench.time.advance(by: .seconds(5))
+        try await observer.first { $0.summary == "completed(3)" }
+        #expect(bench.fetcher.startedCount == 3)
+    }
+
+    @Test func `C14: what a patch holds is let go outside the lock`() async throws {
+        /// Uses the store when it is freed, as a model of an app may.
+        final class Form: Sendable {
+            let store: Store<Int, Int>
+            let step = 1
+
+            init(_ store: Store<Int, Int>) { self.store = store }
+
+            deinit { store.prefetch([2]) }
+        }
+        for succeeds in [true, false] {
+            let bench = Bench()
+            await bench.store[1].update(10)
+            let form = Form(bench.store)
+            _ = try? await bench.store[1].mutate { [form] content in
+                content += form.step
+            } perform: {
+                if !succeeds { throw Offline() }
+            }
+            #expect(try await bench.store[1].requireData() == (succeeds ? 11 : 10))
+        }
+    }
+
+    @Test(arguments: Backing.allCases)
     func `C14: a failure takes back its own patch alone`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(10)

@@ -5,13 +5,13 @@ import Testing
 struct PaginationTests {
     typealias Fetcher = ScriptedPaginationFetcher<Int, Int>
 
-    private func store(
+    func store(
         _ fetcher: Fetcher, identity: ElementIdentity<Int> = .none, policy: StorePolicy = .default, time: ManualTime = ManualTime()
     ) -> PaginationStore<Int, Int> {
         PaginationStore(cacher: MemoryCacher(), fetcher: fetcher, identity: identity, policy: policy, time: time)
     }
 
-    private func request(_ list: PaginationStoreFlowable<Int, Int>, _ direction: PageDirection) -> Task<String, Never> {
+    func request(_ list: PaginationStoreFlowable<Int, Int>, _ direction: PageDirection) -> Task<String, Never> {
         Task { await (direction == .next ? list.requestNextData() : list.requestPrevData()).word }
     }
 
@@ -44,6 +44,40 @@ struct PaginationTests {
             _ = try await list.requireData()
             #expect(await request(list, direction).value == "noPage")
             #expect(fetcher.startedCount == 1)
+        }
+    }
+
+    @Test(arguments: [Expiry.after(.zero), .after(.seconds(-1))], Backing.allCases)
+    func `C11, C13: a list that is never valid gets all its pages although nobody observes it`(_ expiry: Expiry, _ backing: Backing)
+        async throws
+    {
+        let fetcher = Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3"), .page([3]))
+        let cacher = GatedCacher<Int, [Int]>(expiry: expiry)
+        let list =
+            switch backing {
+            case .memory: PaginationStore(cacher: MemoryCacher(expiry: expiry), fetcher: fetcher)[1]
+            case .tiered: PaginationStore(cacher: TieredCacher(over: cacher), fetcher: fetcher)[1]
+            case .plain: PaginationStore(cacher: cacher, fetcher: fetcher)[1]
+            }
+        var answers: [PageRequest] = []
+        for _ in 0..<4 { answers.append(await list.requestNextData()) }
+        #expect(answers == [.notLoadedYet, .loaded, .loaded, .noPage])
+        #expect(fetcher.startedCount == 3)
+    }
+
+    @Test func `C15: emptying a store forgets which elements its lists had`() async throws {
+        let lists = store(Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3")), identity: .by { $0 })
+        _ = try await lists[1].requireData()
+        #expect(await lists[1].requestNextData() == .loaded)
+        #expect(lists.restingIndexes == 1)
+        try await lists.clear()
+        #expect(lists.restingIndexes == 0)
+    }
+
+    @Test func `C13: page requests are equal when they say the same`() {
+        let all: [PageRequest] = [.loaded, .joined, .noPage, .notLoadedYet, .superseded, .failed(Offline()), .failed(CancellationError())]
+        for (left, one) in all.enumerated() {
+            for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) }
         }
     }
 
@@ -123,60 +157,6 @@ struct PaginationTests {
         #expect(fetcher.startedCount == 1)
         #expect(await list.requestNextData().word == "notLoadedYet")
         try await observer.first { $0.summary == "completed([1],next:more)" }
-    }
-
-    /// The list as the store has it, valid or not.
-    private func known(_ list: PaginationStoreFlowable<Int, Int>) async -> [Int]? {
-        do {
-            return try await list.requireData(from: .cache)
-        } catch {
-            return (error as? StoreError)?.staleContent as? [Int]
-        }
-    }
-
-    enum Superseding: CaseIterable, Sendable { case refresh, update, updateWithKeys, inPlace, clear, storeClear, invalidate, mutate }
-
-    @Test(arguments: Superseding.allCases, PageDirection.allCases)
-    func `C13: a page of an older list or epoch is never appended`(_ change: Superseding, _ direction: PageDirection) async throws {
-        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), cancellation: .ignored)
-        var policy = StorePolicy()
-        policy.unwantedFetch = .complete
-        let lists = store(fetcher, policy: policy)
-        let list = lists[1]
-        _ = try await list.requireData()
-        fetcher.hold()
-        let page = request(list, direction)
-        try await fetcher.started(count: 2)
-        try await until("it waits") { lists.waiting(1) == 1 }
-        if change == .invalidate {
-            // Nobody wants the page any longer, but it still comes.
-            page.cancel()
-            _ = await page.value
-        }
-        var refresh: Task<Void, Never>?
-        switch change {
-        case .refresh: refresh = Task { await list.refresh() }
-        case .update: await list.update([7])
-        case .updateWithKeys: await list.update([7], nextKey: "m", prevKey: nil)
-        case .inPlace: await list.update { $0 = [7] }
-        case .clear: await list.clear()
-        case .storeClear: try await lists.clear()
-        case .invalidate: await list.invalidate()
-        case .mutate:
-            try await list.mutate {
-                $0 = [7]
-            } perform: {
-            }
-        }
-        if change == .refresh { try await fetcher.started(count: 3) }
-        try await fetcher.answer(2, with: .page([-1]))
-        try await fetcher.ended(count: 2)
-        fetcher.enqueue(.page([7]), .page([7]))
-        fetcher.release()
-        if change != .invalidate { #expect(await page.value == "superseded") }
-        await refresh?.value
-        try await until("it is idle") { lists.liveKeys == 0 }
-        #expect(await known(list)?.contains(-1) != true)
     }
 
     @Test func `C13: an element that comes again replaces the one that is there`() async throws {

@@ -55,17 +55,21 @@ struct ManualTimeTests {
     }
 
     @Test func `sleepers wake in the order of their deadlines`() async throws {
-        // All on one actor, the mover included: each has fallen asleep before the next begins, and they run as they are resumed. Not on
-        // the main actor, whose queue keeps no order on every platform.
-        let dormitory = CountingActor()
+        // All on one queue, the mover included: each has fallen asleep before the next begins, and they run as they are resumed. Not on
+        // one actor: who is resumed goes there by way of the shared pool, whose threads overtake each other.
+        let dormitory = QueueExecutor()
         let log = WatchedState<[String]>([])
-        var nappers: [Task<Int, any Error>] = []
+        var nappers: [Task<Void, any Error>] = []
         for (count, seconds) in [3, 1, 2, 1].enumerated() {
-            nappers.append(Task { try await dormitory.sleep(time, seconds: seconds) { log.update { $0.append("\(seconds)#\(count)") } } })
+            let napper = Task(executorPreference: dormitory) {
+                try await time.sleep(until: MonotonicInstant(nanoseconds: Int64(seconds) * 1_000_000_000))
+                log.update { $0.append("\(seconds)#\(count)") }
+            }
+            nappers.append(napper)
             try await time.sleepers(atLeast: count + 1)
         }
-        await dormitory.advance(time, bySeconds: 3)
-        for napper in nappers { _ = try await napper.value }
+        await Task(executorPreference: dormitory) { time.advance(by: .seconds(3)) }.value
+        for napper in nappers { try await napper.value }
         #expect(log.current == ["1#1", "1#3", "2#2", "3#0"])
     }
 

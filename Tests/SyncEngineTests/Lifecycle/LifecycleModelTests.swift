@@ -1,7 +1,7 @@
 import Testing
 @testable import SyncEngine
 
-/// The lifecycle against every order of events, to a depth: what each caller is owed is kept beside it and compared.
+/// The lifecycle against every order of events: what each caller is owed is kept beside it and compared.
 struct LifecycleModelTests {
     private enum Event: Hashable {
         case arrive, leave(Int), observe, unobserve, cancel, end
@@ -85,7 +85,7 @@ struct LifecycleModelTests {
 
         var events: [Event] {
             var events: [Event] = [.cancel]
-            if arrived < 5 { events.append(.arrive) }
+            if arrived < 6 { events.append(.arrive) }
             events += owed.keys.sorted().map { .leave($0) }
             if observers < 2 { events.append(.observe) }
             if observers > 0 { events.append(.unobserve) }
@@ -94,10 +94,11 @@ struct LifecycleModelTests {
         }
     }
 
-    @Test func `S6 S7 every order of events to depth 14 keeps the laws`() async {
+    @Test func `S6 S7 every order of events of six callers and two observers keeps the laws`() async {
         var frontier: Set<World> = [World()]
         var seen: Set<World> = frontier
-        for _ in 0..<14 {
+        // Callers are six and passes begin for callers, so the states are finite: all of them are seen.
+        while !frontier.isEmpty {
             var next: Set<World> = []
             for world in frontier {
                 for event in world.events {
@@ -111,6 +112,6 @@ struct LifecycleModelTests {
             frontier = next
             await Task.yield()
         }
-        #expect(seen.count > 10_000, "\(seen.count) states")
+        #expect(seen.count > 3000, "\(seen.count) states")
     }
 }

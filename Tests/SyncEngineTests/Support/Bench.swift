@@ -40,6 +40,8 @@ final class Bench: SyncProcessor {
         var mostRunning = 0
         var begun = 0
         var ended = 0
+        /// How many ends ran in a task that was cancelled.
+        var endsCancelled = 0
         /// Calls that do not go on until they are taken out of here.
         var held: Set<Call> = []
         var waiting: Set<Call> = []
@@ -54,15 +56,18 @@ final class Bench: SyncProcessor {
     let act: @Sendable (Call) async throws -> Void
     let checks: @Sendable (Int, LocalEntry<Thing>?) throws -> Bool
     let refuses: Set<Int>
+    /// The items that must be downloaded where the version is another one; `nil` for all of them.
+    let needs: Set<Int>?
 
     init(
-        source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [],
+        source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [], needs: Set<Int>? = nil,
         list: @escaping @Sendable (State) -> [SourcePage<Thing>] = { [SourcePage($0.source, end: .complete())] },
         checks: @escaping @Sendable (Int, LocalEntry<Thing>?) throws -> Bool = { _, _ in true },
         act: @escaping @Sendable (Call) async throws -> Void = { _ in }
     ) {
         self.order = order
         self.refuses = refuses
+        self.needs = needs
         self.list = list
         self.checks = checks
         self.act = act
@@ -102,11 +107,14 @@ final class Bench: SyncProcessor {
     }
 
     func syncDidEnd(_ report: SyncReport) async {
+        let isCancelled = Task.isCancelled
         state.update { state in
             state.ended += 1
-            state.calls.append(.end)
             state.reports.append(report)
+            if isCancelled { state.endsCancelled += 1 }
         }
+        // An end cannot fail; what a test throws here is meant for nobody.
+        try? await note(.end)
     }
 
     func sourceList() async throws -> Pages {
@@ -120,6 +128,8 @@ final class Bench: SyncProcessor {
         let entries = state.local.map { LocalEntry<Thing>($0.key, version: $0.value, isEdited: state.edited.contains($0.key)) }
         return LocalInventory(order == .unsorted ? entries : entries.sorted { $0.key < $1.key }, order: order)
     }
+
+    func shouldUpdate(_ item: Thing, over local: LocalEntry<Thing>) async throws -> Bool { needs?.contains(item.key) ?? true }
 
     func refusals(among items: [Thing]) async throws -> [SyncRefusal<Int>] {
         items.filter { refuses.contains($0.key) }.map { SyncRefusal($0.key, because: Trouble.lasting) }
@@ -141,7 +151,10 @@ final class Bench: SyncProcessor {
 
     func remove(_ keys: Set<Int>) async throws {
         try await note(.remove(keys))
-        state.update { state in for key in keys { state.local[key] = nil } }
+        state.update { state in
+            for key in keys { state.local[key] = nil }
+            state.edited.subtract(keys)
+        }
     }
 
     struct Pages: SourceList {
@@ -166,6 +179,26 @@ struct Chance: RandomNumberGenerator {
         x = x &* 0xFF51_AFD7_ED55_8CCD
         return x ^ (x >> 29)
     }
+}
+
+/// Lets other tasks go on until something is true that no task can wait for.
+func yields(until condition: () -> Bool) async {
+    while !condition() { await Task.yield() }
+}
+
+/// A gate that a cancelled task does not get through either, as with calls that do not heed cancellation.
+final class DeafGate: Sendable {
+    private let isOpen = WatchedState(false)
+    private let arrived = WatchedState(0)
+
+    func pass() async {
+        arrived.update { $0 += 1 }
+        // The waiting task is not the one that is cancelled, so this never throws.
+        await Task { [isOpen] in try? await isOpen.wait { $0 ? () : nil } }.value
+    }
+
+    func arrivals(_ count: Int) async throws { try await arrived.wait { $0 >= count ? () : nil } }
+    func open() { isOpen.update { $0 = true } }
 }
 
 /// The error that a call fails with, which must be one of ours.

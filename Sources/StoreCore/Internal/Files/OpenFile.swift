@@ -9,7 +9,7 @@ internal import Musl
 /// A file opened for reading; closed when it goes out of scope.
 ///
 /// While it is open its inode number belongs to no other file, so that ``Directory/remove(_:ifStill:)`` can tell it from a newer one.
-package struct OpenFile: ~Copyable {
+package struct OpenFile: ~Copyable, Sendable {
     private let descriptor: Int32
     private let path: String
 

@@ -5,10 +5,10 @@ package final class WatchedState<State: Sendable>: Sendable {
     /// A task that waits.
     private struct Watcher {
         let ticket: UInt64
-        /// Gives up, with an error.
-        let cancel: @Sendable () -> Void
-        /// What resumes the task, once the state is as it wants it.
-        let attempt: @Sendable (State) -> (@Sendable () -> Void)?
+        /// Resumed outside the lock, when the watcher has been taken out.
+        let continuation: CheckedContinuation<Void, Never>
+        /// Whether the state is as the task wants it; what it then returns is kept by whoever asks.
+        let isSatisfied: @Sendable (State) -> Bool
     }
 
     private struct Guarded {
@@ -18,14 +18,14 @@ package final class WatchedState<State: Sendable>: Sendable {
         var lastTicket: UInt64 = 0
 
         /// Takes out everybody whose condition holds, and returns what resumes them.
-        mutating func takeSatisfied() -> [@Sendable () -> Void] {
-            var wakes: [@Sendable () -> Void] = []
+        mutating func takeSatisfied() -> [CheckedContinuation<Void, Never>] {
+            var satisfied: [CheckedContinuation<Void, Never>] = []
             watchers.removeAll { watcher in
-                guard let wake = watcher.attempt(state) else { return false }
-                wakes.append(wake)
+                guard watcher.isSatisfied(state) else { return false }
+                satisfied.append(watcher.continuation)
                 return true
             }
-            return wakes
+            return satisfied
         }
     }
 
@@ -51,11 +51,11 @@ package final class WatchedState<State: Sendable>: Sendable {
     /// - Returns: What `body` returned.
     @discardableResult
     package func update<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
-        let (result, wakes) = guarded.withLock { guarded in
+        let (result, satisfied) = guarded.withLock { guarded in
             let result = body(&guarded.state)
             return (result, guarded.takeSatisfied())
         }
-        for wake in wakes { wake() }
+        for continuation in satisfied { continuation.resume() }
         return result
     }
 
@@ -73,26 +73,34 @@ package final class WatchedState<State: Sendable>: Sendable {
             guarded.lastTicket += 1
             return guarded.lastTicket
         }
-        return try await withTaskCancellationHandler {
+        // The value comes under a lock and not with the continuation, whose way the thread sanitizer cannot follow.
+        let found = Lock<Value?>(nil)
+        await withTaskCancellationHandler {
             // Captured, for else the closure runs on no actor: two hops for every wait of an actor.
             _ = isolation
-            return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
-                let wake: (@Sendable () -> Void)? = guarded.withLock { guarded in
+            await withCheckedContinuation { continuation in
+                let waits = guarded.withLock { guarded in
                     // A task is marked cancelled before its handlers run: either this sees the mark, or `cancel` finds the watcher.
-                    if Task.isCancelled { return { continuation.resume(throwing: CancellationError()) } }
-                    if let value = condition(guarded.state) { return { continuation.resume(returning: value) } }
+                    if Task.isCancelled { return false }
+                    if let value = condition(guarded.state) {
+                        found.withLock { $0 = value }
+                        return false
+                    }
                     guarded.watchers.append(
-                        Watcher(ticket: ticket, cancel: { continuation.resume(throwing: CancellationError()) }) { state in
-                            guard let value = condition(state) else { return nil }
-                            return { continuation.resume(returning: value) }
+                        Watcher(ticket: ticket, continuation: continuation) { state in
+                            guard let value = condition(state) else { return false }
+                            found.withLock { $0 = value }
+                            return true
                         })
-                    return nil
+                    return true
                 }
-                wake?()
+                if !waits { continuation.resume() }
             }
         } onCancel: {
             cancel(ticket)
         }
+        guard let value = found.withLock({ $0 }) else { throw CancellationError() }
+        return value
     }
 
     private func cancel(_ ticket: UInt64) {
@@ -100,6 +108,6 @@ package final class WatchedState<State: Sendable>: Sendable {
             guard let index = guarded.watchers.firstIndex(where: { $0.ticket == ticket }) else { return nil }
             return guarded.watchers.remove(at: index)
         }
-        watcher?.cancel()
+        watcher?.continuation.resume()
     }
 }

@@ -282,6 +282,7 @@ extension History {
         let deadline = (lifetime ?? model.rules.lifetime).map { model.now + $0 }
         if kind == 3, asked.validator != nil, var record = model[key].truth {
             (record.deadline, record.isInvalidated) = (deadline, false)
+            (record.fetchedAt, record.isNeverValid) = (model.now, lifetime == 0)
             model.fetched(key, record, confirms: true)
             world.origin.answer(key, nil, with: .success(OriginResponse(.notModified(freshness))))
             return try await settle("fetch of \(key) confirms, for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")
@@ -289,7 +290,7 @@ extension History {
         let (content, tag) = (nextContent(), dice.below(2) == 0 ? "t\(lastID)" : nil)
         let record = HistoryModel.Record(
             content: [content], deadline: deadline, validator: tag, nextKey: dice.below(2) == 0 ? "n" : nil,
-            prevKey: dice.below(2) == 0 ? "p" : nil)
+            prevKey: dice.below(2) == 0 ? "p" : nil, fetchedAt: model.now, isNeverValid: lifetime == 0)
         model.fetched(key, record)
         let result = FetchResult.modified([content], freshness, tag.map { Validator(entityTag: $0) })
         world.origin.answer(key, nil, with: .success(OriginResponse(result, nextKey: record.nextKey, prevKey: record.prevKey)))

@@ -87,7 +87,7 @@ struct History {
         model.finishStep()
         var unrest: String?
         do {
-            try await until("nothing moves", patience: .seconds(10)) {
+            try await until("nothing moves", patience: .seconds(60)) {
                 unrest = world.unrest(begun: model.begun, cancelled: model.cancelled, observers: observers.count)
                 return unrest == nil
             }

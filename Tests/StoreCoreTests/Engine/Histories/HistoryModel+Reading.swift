@@ -77,7 +77,9 @@ extension HistoryModel {
         let (one, side) = (self[key], self[key].sides[direction] ?? Side())
         if one.pendingKeys != nil { return self[key].callers.append(Caller(id: id, need: .page(direction, continues: continues))) }
         if one.flight == nil, one.heldOffUntil != nil, !continues { return results[id] = "failed" }
-        guard one.flight == nil, one.heldOffUntil == nil, one.truth != nil, one.observers > 0 || isValid(key) else {
+        guard one.flight == nil, one.heldOffUntil == nil, let truth = one.truth,
+            one.observers > 0 || isValid(key) || (truth.isNeverValid && !truth.isInvalidated)
+        else {
             return wait(id, key, .pageAfterFetch, explicit: false)
         }
         if side.isLoading { return self[key].callers.append(Caller(id: id, need: .joined(direction))) }
@@ -216,6 +218,7 @@ extension HistoryModel {
         self[key].lastFetchEnded = now
         if let record {
             if self[key].pendingKeys != nil, !confirms { self[key].pendingKeys = .ignore }
+            if !confirms { self[key].patches.removeAll(where: \.isConfirmed) }
             accept(key, record, confirms: confirms)
             let (content, revision) = (told(key), self[key].revision)
             answer(key) { need in

@@ -51,7 +51,7 @@ extension HistoryModel {
             key,
             Record(
                 content: content, deadline: rules.lifetime.map { now + $0 }, nextKey: keys.map(\.next) ?? old?.nextKey,
-                prevKey: keys.map(\.prev) ?? old?.prevKey))
+                prevKey: keys.map(\.prev) ?? old?.prevKey, fetchedAt: now))
         let (told, revision) = (told(key), self[key].revision)
         answer(key) { need in
             switch need {
@@ -162,7 +162,7 @@ extension HistoryModel {
             endTurn(key)
         } else if self[key].isRead {
             restart(key, dropOlderFetches(key))
-            if self[key].patches.isEmpty, self[key].observers > 0 { startFlight(key, explicit: false) }
+            fetchAfterLastPatch(key)
             endTurn(key)
         }
         if self[key].settled >= self[key].revision {
@@ -185,7 +185,12 @@ extension HistoryModel {
         let restarts = dropsFetches ? dropOlderFetches(key) : .nothing
         fold(key)
         restart(key, restarts)
-        if self[key].patches.isEmpty, self[key].observers > 0 { startFlight(key, explicit: false) }
+        fetchAfterLastPatch(key)
+    }
+
+    private mutating func fetchAfterLastPatch(_ key: Int) {
+        guard self[key].patches.isEmpty, self[key].observers > 0 else { return }
+        if self[key].flight == nil, isHeldOff(key) { self[key].isTriggered = true } else { startFlight(key, explicit: false) }
     }
 
     private mutating func fold(_ key: Int) {
@@ -209,7 +214,7 @@ extension HistoryModel {
     }
 
     private mutating func settle(_ key: Int, _ revision: Int, failed: Bool) {
-        (self[key].settled, self[key].isUnsaved) = (revision, failed)
+        (self[key].settled, self[key].debt) = (revision, failed ? Debt(since: now) : nil)
         answer(key) { if case .saved(let awaited, let result) = $0, awaited <= revision { result } else { nil } }
     }
 
@@ -221,26 +226,49 @@ extension HistoryModel {
             if !self[key].isRead {
                 if fails {
                     answer(key) { $0 == .cached ? "Broken" : nil }
+                    if self[key].isInvalidationPending { self[key].debt = Debt(isInvalidation: true, since: now) }
                 } else {
-                    self[key].truth = stored[key]
+                    self[key].truth = found(key)
                 }
                 becomeRead(key)
             } else if self[key].pendingKeys != nil {
-                adoptKeys(key, of: fails ? nil : stored[key])
+                adoptKeys(key, of: fails ? nil : found(key))
             }
         } else {
             if !fails { stored[key] = call.record }
             settle(key, call.revision, failed: fails)
         }
         endTurn(key)
+        if !call.isLoad, !fails { for other in keys.keys where other != key { recover(other) } }
         beginClearingIfWanted()
+    }
+
+    /// What the cacher has of a key, but for what a failed emptying should have removed.
+    private func found(_ key: Int) -> Record? {
+        guard let record = stored[key], record.fetchedAt > forgotten ?? .min else { return nil }
+        return record
+    }
+
+    /// The cacher can be written to: it is told what it failed to take of a key about which nothing goes on.
+    private mutating func recover(_ key: Int) {
+        guard let debt = self[key].debt, self[key].isAtRest, debt.since + 1_000 <= now else { return }
+        if debt.isInvalidation {
+            self[key].debt = nil
+            self[key].isRead = false
+            self[key].heldOffUntil = nil
+            self[key].isInvalidationPending = true
+            beginReading(key)
+        } else {
+            self[key].revision += 1
+        }
+        endTurn(key)
     }
 
     mutating func clearAll(_ id: Int) {
         if rules.hasBacking { isClearWanted = true }
         for key in keys.keys where self[key].call?.isDeferred == true { self[key].call?.record = nil }
         front = [:]
-        for key in keys.keys.sorted() where !self[key].isAtRest || self[key].isUnsaved { clear(key, all: true) }
+        for key in keys.keys.sorted() where !self[key].isAtRest || self[key].debt != nil { clear(key, all: true) }
         guard rules.hasBacking else { return results[id] = "done" }
         clearers.append(id)
         beginClearingIfWanted()
@@ -250,12 +278,14 @@ extension HistoryModel {
         let isBusy = keys.values.contains { $0.call.map { !$0.isDeferred } ?? false }
         guard isClearWanted, !isClearing, !isBusy else { return }
         (isClearWanted, isClearing) = (false, true)
+        clearingBegan = now
         (clearingFor, clearers) = (clearers, [])
     }
 
     mutating func clearingEnded(fails: Bool) {
         isClearing = false
         if !fails { stored = [:] }
+        forgotten = fails ? clearingBegan : nil
         for id in clearingFor { results[id] = fails ? "StoreError" : "done" }
         clearingFor = []
         beginClearingIfWanted()

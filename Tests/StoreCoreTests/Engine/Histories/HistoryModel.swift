@@ -22,6 +22,9 @@ struct HistoryModel: Sendable {
         var validator: String?
         var nextKey: String?
         var prevKey: String?
+        var fetchedAt: Int
+        /// Whether it had expired when it came.
+        var isNeverValid = false
     }
 
     enum Need: Hashable, Sendable {
@@ -48,6 +51,10 @@ struct HistoryModel: Sendable {
     struct Patch: Sendable { var id: Int, number: Int, isConfirmed = false }
     struct Flight: Hashable, Sendable { var validator: String?, isExplicit = false, isPromised = false }
     enum PendingKeys: Hashable, Sendable { case adopt, ignore }
+    struct Debt: Hashable, Sendable {
+        var isInvalidation = false
+        var since: Int
+    }
 
     /// A call of the cacher: a load, or the saving or removing of what was true at `revision`.
     struct Call: Sendable {
@@ -62,7 +69,8 @@ struct HistoryModel: Sendable {
         var truth: Record?
         var revision = 0
         var settled = 0
-        var isUnsaved = false
+        /// What the cacher failed to be told, and when.
+        var debt: Debt?
         var heldOffUntil: Int?
         var patches: [Patch] = []
         var flight: Flight?
@@ -105,6 +113,9 @@ struct HistoryModel: Sendable {
     var clearingFor: [Int] = []
     var isClearWanted = false
     var isClearing = false
+    /// When an emptying began that failed, and when the present one did.
+    var forgotten: Int?
+    var clearingBegan = 0
     /// Changes whose caller has just learned the truth.
     var resumed: [(id: Int, change: Change, key: Int)] = []
 
@@ -159,10 +170,10 @@ struct HistoryModel: Sendable {
     /// Time, and keys about which nothing goes on.
     mutating func finishStep() {
         while let due = keys.keys.sorted().first(where: { isDue($0) }) { fire(due) }
-        for (key, one) in keys where one.isAtRest && !one.isUnsaved { keys[key] = Key() }
+        for (key, one) in keys where one.isAtRest && one.debt == nil { keys[key] = Key() }
     }
 
-    var liveKeys: Set<Int> { Set(keys.filter { !$0.value.isAtRest || $0.value.isUnsaved }.keys) }
+    var liveKeys: Set<Int> { Set(keys.filter { !$0.value.isAtRest || $0.value.debt != nil }.keys) }
 
     /// Whether anything waits for a command.
     var isBusy: Bool { !requests.isEmpty || !cacherCalls.isEmpty || !performing.isEmpty }

@@ -101,7 +101,9 @@ final class HistoryWorld: Sendable {
             if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
             let calls = state.lane.running + (state.lane.isClearing ? 1 : 0)
             if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
-            let waiting = state.live.values.reduce(0) { $0 + $1.callers.count } + state.lane.clearers.count
+            // One who is registered but does not wait yet would not see at once that he is cancelled.
+            let callers = state.live.values.flatMap(\.callers.values).count { $0.isAwaited }
+            let waiting = callers + state.lane.clearers.values.count { $0.isAwaited }
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
             let slots = state.live.values.flatMap { $0.observers.filter { $0.id != 0 } }
             if here.2 != observers || slots.count != observers { return "observers: \(here.2) of \(observers), \(slots.count) joined" }

@@ -148,18 +148,28 @@ extension Task where Failure == any Error {
 extension Store {
     /// The engine as an object, to see whether it is freed.
     var engineObject: AnyObject { engine }
+
+    /// How many events there have been.
+    var eventCount: UInt64 { engine.state.withLock { $0.events } }
 }
 
 extension Store where Param == Int, Content == Int {
     /// Asks for a state as an observer does who has left meanwhile.
-    func waitAsObserver(of param: Int, at place: Int) async -> ObservedStep<Uniform.Content>? {
-        await engine.nextStep(of: Uniform.Key(param), .max, at: place, seen: 0)
+    ///
+    /// - Returns: Whether he was told that he is gone.
+    func waitAsObserver(of param: Int, at place: Int) async -> Bool {
+        await engine.pause(Uniform.Key(param), .max, at: place, seen: 0)
+        if case .gone = engine.look(Uniform.Key(param), .max, at: place, seen: 0) { return true }
+        return false
     }
 }
 
 extension PaginationStore {
     /// How many callers wait in the engine for a list.
     func waiting(_ param: Param) -> Int { lists.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
+
+    /// Of how many lists at rest the engine keeps the merge index.
+    var restingIndexes: Int { lists.engine.state.withLock { $0.restingIndexes.count } }
 
     /// How many lists the engine keeps.
     var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
@@ -168,6 +178,9 @@ extension PaginationStore {
 extension Store {
     /// Whether the engine keeps no key and the cacher is left alone.
     var engineIsIdle: Bool { engine.state.withLock { $0.live.isEmpty && $0.lane.running == 0 && !$0.lane.isBarred } }
+
+    /// How many triggers run.
+    var triggerCount: Int { engine.state.withLock { $0.triggers.count } }
 
     /// How many keys the engine has room for.
     var liveCapacity: Int { engine.state.withLock { $0.live.capacity } }
@@ -191,7 +204,7 @@ extension Store {
                 let machine = key.machine
                 return "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
                     + "flight \(String(describing: machine.flight)), lane \(machine.lane), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.isRead), unsaved \(machine.isUnsaved), patches \(machine.patches.count)"
+                    + "read \(machine.isRead), debt \(String(describing: machine.debt)), patches \(machine.patches.count)"
             }
             return "running \(state.lane.running), barred \(state.lane.isBarred), deferred \(state.lane.deferred.count); "
                 + keys.joined(separator: "; ")

@@ -104,7 +104,12 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
         try await run(.removeAll, nil) { $0.records = [:] }
     }
 
-    func keys() async throws -> [Param]? { listsKeys ? desk.read { Array($0.records.keys) } : nil }
+    func keys() async throws -> [Param]? {
+        desk.update { desk -> [Param]? in
+            if desk.isEmptying { desk.breaches.append("keys beside removeAll") }
+            return listsKeys ? Array(desk.records.keys) : nil
+        }
+    }
 
     private func run<Result: Sendable>(
         _ operation: Operation, _ param: Param?, _ content: Content? = nil, _ body: (inout Desk) -> Result

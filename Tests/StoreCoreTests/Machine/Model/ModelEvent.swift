@@ -12,6 +12,8 @@ enum ModelEvent: Hashable, CustomStringConvertible {
     case saved(succeeds: Bool)
     /// The whole cacher has been emptied.
     case emptied
+    /// The cacher has taken another key's record.
+    case recovered
     case evicted
 
     /// The running fetch, of the content or of a page, ends so.
@@ -46,6 +48,7 @@ enum ModelEvent: Hashable, CustomStringConvertible {
         case .read(let succeeds): succeeds ? "the cacher answers" : "the cacher fails to load"
         case .saved(let succeeds): succeeds ? "the cacher has saved" : "the cacher fails to save"
         case .emptied: "the cacher has been emptied"
+        case .recovered: "the cacher has saved another key's record"
         case .evicted: "memory loses the entry"
         case .fetched(let direction, let outcome): "\(direction.map { "\($0) page" } ?? "fetch") ends: \(outcome)"
         case .late: "a cancelled fetch reports late"
@@ -97,8 +100,15 @@ extension ModelWorld {
             if setting.world.contains(.faults) { events.append(isRead ? .read(succeeds: false) : .saved(succeeds: false)) }
         }
         if isEmptying, call?.isDeferred != false { events.append(.emptied) }
+        if isRecoverable { events.append(.recovered) }
         if front != nil, setting.world.contains(.eviction) { events.append(.evicted) }
         return events
+    }
+
+    /// Whether nothing goes on but that the cacher does not know what it should, and that long enough.
+    private var isRecoverable: Bool {
+        guard let since = oracle.owedSince, machine.isAtRest else { return false }
+        return since + whole(setting.rules.policy.minimumInterval) <= oracle.now
     }
 
     private var fetchEvents: [ModelEvent] {

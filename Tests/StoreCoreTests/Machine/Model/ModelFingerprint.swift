@@ -79,6 +79,8 @@ struct ModelFingerprint: Hashable {
         let interval = whole(setting.rules.policy.minimumInterval)
         add(oracle.lastEnded.map { max(0, $0 + interval - oracle.now) } ?? 0)
         add(time: oracle.graceEnds, oracle.now)
+        add(oracle.owedSince.map { max(0, $0 + interval - oracle.now) } ?? 254)
+        add(oracle.owesInvalidation)
         for patch in oracle.patches { add(patch.isConfirmed) }
     }
 

@@ -18,6 +18,9 @@ struct ModelOracle {
     var revision = 0
     var settled = 0
     var hasSaveFailed = false
+    /// Since when the cacher does not know what it should, and whether that is an invalidation of a record which it could not read.
+    var owedSince: Int?
+    var owesInvalidation = false
     /// Whether the cacher could not be read and so may hold anything.
     var isUnread = false
     /// Whether the present record is to be fetched again at its deadline.
@@ -184,5 +187,6 @@ extension ModelOracle {
         (isKnown, truth, failure, failedSides, patches) = (false, nil, nil, [:], [])
         (isArmed, lastEnded, settled) = (false, nil, revision)
         (triggerWaits, forceWaits, invalidationWaits, isUnread, graceEnds) = (false, false, false, false, nil)
+        (owedSince, owesInvalidation) = (nil, false)
     }
 }

@@ -11,13 +11,11 @@ struct ModelSearch {
     private(set) var depth = 0
     /// Whether every state that can be reached was.
     private(set) var isComplete = false
-    private(set) var idlePublishes = 0
     private(set) var failure: String?
 
     /// What was searched, in one line.
     var summary: String {
-        "\(setting.name): \(states) states, \(transitions) transitions, \(depth) deep\(isComplete ? ", all there are" : ""), "
-            + "\(idlePublishes) publishes without a change"
+        "\(setting.name): \(states) states, \(transitions) transitions, \(depth) deep\(isComplete ? ", all there are" : "")"
     }
 
     private var seen: Set<ModelFingerprint> = []
@@ -89,8 +87,6 @@ struct ModelSearch {
             failure = history(of: step, then: [event])
             return nil
         }
-        idlePublishes += reached.idlePublishes
-        reached.idlePublishes = 0
         guard seen.insert(ModelFingerprint(reached)).inserted else { return nil }
         steps.append(Step(before: step, event: event, origin: 0))
         let ending = reached.settled()

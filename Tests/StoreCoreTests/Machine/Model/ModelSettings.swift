@@ -73,9 +73,14 @@ extension ModelSetting {
         },
         ModelSetting(
             "writing", world: [.writes, .faults, .forcing, .failures, .late], needs: [.content, .refresh, .origin], observers: 1),
-        ModelSetting("saving", front: true, world: [.writes, .faults, .clearAll, .noStore], needs: [.refresh, .cached], observers: 1),
+        ModelSetting("saving", front: true, world: [.writes, .faults, .clearAll, .noStore], needs: [.refresh, .cached], observers: 1) {
+            $0.minimumInterval = .zero
+        },
         ModelSetting("revalidating", world: [.writes, .validators, .patches], needs: [.refresh], observers: 1, callers: 1),
         ModelSetting("mutating", world: [.patches, .failures], needs: [.content, .refresh, .truth], observers: 1, patches: 3),
+        ModelSetting("mutating after failures", world: [.patches, .failures, .time], needs: [.refresh], observers: 1, callers: 1) {
+            $0.errorExpiry = .seconds(2)
+        },
         ModelSetting(
             "mutating in memory", front: true, backing: false, world: [.patches, .writes, .eviction], needs: [.truth, .content],
             observers: 1),

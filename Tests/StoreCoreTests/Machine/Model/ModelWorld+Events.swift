@@ -44,6 +44,7 @@ extension ModelWorld {
             isEmptying = false
             (stored, oracle.isUnread) = (nil, false)
             call?.isDeferred = false
+        case .recovered: recover(&turn)
         case .evicted:
             front = nil
             wasEvicted = true
@@ -77,6 +78,9 @@ extension ModelWorld {
         } else {
             moment.readFailed = true
             if !oracle.isKnown { oracle.isUnread = true }
+            if !oracle.isKnown, oracle.invalidationWaits {
+                (oracle.hasSaveFailed, oracle.owedSince, oracle.owesInvalidation) = (true, oracle.now, true)
+            }
             becomeKnown(nil)
             machine.cacheReadFinished(ended.ticket, .failure(ModelError(number: 0)), &turn)
         }
@@ -100,6 +104,18 @@ extension ModelWorld {
     private mutating func settle(_ revision: Int, failed: Bool) {
         guard revision >= oracle.settled else { return }
         (oracle.settled, oracle.hasSaveFailed) = (revision, failed)
+        (oracle.owedSince, oracle.owesInvalidation) = (failed ? oracle.now : nil, false)
+    }
+
+    /// Another key's record could be saved.
+    private mutating func recover(_ turn: inout Turn) {
+        if oracle.owesInvalidation {
+            (oracle.hasSaveFailed, oracle.owedSince, oracle.owesInvalidation) = (false, nil, false)
+            (oracle.isKnown, oracle.invalidationWaits, oracle.failure, oracle.failedSides) = (false, true, nil, [:])
+        } else {
+            oracle.revision += 1
+        }
+        machine.cacherRecovered(&turn)
     }
 
     // MARK: Writing
@@ -176,17 +192,26 @@ extension ModelWorld {
                 machine.patchFailed(id, &turn)
             }
             moment.isLastPatchSettled = oracle.patches.isEmpty
+            if oracle.patches.isEmpty { keepFetchAfterMutation() }
         case .settleForgotten(let succeeds):
             guard let id = forgottenPatch else { return }
             forgottenPatch = nil
             if succeeds { oracle.epoch += 1 }
             if succeeds { machine.patchSucceeded(id, &turn) } else { machine.patchFailed(id, &turn) }
+            if succeeds, oracle.isKnown, oracle.patches.isEmpty { keepFetchAfterMutation() }
         default:
             let mark = -nextNumber("patch")
             oracle.epoch += 1
             let id = machine.patchStarted({ $0.append(mark) }, &turn)
             oracle.patches.append(ModelOracle.Patch(id: id, mark: mark))
         }
+    }
+}
+
+extension ModelWorld {
+    /// The fetch after the last mutation waits where a failure holds it off (C12).
+    private mutating func keepFetchAfterMutation() {
+        if observers > 0, oracle.isHeldOff, machine.flight == nil { oracle.triggerWaits = true }
     }
 }
 

@@ -26,6 +26,8 @@ extension ModelWorld {
             (new.nextKey, new.prevKey) = (response.nextKey, response.prevKey)
             new.loaded = fetch.pages
             oracle.failedSides = [:]
+            // It began after they were confirmed, and so brings what they have done.
+            oracle.patches.removeAll(where: \.isConfirmed)
             accept(new)
             machine.fetchFinished(fetch.ticket, .success(Fetched(response: response, pages: fetch.pages)), &turn)
         case .notModified:

@@ -49,7 +49,9 @@ extension ModelWorld {
     private mutating func checkPublish(_ before: ModelShown?) {
         let after = ModelShown(machine.state)
         if after != before, after != nil, observers > 0 { check(moment.published > 0, "C7", "\(after as Any) was not published") }
-        if after == before, moment.published > 0, observers > 0, !moment.hasBecomeKnown { idlePublishes += 1 }
+        if after == before, observers > 0, !moment.hasBecomeKnown {
+            check(moment.published == 0, "C7", "\(after as Any) was published again")
+        }
         if moment.hasBecomeKnown, observers > 0 { check(moment.published > 0, "C8", "the first state was not published") }
         check(observers == 0 || !oracle.isKnown || after != nil, "C2", "an observed key has no state")
     }
@@ -67,7 +69,11 @@ extension ModelWorld {
             check(isWanted || running.isEmpty, "C2", "something is left running")
         }
         if moment.isUpdated, moment.lostExplicit, isWanted { check(begins, "C5", "an explicit refresh is not started again") }
-        if moment.isLastPatchSettled, observers > 0 { check(flight != nil, "C14", "no fetch after the last mutation") }
+        if moment.isLastPatchSettled, observers > 0 {
+            check(flight != nil || oracle.isHeldOff, "C14", "no fetch after the last mutation")
+            check(
+                !begins || !oracle.isHeldOff || moment.hadFlight, "C12", "a fetch after the last mutation although a failure holds it off")
+        }
         if moment.event == .timer, let due = moment.dueBefore, due <= oracle.now { check(begins, "C10", "no fetch although it is due") }
         if moment.event == .trigger, !moment.hadFlight, let due = oracle.due(setting), due <= oracle.now {
             check(flight != nil, "C16", "a trigger is lost")

@@ -34,8 +34,6 @@ struct ModelWorld {
 
     var moment = Moment()
     let log: Log
-    /// Publishes after which nothing looked different: not wrong, but of interest.
-    var idlePublishes = 0
 
     /// The breaches of laws; shared by all copies of a world, because a search ends with the first.
     final class Log {

@@ -1,0 +1,87 @@
+import Foundation
+import LoopbackOrigin
+
+/// An origin shaped like GitHub's API, inside this process: pages with `Link` fields, entity tags, and time that passes.
+final class DemoOrigin: Sendable {
+    private let origin: LoopbackOrigin
+
+    var port: UInt16 { origin.port }
+
+    init() throws {
+        origin = try LoopbackOrigin()
+        origin.on(.get, "/organizations") { request in await Self.page(of: Self.organisations, for: request) }
+        origin.on(.get, "/orgs/:organisation/repos") { request in
+            guard Self.organisations.contains(where: { $0.login == request.parameter("organisation") }) else {
+                return .notFound(for: request)
+            }
+            return await Self.page(of: Self.repositories, for: request)
+        }
+        origin.on(.get, "/users/:login") { request in
+            await Self.think()
+            let user = DemoUser(id: 583_231, login: request.parameter("login"), name: "The Octocat", company: "@github", followers: 18_000)
+            return .json(user).tagged().revalidated(by: request)
+        }
+    }
+
+    private static func page(
+        of items: some Collection<some Encodable>, for request: LoopbackOrigin.Request
+    ) async -> LoopbackOrigin.Response {
+        await think()
+        return .pages(of: items, for: request).tagged().revalidated(by: request)
+    }
+
+    /// As long as a request across a city takes.
+    private static func think() async {
+        // Cancelled when the client has left, and then nobody waits for the answer.
+        try? await Task.sleep(for: .milliseconds(120))
+    }
+
+    private static let organisations = [
+        DemoOrganisation(id: 1, login: "swiftlang", description: "The Swift programming language"),
+        DemoOrganisation(id: 2, login: "apple", description: "Open source at Apple"),
+        DemoOrganisation(id: 3, login: "swift-server", description: "Swift on servers"),
+        DemoOrganisation(id: 4, login: "vapor", description: "A server-side web framework"),
+        DemoOrganisation(id: 5, login: "pointfreeco", description: "Functional programming in Swift"),
+        DemoOrganisation(id: 6, login: "github", description: "How people build software"),
+    ]
+
+    private static let repositories: [DemoRepository] = [
+        "swift", "swift-async-algorithms", "swift-build", "swift-corelibs-foundation", "swift-docc", "swift-driver", "swift-evolution",
+        "swift-experimental-string-processing", "swift-format", "swift-foundation", "swift-lmdb", "swift-markdown", "swift-package-manager",
+        "swift-stress-tester", "swift-subprocess", "swift-syntax", "swift-testing", "swift-tools-support-core", "swift-web", "vscode-swift",
+    ].enumerated().map { number, name in
+        DemoRepository(
+            id: 100 + number, name: name, description: "Number \(number + 1) of twenty", stargazersCount: 70_000 / (number + 1),
+            language: number.isMultiple(of: 7) ? "C++" : "Swift")
+    }
+}
+
+// What stands in the answers; written as the API writes it.
+
+private struct DemoOrganisation: Encodable, Sendable {
+    var id: Int
+    var login: String
+    var description: String
+}
+
+private struct DemoRepository: Encodable, Sendable {
+    var id: Int
+    var name: String
+    var description: String
+    var stargazersCount: Int
+    var language: String
+
+    private enum CodingKeys: String, CodingKey {
+        case id, name, description
+        case stargazersCount = "stargazers_count"
+        case language
+    }
+}
+
+private struct DemoUser: Encodable, Sendable {
+    var id: Int
+    var login: String
+    var name: String
+    var company: String
+    var followers: Int
+}

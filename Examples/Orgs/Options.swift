@@ -1,0 +1,60 @@
+import Foundation
+
+/// What the command line says.
+struct Options {
+    var host: String?
+    var organisation = "swiftlang"
+    var user = "octocat"
+    var pages = 3
+    var isPlain = false
+    var isFresh = false
+    var helps = false
+    var directory = Options.defaultDirectory
+
+    struct Mistake: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    static let usage = """
+        usage: orgs [<organisation>] [--user <login>] [--pages <count>] [--host <name>] [--directory <path>] [--fresh] [--plain]
+
+        Shows organisations, the repositories of one of them page by page, and a user. Without --host it talks to an origin inside its
+        own process. Run it twice: the second time everything is there at once and only confirmed (304, no body).
+
+          --host api.github.com   the real thing; no token is needed for a few requests an hour
+          --directory <path>      where answers are kept; default \(defaultDirectory.path(percentEncoded: false))
+          --fresh                 forgets what was kept
+          --plain                 plain lines, as where the output is no terminal
+        """
+
+    init(_ arguments: some Sequence<String>) throws {
+        var rest = Array(arguments)[...]
+        func value(of option: String) throws -> String {
+            guard let value = rest.popFirst() else { throw Mistake(description: "\(option) needs a value") }
+            return value
+        }
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--host": host = try value(of: argument)
+            case "--user": user = try value(of: argument)
+            case "--directory": directory = URL(filePath: try value(of: argument), directoryHint: .isDirectory)
+            case "--fresh": isFresh = true
+            case "--plain": isPlain = true
+            case "--help", "-h": helps = true
+            case "--pages":
+                let text = try value(of: argument)
+                guard let count = Int(text), (1...100).contains(count) else {
+                    throw Mistake(description: "--pages \(text): a number from 1 to 100 is needed")
+                }
+                pages = count
+            case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
+            default: organisation = argument
+            }
+        }
+    }
+
+    private static var defaultDirectory: URL {
+        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first ?? FileManager.default.temporaryDirectory
+        return caches.appending(path: "storehouse-orgs")
+    }
+}

@@ -1,0 +1,22 @@
+/// What the API answers; as much of it as is shown.
+struct Organisation: Codable, Hashable, Identifiable, Sendable {
+    var id: Int
+    var login: String
+    var description: String?
+}
+
+struct Repository: Codable, Hashable, Identifiable, Sendable {
+    var id: Int
+    var name: String
+    var description: String?
+    var stargazersCount: Int
+    var language: String?
+}
+
+struct User: Codable, Hashable, Identifiable, Sendable {
+    var id: Int
+    var login: String
+    var name: String?
+    var company: String?
+    var followers: Int
+}

@@ -1,0 +1,17 @@
+/// Rows under columns.
+struct Table {
+    var columns: [String]
+    var rows: [[String]]
+
+    /// The lines, no wider than so many characters; the last column gives way.
+    func lines(width: Int) -> [String] {
+        let all = [columns] + rows
+        let widths = columns.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
+        return all.map { row in
+            let line = row.indices.map { column in
+                column == row.count - 1 ? row[column] : row[column] + String(repeating: " ", count: widths[column] - row[column].count)
+            }.joined(separator: "  ")
+            return line.count > width ? line.prefix(width - 1) + "…" : line
+        }
+    }
+}

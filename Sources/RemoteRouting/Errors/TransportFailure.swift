@@ -1,0 +1,44 @@
+/// Why one exchange came to nothing; `RemoteError` carries it, with what was being attempted.
+public struct TransportFailure: Error, Sendable, CustomStringConvertible {
+    /// What kind of failure this is.
+    public var code: RemoteError.Code
+    /// What happened and what to do about it; no addresses and no field values.
+    public var message: String
+    /// What the failure comes from, where something below failed.
+    public var underlyingError: (any Error)?
+
+    /// Makes a failure.
+    ///
+    /// - Parameters:
+    ///   - code: What kind of failure this is.
+    ///   - message: What happened and what to do about it.
+    ///   - underlyingError: What it comes from.
+    public init(_ code: RemoteError.Code, _ message: String, underlyingError: (any Error)? = nil) {
+        self.code = code
+        self.message = message
+        self.underlyingError = underlyingError
+    }
+
+    /// The kind of failure, what happened, and what to do about it.
+    public var description: String { "TransportFailure.\(code.rawValue): \(message)" }
+
+    static let cancelled = TransportFailure(.cancelled, "the task was cancelled, and the exchange ended with it")
+    static let abandoned = TransportFailure(.cancelled, "nobody reads the body any more, so the exchange was ended")
+
+    /// The body to send could not be read.
+    static func unreadableBody(_ error: any Error) -> TransportFailure {
+        if let failure = error as? TransportFailure { return failure }
+        return TransportFailure(
+            .bodyUnreadable, "the body to send could not be read to its end; look at its source", underlyingError: error)
+    }
+
+    init(_ part: ExchangeDeadlines.Part, _ limits: ExchangeLimits) {
+        func said(_ duration: Duration?) -> String { duration.map { " within \($0)" } ?? "" }
+        switch part {
+        case .head: self.init(.headTimedOut, "no answer came\(said(limits.head)); try again later, or allow more time for the head")
+        case .idle: self.init(.idleTimedOut, "the answer stopped coming\(said(limits.idle)); try again, or allow longer pauses")
+        case .attempt: self.init(.attemptTimedOut, "the answer was not complete\(said(limits.attempt)); allow more time for an attempt")
+        case .overall: self.init(.overallTimedOut, "the time for all attempts is over; allow more, or try again later")
+        }
+    }
+}

@@ -1,0 +1,105 @@
+internal import StoreCore
+
+/// Lets so many exchanges run at once; the others wait in the order in which they came.
+final class ExchangeGate: Sendable {
+    private struct Waiter {
+        let ticket: UInt64
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct State {
+        var free: Int
+        var waiters: [Waiter] = []
+        var lastTicket: UInt64 = 0
+        /// Whose turn has come, and who gave up before it had begun to wait.
+        var admitted: Set<UInt64> = []
+        var left: Set<UInt64> = []
+    }
+
+    /// The right to one exchange; ends when it is let go of, or before.
+    final class Permit: Sendable {
+        private let gate: Lock<ExchangeGate?>
+
+        fileprivate init(_ gate: ExchangeGate) { self.gate = Lock(gate) }
+
+        deinit { release() }
+
+        /// Gives the right back; further calls do nothing.
+        func release() {
+            gate.withLock { $0.take() }?.leave()
+        }
+    }
+
+    /// Guards how many may still enter together with who waits.
+    private let state: Lock<State>
+
+    init(limit: Int) {
+        state = Lock(State(free: max(1, limit)))
+    }
+
+    /// How many wait.
+    var waiterCount: Int { state.withLock(\.waiters.count) }
+
+    /// Waits for its turn.
+    ///
+    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    func enter() async throws -> Permit {
+        try Task.checkCancellation()
+        let ticket: UInt64? = state.withLock { state in
+            if state.free > 0 {
+                state.free -= 1
+                return nil
+            }
+            state.lastTicket += 1
+            return state.lastTicket
+        }
+        guard let ticket else { return Permit(self) }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let isSettled = state.withLock { state in
+                    if state.left.remove(ticket) != nil { return true }
+                    // Somebody left between the two looks at the state.
+                    if state.free > 0 {
+                        state.free -= 1
+                        state.admitted.insert(ticket)
+                        return true
+                    }
+                    state.waiters.append(Waiter(ticket: ticket, continuation: continuation))
+                    return false
+                }
+                if isSettled { continuation.resume() }
+            }
+        } onCancel: {
+            let waiter: Waiter? = state.withLock { state in
+                guard let index = state.waiters.firstIndex(where: { $0.ticket == ticket }) else {
+                    // Not waiting yet, or admitted already: then it gives its right back itself.
+                    if !state.admitted.contains(ticket) { state.left.insert(ticket) }
+                    return nil
+                }
+                return state.waiters.remove(at: index)
+            }
+            waiter?.continuation.resume()
+        }
+        let isAdmitted = state.withLock { state in
+            state.left.remove(ticket)
+            return state.admitted.remove(ticket) != nil
+        }
+        guard isAdmitted else { throw CancellationError() }
+        let permit = Permit(self)
+        try Task.checkCancellation()
+        return permit
+    }
+
+    private func leave() {
+        let next: Waiter? = state.withLock { state in
+            guard !state.waiters.isEmpty else {
+                state.free += 1
+                return nil
+            }
+            let waiter = state.waiters.removeFirst()
+            state.admitted.insert(waiter.ticket)
+            return waiter
+        }
+        next?.continuation.resume()
+    }
+}

@@ -1,0 +1,111 @@
+public import Foundation
+public import StoreCore
+
+/// A client of one API: sends routes to it and gives back decoded values.
+///
+/// ```swift
+/// let api = RemoteHost("api.example.com")                                   // https unless said otherwise
+/// let user: User = try await api.send("/users/\(id)")
+/// let hits: [Repo] = try await api.send("/search", parameters: ["q": text, "page": 2])
+/// let bytes = try await api.data(for: Route(path: "/avatar.png"))
+/// ```
+///
+/// A value: copies with other settings stand side by side and share connections, credentials and the limit on concurrent exchanges.
+/// Redirects are followed, failures that pass are tried again where that is safe, and everything has a deadline and a limit; see
+/// ``timeouts``, ``limits`` and ``retry``.
+public struct RemoteHost: Sendable {
+    /// Where the API stands.
+    public var configuration: HostConfiguration
+    /// The fields of every request, unless its route says otherwise; `User-Agent` and `Accept` are there from the beginning.
+    public var defaults: Headers
+    /// How lists and dates are written among parameters.
+    public var parameterStyle = ParameterStyle()
+    /// How long an exchange and its parts may take; `nil` parts wait for ever. A route may say otherwise.
+    public var timeouts = RouteOptions.Timeouts(head: .seconds(30), idle: .seconds(30), overall: .seconds(120))
+    /// How much the host may send, and how much is asked of it at once.
+    public var limits: HostLimits {
+        didSet {
+            guard limits.concurrentExchanges != oldValue.concurrentExchanges else { return }
+            gate = ExchangeGate(limit: limits.concurrentExchanges)
+        }
+    }
+    /// How often a failure that passes is tried again, and when; only where sending twice is safe.
+    public var retry = RetryPolicy.exponential(attempts: 3)
+    /// Whether credentials may travel without encryption to another machine.
+    public var allowsInsecureCredentials = false
+    /// Makes the decoder for answers.
+    public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
+    /// Makes the encoder for bodies.
+    public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
+    /// What sends the requests.
+    public var transport: any Transport
+    /// What time is taken from.
+    public var time: any TimeSource
+    /// How requests say who asks; `nil` sends no credentials.
+    public var authorization: Authorization?
+    /// Who looks at requests, outermost first.
+    public var requestInterceptors: [any RequestInterceptor] = []
+    /// Who looks at answers; the last one sees them first.
+    public var responseInterceptors: [any ResponseInterceptor] = []
+    /// Who is told of every exchange; `nil` for nobody.
+    public var log: ExchangeLog?
+
+    var gate: ExchangeGate
+    /// Draws the waits between attempts.
+    package var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
+
+    /// Makes a client.
+    ///
+    /// - Parameters:
+    ///   - configuration: Where the API stands; a literal names a host that is reached by https.
+    ///   - transport: What sends the requests; by default all hosts share one.
+    ///   - limits: How much the host may send, and how much is asked of it at once.
+    ///   - time: What time is taken from.
+    public init(
+        _ configuration: HostConfiguration, transport: (any Transport)? = nil, limits: HostLimits = HostLimits(),
+        time: any TimeSource = .system
+    ) {
+        self.configuration = configuration
+        self.transport = transport ?? RemoteHost.sharedTransport
+        self.limits = limits
+        self.time = time
+        gate = ExchangeGate(limit: limits.concurrentExchanges)
+        defaults = ["User-Agent": "Storehouse"]
+    }
+
+    private static let sharedTransport = URLSessionTransport()
+
+    /// The same client with credentials.
+    public func authorized(by authorization: Authorization) -> RemoteHost {
+        with { $0.authorization = authorization }
+    }
+
+    /// The same client without credentials.
+    public var unauthenticated: RemoteHost { with { $0.authorization = nil } }
+
+    /// The same client with one more interceptor of requests, inside the others.
+    public func intercepting(requests interceptor: some RequestInterceptor) -> RemoteHost {
+        with { $0.requestInterceptors.append(interceptor) }
+    }
+
+    /// The same client with one more interceptor of answers, inside the others.
+    public func intercepting(responses interceptor: some ResponseInterceptor) -> RemoteHost {
+        with { $0.responseInterceptors.append(interceptor) }
+    }
+
+    /// The same client, which tells of every exchange.
+    public func logging(to log: ExchangeLog) -> RemoteHost {
+        with { $0.log = log }
+    }
+
+    /// The same client with other settings.
+    ///
+    /// ```swift
+    /// let patient = api.with { $0.timeouts.head = .seconds(120) }
+    /// ```
+    public func with(_ change: (inout RemoteHost) -> Void) -> RemoteHost {
+        var copy = self
+        change(&copy)
+        return copy
+    }
+}

@@ -1,0 +1,150 @@
+public import Foundation
+
+/// A value that a parameter may have.
+///
+/// You rarely name this type: everything that is ``ParameterConvertible`` is written as it is.
+public struct ParameterValue: Hashable, Sendable {
+    indirect enum Kind: Hashable, Sendable {
+        case absent
+        case valueless
+        case text(String)
+        case flag(Bool)
+        case integer(String)
+        /// With a fraction; in its shortest form.
+        case fraction(String)
+        case notFinite
+        case date(Date)
+        case list([ParameterValue])
+        case fields(Parameters)
+    }
+
+    let kind: Kind
+
+    init(_ kind: Kind) { self.kind = kind }
+
+    /// No value and no name: the parameter is left out.
+    public static let absent = ParameterValue(.absent)
+    /// The name without a value: `name` in a query, `name=` in a form, `null` in JSON.
+    public static let valueless = ParameterValue(.valueless)
+    /// A text.
+    public static func text(_ text: String) -> ParameterValue { ParameterValue(.text(text)) }
+    /// `true` or `false`.
+    public static func flag(_ flag: Bool) -> ParameterValue { ParameterValue(.flag(flag)) }
+    /// An integer.
+    public static func integer(_ number: some BinaryInteger) -> ParameterValue { ParameterValue(.integer(String(number))) }
+    /// A number in its shortest form; NaN and infinity are refused when the request is built.
+    public static func number(_ number: some BinaryFloatingPoint & LosslessStringConvertible) -> ParameterValue {
+        guard number.isFinite else { return ParameterValue(.notFinite) }
+        let text = number.description
+        return text.hasSuffix(".0") ? ParameterValue(.integer(String(text.dropLast(2)))) : ParameterValue(.fraction(text))
+    }
+    /// A decimal number; NaN is refused when the request is built.
+    public static func number(_ number: Decimal) -> ParameterValue {
+        number.isNaN ? ParameterValue(.notFinite) : ParameterValue(.fraction(number.description))
+    }
+    /// A date, written as `dates` says.
+    public static func date(_ date: Date) -> ParameterValue { ParameterValue(.date(date)) }
+    /// Several values, written as `lists` says.
+    public static func list(_ values: [ParameterValue]) -> ParameterValue { ParameterValue(.list(values)) }
+    /// Nested fields: `name[field]` in a query or form, an object in JSON.
+    public static func fields(_ fields: Parameters) -> ParameterValue { ParameterValue(.fields(fields)) }
+}
+
+/// What can be the value of a parameter.
+///
+/// ```swift
+/// extension Money: ParameterConvertible {
+///     var parameterValue: ParameterValue { .text("\(cents) \(currency)") }
+/// }
+/// enum Sorting: String, ParameterConvertible { case newest, oldest }     // raw values need nothing more
+/// ```
+public protocol ParameterConvertible {
+    /// The value as a parameter has it.
+    var parameterValue: ParameterValue { get }
+}
+
+extension ParameterValue: ParameterConvertible {
+    /// The value itself.
+    public var parameterValue: ParameterValue { self }
+}
+
+extension Parameters: ParameterConvertible {
+    /// The parameters as nested fields.
+    public var parameterValue: ParameterValue { .fields(self) }
+}
+
+extension String: ParameterConvertible {
+    /// The text.
+    public var parameterValue: ParameterValue { .text(self) }
+}
+
+extension Substring: ParameterConvertible {
+    /// The text.
+    public var parameterValue: ParameterValue { .text(String(self)) }
+}
+
+extension Bool: ParameterConvertible {
+    /// `true` or `false`.
+    public var parameterValue: ParameterValue { .flag(self) }
+}
+
+extension BinaryInteger where Self: ParameterConvertible {
+    /// The number.
+    public var parameterValue: ParameterValue { .integer(self) }
+}
+
+extension Int: ParameterConvertible {}
+extension Int8: ParameterConvertible {}
+extension Int16: ParameterConvertible {}
+extension Int32: ParameterConvertible {}
+extension Int64: ParameterConvertible {}
+extension UInt: ParameterConvertible {}
+extension UInt8: ParameterConvertible {}
+extension UInt16: ParameterConvertible {}
+extension UInt32: ParameterConvertible {}
+extension UInt64: ParameterConvertible {}
+
+extension Double: ParameterConvertible {
+    /// The number in its shortest form.
+    public var parameterValue: ParameterValue { .number(self) }
+}
+
+extension Float: ParameterConvertible {
+    /// The number in its shortest form.
+    public var parameterValue: ParameterValue { .number(self) }
+}
+
+extension Decimal: ParameterConvertible {
+    /// The number.
+    public var parameterValue: ParameterValue { .number(self) }
+}
+
+extension Date: ParameterConvertible {
+    /// The date; how it is written is said beside the parameters.
+    public var parameterValue: ParameterValue { .date(self) }
+}
+
+extension UUID: ParameterConvertible {
+    /// The UUID in capitals.
+    public var parameterValue: ParameterValue { .text(uuidString) }
+}
+
+extension URL: ParameterConvertible {
+    /// The absolute address.
+    public var parameterValue: ParameterValue { .text(absoluteString) }
+}
+
+extension Optional: ParameterConvertible where Wrapped: ParameterConvertible {
+    /// The value, or nothing at all.
+    public var parameterValue: ParameterValue { self?.parameterValue ?? .absent }
+}
+
+extension Array: ParameterConvertible where Element: ParameterConvertible {
+    /// The values in order.
+    public var parameterValue: ParameterValue { .list(map(\.parameterValue)) }
+}
+
+extension RawRepresentable where Self: ParameterConvertible, RawValue: ParameterConvertible {
+    /// The raw value.
+    public var parameterValue: ParameterValue { rawValue.parameterValue }
+}

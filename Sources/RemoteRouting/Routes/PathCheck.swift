@@ -1,0 +1,104 @@
+/// Finds what makes a path dangerous (RFC 3986 §3.3, §5.2.4).
+struct PathCheck {
+    /// Where values stand that are empty, as byte offsets.
+    var emptyValues: [Int] = []
+
+    /// What is wrong with a value before it is escaped; `nil` where nothing is.
+    static func fault(ofValue value: some StringProtocol) -> RouteFault? {
+        for scalar in value.unicodeScalars {
+            if scalar.properties.generalCategory == .control { return forbidden("an interpolated value has a control character") }
+            if scalar == "\\" { return forbidden("an interpolated value has a backslash, which some servers take for a slash") }
+        }
+        return nil
+    }
+
+    /// What is wrong with a path whose values are escaped; `nil` where nothing is.
+    func firstFault(in path: String) -> RouteFault? {
+        if path.isEmpty, emptyValues.isEmpty { return nil }
+        let bytes = Array(path.utf8)
+        guard bytes.first == UInt8(ascii: "/") else {
+            return RouteFault(.relativePath, in: "path", "it must begin with a slash; scheme, host and port belong to the host")
+        }
+        if let fault = faultOfBytes(bytes) { return fault }
+        return faultOfSegments(bytes)
+    }
+
+    private func faultOfBytes(_ bytes: [UInt8]) -> RouteFault? {
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            guard byte == UInt8(ascii: "%") else {
+                guard byte.isPathByte else { return PathCheck.fault(ofLiteral: byte) }
+                index += 1
+                continue
+            }
+            guard let escaped = bytes.escape(at: index) else {
+                return PathCheck.forbidden("a percent sign is not followed by two hexadecimal digits; write %25, or interpolate the text")
+            }
+            if escaped.isControl || escaped == UInt8(ascii: "\\") { return PathCheck.fault(ofLiteral: escaped) }
+            index += 3
+        }
+        return nil
+    }
+
+    private func faultOfSegments(_ bytes: [UInt8]) -> RouteFault? {
+        var start = 1
+        while start <= bytes.count {
+            let end = bytes[start...].firstIndex(of: UInt8(ascii: "/")) ?? bytes.count
+            let segment = bytes[start..<end]
+            if segment.isEmpty {
+                let isLast = end == bytes.count
+                guard isLast, !emptyValues.contains(start) else {
+                    return RouteFault(.emptySegment, in: "path", "a segment is empty; look for a value that is empty, or for two slashes")
+                }
+            } else if PathCheck.standsForDots(segment) {
+                return RouteFault(.dotSegment, in: "path", "a segment stands for . or .., which would lead to another resource")
+            }
+            start = end + 1
+        }
+        return nil
+    }
+
+    /// Whether a segment is `.` or `..` for somebody who decodes it any number of times.
+    static func standsForDots(_ segment: ArraySlice<UInt8>) -> Bool {
+        var bytes = Array(segment)
+        while true {
+            if bytes == Array(".".utf8) || bytes == Array("..".utf8) { return true }
+            // Only escapes can become dots.
+            guard bytes.contains(UInt8(ascii: "%")) else { return false }
+            let decoded = bytes.percentDecoded()
+            if decoded.count == bytes.count { return false }
+            bytes = decoded
+        }
+    }
+
+    private static func fault(ofLiteral byte: UInt8) -> RouteFault {
+        switch byte {
+        case UInt8(ascii: "?"): forbidden("a question mark begins the query; put it into the route's query")
+        case UInt8(ascii: "#"): forbidden("a number sign begins a fragment, which is never sent")
+        case UInt8(ascii: "\\"): forbidden("a backslash is taken for a slash by some servers")
+        case _ where byte.isControl: forbidden("a control character, escaped or not, cannot be sent")
+        default: forbidden("a character of the literal must be percent-encoded; interpolate the text and it will be")
+        }
+    }
+
+    private static func forbidden(_ message: String) -> RouteFault {
+        RouteFault(.forbiddenCharacter, in: "path", message)
+    }
+}
+
+extension UInt8 {
+    var isControl: Bool { self < 0x20 || self == 0x7F }
+
+    /// Whether this may stand in a path unescaped: a `pchar` of RFC 3986 §3.3, or the slash.
+    fileprivate var isPathByte: Bool {
+        if isASCIIAlphanumeric { return true }
+        switch self {
+        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/"), UInt8(ascii: ":"),
+            UInt8(ascii: "@"), UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "("),
+            UInt8(ascii: ")"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="):
+            return true
+        default: return false
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// The two ways in which bytes are escaped in addresses and forms.
+
+/// Which bytes stay as they are, and what a space becomes.
+enum PercentEncoding {
+    /// RFC 3986 §2.3: letters, digits and `-._~` stay; a space is `%20`.
+    case component
+    /// The URL standard's `application/x-www-form-urlencoded` set: letters, digits and `*-._` stay; a space is `+`.
+    case form
+
+    private func keeps(_ byte: UInt8) -> Bool {
+        if byte.isASCIIAlphanumeric { return true }
+        switch byte {
+        case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"): return true
+        case UInt8(ascii: "~"): return self == .component
+        case UInt8(ascii: "*"): return self == .form
+        default: return false
+        }
+    }
+
+    /// Appends the escaped form of a text's UTF-8 bytes.
+    func append(_ text: some StringProtocol, to output: inout [UInt8]) {
+        for byte in text.utf8 {
+            if keeps(byte) {
+                output.append(byte)
+            } else if byte == UInt8(ascii: " "), self == .form {
+                output.append(UInt8(ascii: "+"))
+            } else {
+                output.appendEscape(of: byte)
+            }
+        }
+    }
+
+    /// The escaped form of a text.
+    func encode(_ text: some StringProtocol) -> String {
+        var output: [UInt8] = []
+        output.reserveCapacity(text.utf8.count)
+        append(text, to: &output)
+        return String(decoding: output, as: UTF8.self)
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func appendEscape(of byte: UInt8) {
+        append(UInt8(ascii: "%"))
+        append(UInt8.hexDigits[Int(byte >> 4)])
+        append(UInt8.hexDigits[Int(byte & 0xF)])
+    }
+}
+
+extension Collection<UInt8> {
+    /// The bytes with each valid escape replaced by what it stands for; anything else stays.
+    func percentDecoded() -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(count)
+        var index = startIndex
+        while index != endIndex {
+            if let byte = escape(at: index) {
+                output.append(byte)
+                formIndex(&index, offsetBy: 3)
+            } else {
+                output.append(self[index])
+                formIndex(after: &index)
+            }
+        }
+        return output
+    }
+
+    /// The byte that the escape at an index stands for; `nil` where there is none.
+    func escape(at start: Index) -> UInt8? {
+        guard self[start] == UInt8(ascii: "%"), let high = index(start, offsetBy: 1, limitedBy: endIndex), high != endIndex,
+            let low = index(start, offsetBy: 2, limitedBy: endIndex), low != endIndex,
+            let upper = self[high].hexValue, let lower = self[low].hexValue
+        else { return nil }
+        return upper << 4 | lower
+    }
+}
+
+extension UInt8 {
+    fileprivate static let hexDigits = Array("0123456789ABCDEF".utf8)
+
+    /// Whether this is a letter or a digit of ASCII.
+    var isASCIIAlphanumeric: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        default: false
+        }
+    }
+
+    /// Whether this is a digit of ASCII.
+    var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
+
+    /// Whether this is a digit of base 16.
+    var isHexDigit: Bool { hexValue != nil }
+
+    /// What a digit of base 16 counts; `nil` for other bytes.
+    var hexValue: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,111 @@
+/// A resource of a remote API, described as a value.
+///
+/// ```swift
+/// enum TokenRoute: Routable {
+///     case anonymous, refresh(token: String)
+///
+///     var method: HTTPMethod { .post }
+///     var path: RoutePath { "/v1/tokens" }
+///     var body: RouteBody {
+///         switch self {
+///         case .anonymous: .json(fields: ["type": "ANONYMOUS"])
+///         case .refresh(let token): .json(fields: ["type": "REFRESH", "credential": token])
+///         }
+///     }
+///     var options: RouteOptions { RouteOptions(requiresAuth: false) }
+/// }
+/// ```
+///
+/// The requirements are few on purpose: everything rare stands in ``options-swift.property``, whose misspelt name does not compile, where
+/// that of an optional requirement would be ignored.
+public protocol Routable: Sendable {
+    /// The path below the host's base path.
+    var path: RoutePath { get }
+    /// The method; GET by default.
+    var method: HTTPMethod { get }
+    /// The query; empty by default.
+    var query: Parameters { get }
+    /// The header fields beside the host's defaults; none by default.
+    var headers: Headers { get }
+    /// What is sent; nothing by default.
+    var body: RouteBody { get }
+    /// Everything rare; all defaults by default.
+    var options: RouteOptions { get }
+}
+
+extension Routable {
+    /// GET.
+    public var method: HTTPMethod { .get }
+    /// No query.
+    public var query: Parameters { [:] }
+    /// No fields of its own.
+    public var headers: Headers { [:] }
+    /// No body.
+    public var body: RouteBody { .none }
+    /// All defaults.
+    public var options: RouteOptions { RouteOptions() }
+}
+
+/// The ready-made route, for those that need no type of their own.
+///
+/// ```swift
+/// extension Route {
+///     static func login(name: String, password: String) -> Route {
+///         Route(path: "/user/login", method: .post, parameters: ["username": name, "password": password])
+///     }
+/// }
+/// ```
+public struct Route: Routable {
+    /// The path below the host's base path.
+    public var path: RoutePath
+    /// The method.
+    public var method: HTTPMethod
+    /// The query.
+    public var query: Parameters
+    /// The header fields beside the host's defaults.
+    public var headers: Headers
+    /// What is sent.
+    public var body: RouteBody
+    /// Everything rare.
+    public var options: RouteOptions
+
+    /// Makes a route.
+    ///
+    /// - Parameters:
+    ///   - path: The path below the host's base path.
+    ///   - method: The method.
+    ///   - query: The query.
+    ///   - headers: The header fields beside the host's defaults.
+    ///   - body: What is sent.
+    ///   - options: Everything rare.
+    public init(
+        path: RoutePath, method: HTTPMethod = .get, query: Parameters = [:], headers: Headers = [:], body: RouteBody = .none,
+        options: RouteOptions = RouteOptions()
+    ) {
+        self.path = path
+        self.method = method
+        self.query = query
+        self.headers = headers
+        self.body = body
+        self.options = options
+    }
+
+    /// Makes a route whose parameters go where the method has them: into the query for GET, HEAD and DELETE, else into the body.
+    ///
+    /// - Parameters:
+    ///   - path: The path below the host's base path.
+    ///   - method: The method.
+    ///   - parameters: The parameters.
+    ///   - type: How a body has them: JSON, a form, or a form of several parts.
+    ///   - headers: The header fields beside the host's defaults.
+    ///   - options: Everything rare.
+    public init(
+        path: RoutePath, method: HTTPMethod = .get, parameters: Parameters, as type: MimeType = .json, headers: Headers = [:],
+        options: RouteOptions = RouteOptions()
+    ) {
+        let isQuery = method == .get || method == .head || method == .delete
+        self.init(
+            path: path, method: method, query: isQuery ? parameters : [:], headers: headers,
+            body: isQuery ? .none : .parameters(parameters, as: type), options: options)
+    }
+}

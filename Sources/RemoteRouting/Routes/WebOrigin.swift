@@ -1,0 +1,95 @@
+public import Foundation
+
+/// Who answers: scheme, host and port, as RFC 6454 §4 compares them.
+///
+/// ```swift
+/// let origin = try WebOrigin(scheme: .https, host: "api.example.com")
+/// assert(origin.description == "https://api.example.com")
+/// ```
+public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
+    /// The two schemes that are spoken here.
+    public enum Scheme: String, Hashable, Sendable {
+        /// Without encryption.
+        case http
+        /// With TLS.
+        case https
+
+        /// The port where none is said.
+        public var defaultPort: Int {
+            switch self {
+            case .http: 80
+            case .https: 443
+            }
+        }
+    }
+
+    /// The scheme.
+    public let scheme: Scheme
+    /// The host in lower case; an IPv6 address stands in brackets.
+    public let host: String
+    /// The port, also where it is the scheme's own.
+    public let port: Int
+
+    /// Makes an origin.
+    ///
+    /// - Parameters:
+    ///   - scheme: The scheme.
+    ///   - host: A name, an IPv4 address, or an IPv6 address with or without brackets; nothing else, no port and no user.
+    ///   - port: The port; the scheme's own by default.
+    /// - Throws: ``RouteFault/Code/invalidOrigin``.
+    public init(scheme: Scheme, host: String, port: Int? = nil) throws(RouteFault) {
+        let port = port ?? scheme.defaultPort
+        guard (1...65535).contains(port) else {
+            throw RouteFault(.invalidOrigin, in: "port", "\(port) is no port; use one from 1 to 65535")
+        }
+        guard let host = WebOrigin.canonical(host: host) else {
+            throw RouteFault(
+                .invalidOrigin, in: "host",
+                "it is neither a name of letters, digits, hyphens and dots nor an IP address; write scheme, port and path elsewhere, and an "
+                    + "international name in its ASCII form (xn--…)")
+        }
+        self.scheme = scheme
+        self.host = host
+        self.port = port
+    }
+
+    /// The origin of an address; `nil` where it is not http or https, has no host, or carries a user.
+    public init?(of url: URL) {
+        guard let scheme = url.scheme.flatMap({ Scheme(rawValue: $0.lowercased()) }), url.user(percentEncoded: true) == nil,
+            let host = url.host(percentEncoded: true)
+        else { return nil }
+        do {
+            try self.init(scheme: scheme, host: host, port: url.port)
+        } catch {
+            return nil
+        }
+    }
+
+    /// The origin as an address begins with it, without the scheme's own port.
+    public var description: String {
+        port == scheme.defaultPort ? "\(scheme.rawValue)://\(host)" : "\(scheme.rawValue)://\(host):\(port)"
+    }
+
+    /// The same origin at another port.
+    package func at(port: Int?) throws(RouteFault) -> WebOrigin {
+        guard let port, port != self.port else { return self }
+        return try WebOrigin(scheme: scheme, host: host, port: port)
+    }
+
+    private static func canonical(host: String) -> String? {
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+        let bare = isBracketed ? String(host.dropFirst().dropLast()) : host
+        if bare.utf8.contains(UInt8(ascii: ":")) {
+            // An IPv6 address, of which only the characters are looked at; a zone (`%eth0`) is local and not supported.
+            let isPlausible = bare.utf8.allSatisfy { $0.isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
+            return isPlausible && bare.utf8.count >= 2 ? "[\(bare.lowercased())]" : nil
+        }
+        guard !isBracketed, !bare.isEmpty, bare.utf8.count <= 255 else { return nil }
+        guard
+            bare.utf8.allSatisfy({ $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") }
+            )
+        else { return nil }
+        guard !bare.hasPrefix("."), !bare.contains("..") else { return nil }
+        return bare.lowercased()
+    }
+}

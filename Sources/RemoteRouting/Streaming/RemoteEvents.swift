@@ -1,0 +1,130 @@
+internal import Foundation
+internal import StoreCore
+
+/// The server-sent events of a route, over as many connections as it takes.
+///
+/// ```swift
+/// for try await event in api.events(for: Route(path: "/changes")) { apply(event.data) }
+/// ```
+///
+/// When the connection ends or is lost, it is made again after the time that the server asked for (three seconds where it did not), with
+/// the last id it gave (`Last-Event-ID`). The sequence ends with 204, and fails with an answer that is none of success or no event
+/// stream, and once connections fail as often in a row as ``RemoteHost/retry`` allows without a single event between them.
+public struct RemoteEvents: AsyncSequence, Sendable {
+    /// An event.
+    public typealias Element = ServerSentEvent
+    /// A `RemoteError`.
+    public typealias Failure = any Error
+
+    let host: RemoteHost
+    let route: any Routable
+    let lastEventID: String
+
+    /// Reads the events.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private let events: RemoteEvents
+        private var bytes: RemoteBytes.AsyncIterator?
+        private var parser: EventStreamParser
+        private var ready: [ServerSentEvent] = []
+        private var failures = 0
+        private var isFirst = true
+
+        fileprivate init(_ events: RemoteEvents) {
+            self.events = events
+            parser = EventStreamParser(lastEventID: events.lastEventID)
+        }
+
+        /// The next event; `nil` once the server has said that there will be none.
+        ///
+        /// - Throws: ``RemoteError``; cancelling the task ends the connection.
+        public mutating func next() async throws -> ServerSentEvent? {
+            while true {
+                if let event = ready.popLast() {
+                    failures = 0
+                    return event
+                }
+                do {
+                    if bytes == nil, try await !connect() { return nil }
+                    if let piece = try await bytes?.next() {
+                        ready = try parser.consume(piece).reversed()
+                    } else {
+                        bytes = nil
+                    }
+                } catch let error as RemoteError where error.failureKind == .transient {
+                    bytes = nil
+                    failures += 1
+                    guard failures < events.host.retry.attempts else { throw error }
+                } catch let error as EventStreamParser.TooLarge {
+                    bytes = nil
+                    throw RemoteError(.decode, .bodyTooLarge, operation: "GET events", error.description, underlyingError: error)
+                }
+            }
+        }
+
+        /// Connects, after a wait where it is not the first time; returns whether there are events to come.
+        private mutating func connect() async throws -> Bool {
+            if !isFirst {
+                let wait = parser.reconnectionTime ?? .seconds(3)
+                let time = events.host.time
+                do {
+                    try await time.sleep(until: time.now.advanced(by: wait))
+                } catch {
+                    throw RemoteError(.cancelled, .cancelled, operation: "GET events", "the task was cancelled", underlyingError: error)
+                }
+            }
+            isFirst = false
+            // What was left of a broken event is not completed by the next connection.
+            let wait = parser.reconnectionTime
+            parser = EventStreamParser(lastEventID: parser.lastEventID)
+            if let wait { _ = try parser.consume("retry: \(Int64(wait.timeInterval * 1000))\n\n".utf8) }
+            let answer = try await events.connect(lastEventID: parser.lastEventID)
+            guard answer.head.status != 204 else { return false }
+            bytes = answer.makeAsyncIterator()
+            return true
+        }
+    }
+
+    /// Begins to read; the connection is made with the first event that is asked for.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+
+    private func connect(lastEventID: String) async throws -> RemoteBytes {
+        // Events may be far apart: only the head is waited for with a limit.
+        var host = host
+        host.timeouts.overall = nil
+        host.timeouts.idle = nil
+        return try await connect(route, at: host, lastEventID: lastEventID)
+    }
+
+    private func connect(_ route: some Routable, at host: RemoteHost, lastEventID: String) async throws -> RemoteBytes {
+        var sending = try RouteSending(route, at: host)
+        do {
+            try sending.request.fields.set("Accept", MimeType.eventStream.rawValue)
+            try sending.request.fields.set("Cache-Control", "no-store")
+            if !lastEventID.isEmpty { try sending.request.fields.set("Last-Event-ID", lastEventID) }
+        } catch {
+            throw sending.error(for: error, sending.request, or: .interceptorFailed)
+        }
+        let bytes = try await sending.bytes()
+        let type = bytes.head.fields["Content-Type"].flatMap { MimeType(rawValue: $0) }
+        guard bytes.head.status == 204 || type?.essence == MimeType.eventStream.essence else {
+            throw sending.error(
+                .decode, .unexpectedType, sending.request, "the answer is \(type?.essence ?? "of no known type") and no event stream",
+                bytes.head)
+        }
+        return bytes
+    }
+}
+
+@available(*, unavailable)
+extension RemoteEvents.AsyncIterator: Sendable {}
+
+extension RemoteHost {
+    /// The server-sent events of a route (HTML standard §9.2).
+    ///
+    /// - Parameters:
+    ///   - route: The route; a GET.
+    ///   - lastEventID: The id of the last event that was seen, to go on behind it.
+    public func events(for route: some Routable, after lastEventID: String = "") -> RemoteEvents {
+        RemoteEvents(host: self, route: route, lastEventID: lastEventID)
+    }
+}

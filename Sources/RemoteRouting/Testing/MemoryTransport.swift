@@ -1,0 +1,123 @@
+public import Foundation
+internal import StoreCore
+
+/// A transport without a network: a closure answers, and what was asked is kept.
+///
+/// ```swift
+/// let transport = MemoryTransport { request in
+///     .json(#"{"id": 7}"#, status: request.method == .post ? 201 : 200)
+/// }
+/// let api = RemoteHost("api.example.com", transport: transport)
+/// let user: User = try await api.send("/users/7")
+/// #expect(transport.requests.map(\.url.path) == ["/users/7"])
+/// ```
+///
+/// Deadlines, limits and cancellation are those of a real exchange; time is the host's, so that a `ManualTime` moves them.
+public final class MemoryTransport: Transport {
+    /// What comes back.
+    public struct Answer: Sendable {
+        /// The status code.
+        public var status: Int
+        /// The header.
+        public var fields: HTTPFields
+        /// The body, in the pieces in which it comes.
+        public var pieces: [Data]
+        /// What ends the exchange behind the pieces; `nil` ends it well.
+        public var failure: TransportFailure?
+        /// Whether neither an end nor a failure comes behind the pieces.
+        public var stalls: Bool
+
+        /// Makes an answer.
+        ///
+        /// - Parameters:
+        ///   - status: The status code.
+        ///   - headers: The header; a name or value that cannot be on the wire is left out.
+        ///   - body: The body.
+        public init(status: Int = 200, headers: [(String, String)] = [], body: Data = Data()) {
+            self.status = status
+            fields = HTTPFields()
+            // A test that wants to see nonsense needs a real server.
+            for (name, value) in headers { try? fields.append(name, value) }
+            pieces = body.isEmpty ? [] : [body]
+            stalls = false
+        }
+
+        /// A text of JSON.
+        public static func json(_ text: String, status: Int = 200) -> Answer {
+            Answer(status: status, headers: [("Content-Type", "application/json")], body: Data(text.utf8))
+        }
+
+        /// A status without a body.
+        public static func status(_ status: Int) -> Answer { Answer(status: status) }
+
+        /// The same answer with one more field.
+        public func adding(_ name: String, _ value: String) -> Answer {
+            var copy = self
+            // As above.
+            try? copy.fields.append(name, value)
+            return copy
+        }
+
+        /// The same answer, broken off behind its pieces.
+        public func failing(with failure: TransportFailure) -> Answer {
+            var copy = self
+            copy.failure = failure
+            return copy
+        }
+
+        /// The same answer without an end.
+        public var stalling: Answer {
+            var copy = self
+            copy.stalls = true
+            return copy
+        }
+    }
+
+    /// Makes the answer to a request; throws a `TransportFailure` where there is none.
+    public typealias Handler = @Sendable (HTTPRequest) async throws -> Answer
+
+    private struct Kept {
+        var requests: [HTTPRequest] = []
+        var open = 0
+    }
+
+    private let handler: Handler
+    /// Guards what was asked.
+    private let kept = Lock(Kept())
+
+    /// Makes a transport.
+    public init(_ handler: @escaping Handler) { self.handler = handler }
+
+    /// What was asked, in order, redirects and further attempts included.
+    public var requests: [HTTPRequest] { kept.withLock(\.requests) }
+
+    /// How many exchanges are under way.
+    public var exchangeCount: Int { kept.withLock(\.open) }
+
+    /// Answers a request.
+    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+        kept.withLock { kept in
+            kept.requests.append(request)
+            kept.open += 1
+        }
+        let exchange = Exchange(limits: limits)
+        exchange.onEnd { [self] in kept.withLock { $0.open -= 1 } }
+        let work = Task { [handler] in
+            do {
+                let answer = try await handler(request)
+                exchange.receive(HTTPHead(status: answer.status, fields: answer.fields, url: request.url))
+                for piece in answer.pieces { exchange.receive(piece) }
+                if let failure = answer.failure { return exchange.fail(failure) }
+                if !answer.stalls { exchange.finish() }
+            } catch let failure as TransportFailure {
+                exchange.fail(failure)
+            } catch is CancellationError {
+                exchange.fail(.cancelled)
+            } catch {
+                exchange.fail(TransportFailure(.unreachable, "the test's handler failed", underlyingError: error))
+            }
+        }
+        exchange.onStop { work.cancel() }
+        return try await exchange.reply()
+    }
+}

@@ -1,0 +1,89 @@
+internal import Foundation
+
+/// The bytes of a body that have come and have not been read: in memory up to a limit, beyond it in an unlinked file.
+struct BodyBuffer {
+    private let memoryLimit: Int
+    private let spillLimit: Int
+    private var pieces: [Data] = []
+    private var firstPiece = 0
+    private(set) var memoryBytes = 0
+    private var spill: SpillFile?
+    private var spillStart = 0
+    private var spillEnd = 0
+
+    init(memoryLimit: Int, spillLimit: Int) {
+        self.memoryLimit = memoryLimit
+        self.spillLimit = spillLimit
+    }
+
+    /// How many bytes lie in the file.
+    var spilledBytes: Int { spillEnd - spillStart }
+
+    var isEmpty: Bool { firstPiece == pieces.count && spilledBytes == 0 }
+
+    /// Takes over bytes that have come.
+    ///
+    /// - Parameter staysInMemory: Whether somebody waits for the whole body, which will be in memory anyway.
+    /// - Throws: ``TransportFailure`` where the file would become too large or cannot be written.
+    mutating func push(_ data: Data, staysInMemory: Bool) throws(TransportFailure) {
+        // Once something lies in the file, all that comes later must go there too, or the order would be lost.
+        let fits = spilledBytes == 0 && (staysInMemory || memoryBytes + data.count <= memoryLimit)
+        guard !fits else {
+            pieces.append(data)
+            memoryBytes += data.count
+            return
+        }
+        guard spilledBytes + data.count <= spillLimit else {
+            throw TransportFailure(
+                .bodyTooLarge, "more than \(spillLimit) bytes came that nobody has read; read faster, or raise the limit for spilled bytes")
+        }
+        if spill == nil { spill = try SpillFile() }
+        guard let spill else { return }
+        if spilledBytes == 0 { (spillStart, spillEnd) = (0, 0) }
+        try spill.write(data, at: spillEnd)
+        spillEnd += data.count
+    }
+
+    /// Takes the next bytes out; `nil` where there are none.
+    mutating func take() throws(TransportFailure) -> Data? {
+        if firstPiece < pieces.count {
+            let piece = pieces[firstPiece]
+            pieces[firstPiece] = Data()
+            firstPiece += 1
+            memoryBytes -= piece.count
+            if firstPiece == pieces.count { clearPieces() }
+            return piece
+        }
+        guard let spill, spilledBytes > 0 else { return nil }
+        let data = try spill.read(upTo: min(65_536, spilledBytes), at: spillStart)
+        spillStart += data.count
+        if spilledBytes == 0 { spill.empty() }
+        return data
+    }
+
+    /// Takes everything out.
+    mutating func takeAll() throws(TransportFailure) -> Data {
+        // The common case: a small body in one piece.
+        if spilledBytes == 0, pieces.count == 1, firstPiece == 0 {
+            defer { clearPieces() }
+            return pieces[0]
+        }
+        var all = Data()
+        all.reserveCapacity(memoryBytes + spilledBytes)
+        while let piece = try take() { all.append(piece) }
+        return all
+    }
+
+    /// Throws everything away.
+    mutating func discard() {
+        clearPieces()
+        spill = nil
+        (spillStart, spillEnd) = (0, 0)
+    }
+
+    private mutating func clearPieces() {
+        pieces.removeAll(keepingCapacity: false)
+        firstPiece = 0
+        memoryBytes = 0
+    }
+}

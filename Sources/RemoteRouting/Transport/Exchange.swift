@@ -1,0 +1,311 @@
+public import Foundation
+internal import StoreCore
+
+/// One exchange under way, between the transport that feeds it and the caller who reads: keeps deadlines and limits, and ends it once.
+///
+/// A transport makes one for each request, feeds it from any thread, and returns ``reply()``. What it was told to do by ``onStop(_:)``
+/// happens at most once: when the caller leaves, when a deadline passes or when more comes than may.
+public final class Exchange: Sendable {
+    private enum Phase {
+        case waitingForHead
+        case receiving
+        case finished
+        case failed(TransportFailure)
+    }
+
+    private struct State {
+        var phase = Phase.waitingForHead
+        var head: HTTPHead?
+        var buffer: BodyBuffer
+        var received = 0
+        var deadlines: ExchangeDeadlines
+        /// Whether the reader wants the body as a whole, so that it need not be woken for pieces.
+        var wantsWhole = false
+        /// The one who waits for the head, or for more of the body: there is only one at a time.
+        var waiter: CheckedContinuation<Void, Never>?
+        var stop: (@Sendable () -> Void)?
+        var end: (@Sendable () -> Void)?
+        var watcher: Task<Void, Never>?
+        /// The deadline that the watcher sleeps for.
+        var watched = MonotonicInstant.distantFuture
+
+        var isOver: Bool {
+            switch phase {
+            case .finished, .failed: true
+            case .waitingForHead, .receiving: false
+            }
+        }
+    }
+
+    /// What is to be done outside the lock.
+    private struct Aftermath {
+        var waiter: CheckedContinuation<Void, Never>?
+        var stop: (@Sendable () -> Void)?
+        var end: (@Sendable () -> Void)?
+        var watcher: Task<Void, Never>?
+
+        func run() {
+            watcher?.cancel()
+            stop?()
+            end?()
+            waiter?.resume()
+        }
+    }
+
+    /// The limits it keeps.
+    public let limits: ExchangeLimits
+    /// Guards everything that both sides see. Spilled bytes are written under it: their order is what it guards.
+    private let state: Lock<State>
+
+    /// Begins an exchange; its time runs from now.
+    public init(limits: ExchangeLimits) {
+        self.limits = limits
+        state = Lock(
+            State(
+                buffer: BodyBuffer(memoryLimit: limits.memoryBytes, spillLimit: limits.spillBytes),
+                deadlines: ExchangeDeadlines(limits, started: limits.time.now)))
+    }
+
+    // MARK: The transport's side
+
+    /// What ends the exchange on the wire; called at once where it has been stopped already.
+    public func onStop(_ action: @escaping @Sendable () -> Void) {
+        let isTooLate = state.withLock { state in
+            if case .failed = state.phase { return true }
+            state.stop = action
+            return false
+        }
+        if isTooLate { action() }
+    }
+
+    /// A part of the request's body has been sent.
+    ///
+    /// - Parameters:
+    ///   - total: How many bytes in all so far.
+    ///   - expected: How many there are to send; `nil` where nobody knows.
+    public func sent(_ total: Int64, of expected: Int64?) {
+        let now = limits.time.now
+        state.withLock { $0.deadlines.moved(at: now) }
+        limits.onSent?(total, expected)
+    }
+
+    /// The head has come; a second one is ignored.
+    public func receive(_ head: HTTPHead) {
+        let now = limits.time.now
+        let failure = Exchange.fault(of: head)
+        apply { state in
+            guard case .waitingForHead = state.phase else { return }
+            if let failure {
+                fail(&state, failure, stops: true)
+                return
+            }
+            state.head = head
+            state.phase = .receiving
+            state.deadlines.headCame(at: now)
+        }
+        watch()
+    }
+
+    /// A piece of the body has come; ignored once the exchange is over, as happens where the reader has just left.
+    public func receive(_ data: Data) {
+        guard !data.isEmpty else { return }
+        let now = limits.time.now
+        apply { state in
+            guard case .receiving = state.phase else { return }
+            state.deadlines.moved(at: now)
+            state.received += data.count
+            guard state.received <= limits.bodyBytes else {
+                let message = "the answer has more than \(limits.bodyBytes) bytes; stream or download it, or raise responseBytes"
+                fail(&state, TransportFailure(.bodyTooLarge, message), stops: true)
+                state.buffer.discard()
+                return
+            }
+            do throws(TransportFailure) {
+                try state.buffer.push(data, staysInMemory: state.wantsWhole)
+            } catch {
+                fail(&state, error, stops: true)
+                state.buffer.discard()
+            }
+        }
+    }
+
+    /// The answer is complete.
+    public func finish() {
+        apply { state in
+            switch state.phase {
+            case .receiving: state.phase = .finished
+            case .waitingForHead:
+                fail(
+                    &state, TransportFailure(.protocolViolation, "the connection ended without an answer; look at the server"), stops: false
+                )
+            case .finished, .failed: break
+            }
+        }
+    }
+
+    /// The exchange failed below; ignored where it is over already, as happens after it was stopped.
+    public func fail(_ failure: TransportFailure) {
+        apply { state in
+            guard !state.isOver else { return }
+            fail(&state, failure, stops: false)
+        }
+    }
+
+    // MARK: The caller's side
+
+    /// Waits for the head.
+    ///
+    /// - Throws: ``TransportFailure``; cancelling the task ends the exchange on the wire.
+    public func reply() async throws -> HTTPReply {
+        watch()
+        while true {
+            let answer: Result<HTTPHead, TransportFailure>? = state.withLock { state in
+                if let head = state.head { return .success(head) }
+                if case .failed(let failure) = state.phase { return .failure(failure) }
+                return nil
+            }
+            if let answer { return HTTPReply(head: try answer.get(), body: HTTPReplyBody(self)) }
+            await wait { $0.head != nil || $0.isOver }
+        }
+    }
+
+    /// The next piece of the body; `nil` at its end. A failure comes behind the bytes that came before it.
+    func next() async throws(TransportFailure) -> Data? {
+        while true {
+            let step: Result<Data?, TransportFailure>? = state.withLock { state in
+                do throws(TransportFailure) {
+                    if let data = try state.buffer.take() { return .success(data) }
+                } catch {
+                    return .failure(error)
+                }
+                switch state.phase {
+                case .finished: return .success(nil)
+                case .failed(let failure): return .failure(failure)
+                case .waitingForHead, .receiving: return nil
+                }
+            }
+            if let step { return try step.get() }
+            await wait { !$0.buffer.isEmpty || $0.isOver }
+        }
+    }
+
+    /// What is left of the body, once all of it is there.
+    func collect() async throws(TransportFailure) -> Data {
+        state.withLock { $0.wantsWhole = true }
+        while true {
+            let whole: Result<Data, TransportFailure>? = state.withLock { state in
+                switch state.phase {
+                case .finished:
+                    do throws(TransportFailure) {
+                        return .success(try state.buffer.takeAll())
+                    } catch {
+                        return .failure(error)
+                    }
+                case .failed(let failure):
+                    state.buffer.discard()
+                    return .failure(failure)
+                case .waitingForHead, .receiving: return nil
+                }
+            }
+            if let whole { return try whole.get() }
+            await wait(until: \.isOver)
+        }
+    }
+
+    /// The caller has no more use for it.
+    func stop(_ failure: TransportFailure) {
+        apply { state in
+            guard !state.isOver else { return }
+            fail(&state, failure, stops: true)
+        }
+    }
+
+    /// What happens once it is over, however it ends; at once where it is.
+    func onEnd(_ action: @escaping @Sendable () -> Void) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.end = action }
+            return state.isOver
+        }
+        if isOver { action() }
+    }
+
+    // MARK: Inside
+
+    private func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
+        state.phase = .failed(failure)
+        if !stops { state.stop = nil }
+    }
+
+    /// Changes the state, and then does what follows from it, outside the lock.
+    private func apply(_ change: (inout State) -> Void) {
+        let aftermath = state.withLock { state in
+            let hadHead = state.head != nil
+            change(&state)
+            var aftermath = Aftermath()
+            if state.isOver {
+                aftermath.end = state.end.take()
+                aftermath.watcher = state.watcher.take()
+                if case .failed = state.phase { aftermath.stop = state.stop }
+                state.stop = nil
+                aftermath.waiter = state.waiter.take()
+            } else if !hadHead || !state.wantsWhole {
+                aftermath.waiter = state.waiter.take()
+            }
+            return aftermath
+        }
+        aftermath.run()
+    }
+
+    private func wait(until isReady: @Sendable (borrowing State) -> Bool) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let isNeeded = state.withLock { state in
+                    guard !isReady(state) else { return false }
+                    state.waiter = continuation
+                    return true
+                }
+                if !isNeeded { continuation.resume() }
+            }
+        } onCancel: {
+            stop(.cancelled)
+        }
+    }
+
+    /// Sees to it that a task sleeps no longer than until the next deadline; it ends with the exchange.
+    private func watch() {
+        let late: Task<Void, Never>? = state.withLock { state in
+            guard !state.isOver, let next = state.deadlines.next else { return nil }
+            // Deadlines move away while bytes come; only with the head a nearer one may begin.
+            guard state.watcher == nil || next.instant < state.watched else { return nil }
+            let late = state.watcher
+            state.watched = next.instant
+            state.watcher = Task { await self.keepDeadlines() }
+            return late
+        }
+        late?.cancel()
+    }
+
+    private func keepDeadlines() async {
+        while let next = state.withLock({ state in
+            let next = state.isOver || Task.isCancelled ? nil : state.deadlines.next
+            state.watched = next?.instant ?? state.watched
+            return next
+        }) {
+            if next.instant <= limits.time.now { return stop(TransportFailure(next.part, limits)) }
+            do {
+                try await limits.time.sleep(until: next.instant)
+            } catch {
+                // Cancelled: the exchange is over.
+                return
+            }
+        }
+    }
+
+    /// A head that contradicts itself about where the body ends (RFC 9112 §6.3).
+    private static func fault(of head: HTTPHead) -> TransportFailure? {
+        let lengths = head.fields.values(of: "Content-Length").flatMap { $0.split(separator: ",") }
+        let distinct = Set(lengths.map { $0.trimmingCharacters(in: .whitespaces) })
+        guard distinct.count > 1 else { return nil }
+        return TransportFailure(.protocolViolation, "the answer has several lengths that differ, so nobody can know where it ends")
+    }
+}

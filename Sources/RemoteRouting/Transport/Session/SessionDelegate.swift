@@ -1,0 +1,108 @@
+internal import Foundation
+internal import StoreCore
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
+
+/// The one delegate of a session: hands what happens to a task on to its exchange, and decides nothing.
+///
+/// A delegate of the session and not of its tasks, because on Linux those are not asked about redirects.
+final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
+    private struct Entry {
+        let exchange: Exchange
+        let invalidatesSession: Bool
+    }
+
+    /// Guards which exchange belongs to which task.
+    private let entries = Lock<[Int: Entry]>([:])
+
+    /// How many tasks are under way.
+    var count: Int { entries.withLock(\.count) }
+
+    func add(_ exchange: Exchange, for task: URLSessionTask, invalidatesSession: Bool) {
+        let entry = Entry(exchange: exchange, invalidatesSession: invalidatesSession)
+        entries.withLock { $0[task.taskIdentifier] = entry }
+    }
+
+    private func exchange(of task: URLSessionTask) -> Exchange? {
+        entries.withLock { $0[task.taskIdentifier]?.exchange }
+    }
+
+    // MARK: What URLSession asks
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        guard let response = challenge.failureResponse as? HTTPURLResponse, let exchange = exchange(of: task) else {
+            // A question of the connection (a server's certificate, a proxy), not of an answer.
+            return completionHandler(.performDefaultHandling, nil)
+        }
+        // The 401 is the answer. On Linux head and body have come before the question, and leaving that open would hang.
+        exchange.receive(HTTPHead(response, fallback: task.originalRequest?.url))
+        exchange.finish()
+        completionHandler(.cancelAuthenticationChallenge, nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        // A body is sent once; whether it is sent again is decided above.
+        completionHandler(nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
+    ) {
+        exchange(of: task)?.sent(totalBytesSent, of: totalBytesExpectedToSend > 0 ? totalBytesExpectedToSend : nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        if let exchange = exchange(of: dataTask) {
+            if let response = response as? HTTPURLResponse {
+                exchange.receive(HTTPHead(response, fallback: dataTask.originalRequest?.url))
+            } else {
+                exchange.stop(TransportFailure(.protocolViolation, "the answer is not one of HTTP"))
+            }
+        }
+        completionHandler(.allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        exchange(of: dataTask)?.receive(data)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        if let error {
+            entry.exchange.fail(TransportFailure(sessionError: error))
+        } else {
+            entry.exchange.finish()
+        }
+        if entry.invalidatesSession { session.finishTasksAndInvalidate() }
+    }
+}
+
+extension HTTPHead {
+    init(_ response: HTTPURLResponse, fallback: URL?) {
+        var fields = HTTPFields()
+        for (name, value) in response.allHeaderFields {
+            guard let name = name as? String, let value = value as? String else { continue }
+            // A field that is none (RFC 9110 §5) is not worth failing an answer for that can be read without it.
+            try? fields.append(name, value.trimmingCharacters(in: .whitespaces))
+        }
+        self.init(status: response.statusCode, fields: fields, url: response.url ?? fallback ?? URL(filePath: "/"))
+    }
+}

@@ -1,0 +1,115 @@
+internal import Foundation
+internal import StoreCore
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// Performs exchanges with Foundation's `URLSession`.
+///
+/// Safe requests share a session and its connections. An unsafe request gets a session of its own and with it a fresh connection: on
+/// Linux a connection that the server has closed meanwhile makes the library below send *any* request a second time, its body or none,
+/// and neither a stream that is refused when it is asked for again nor `Connection: close` keeps it from doing so.
+///
+/// A finished session cannot take our delegate, so a session of your own is given as its configuration. Cookies, caching, credentials
+/// and timeouts of the configuration are not used: these are decided above.
+public final class URLSessionTransport: Transport {
+    private let configuration: URLSessionConfiguration
+    private let shared: URLSession
+    private let delegate: SessionDelegate
+    private let queue: OperationQueue
+    /// Where tasks are cancelled: never on the delegate's queue, which a task under cancellation may be waiting for.
+    private let cancelling = DispatchQueue(label: "RemoteRouting.URLSessionTransport.cancelling")
+
+    /// Makes a transport.
+    ///
+    /// - Parameter configuration: Where connections come from: proxies, TLS versions, connections per host. It is copied.
+    public init(configuration: URLSessionConfiguration = .ephemeral) {
+        self.configuration = URLSessionTransport.prepared(configuration)
+        queue = OperationQueue()
+        queue.maxConcurrentOperationCount = 1
+        delegate = SessionDelegate()
+        shared = URLSession(configuration: self.configuration, delegate: delegate, delegateQueue: queue)
+    }
+
+    deinit {
+        // Exchanges under way have what they need; a session that is not invalidated would live for ever.
+        shared.finishTasksAndInvalidate()
+    }
+
+    /// How many exchanges of safe requests are under way, for tests.
+    package var exchangeCount: Int { delegate.count }
+
+    /// Sends a request and returns once the head of the answer is there.
+    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+        let exchange = Exchange(limits: limits)
+        let wire = try URLSessionTransport.wireRequest(request, exchange)
+        let isFresh = !request.method.isSafe
+        let delegate = isFresh ? SessionDelegate() : delegate
+        let session = isFresh ? URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue) : shared
+        let task = session.dataTask(with: wire)
+        delegate.add(exchange, for: task, invalidatesSession: isFresh)
+        exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
+        task.resume()
+        return try await exchange.reply()
+    }
+
+    private static func prepared(_ configuration: URLSessionConfiguration) -> URLSessionConfiguration {
+        // The copy is made by Foundation and is of the same class.
+        let copy = configuration.copy() as? URLSessionConfiguration ?? .ephemeral
+        copy.httpCookieStorage = nil
+        copy.httpShouldSetCookies = false
+        copy.httpCookieAcceptPolicy = .never
+        copy.urlCache = nil
+        copy.urlCredentialStorage = nil
+        copy.requestCachePolicy = .reloadIgnoringLocalCacheData
+        // Only a ceiling: the deadlines are kept above, to the fraction of a second.
+        copy.timeoutIntervalForRequest = 86_400
+        // How many exchanges a host gets at once is decided above; waiting in here would count as waiting for the head.
+        copy.httpMaximumConnectionsPerHost = max(64, copy.httpMaximumConnectionsPerHost)
+        return copy
+    }
+
+    private static func wireRequest(_ request: HTTPRequest, _ exchange: Exchange) throws(TransportFailure) -> URLRequest {
+        var wire = URLRequest(url: request.url)
+        wire.httpMethod = request.method.rawValue
+        wire.timeoutInterval = 86_400
+        // Joined here (RFC 9110 §5.3): Foundation would do it without a blank, and only for names of the same case.
+        for field in request.fields.fields { wire.setValue(request.fields[field.name], forHTTPHeaderField: field.name) }
+        let isEmpty = if case .none = request.body { true } else { false }
+        guard isEmpty || (request.method != .get && request.method != .head) else {
+            throw TransportFailure(.unsupported, "a \(request.method.rawValue) with a body cannot be sent here; use POST")
+        }
+        switch request.body {
+        case .none: break
+        case .data(let data): wire.httpBody = data
+        case .stream(let stream):
+            do {
+                if let whole = try smallBody(of: stream) {
+                    wire.httpBody = whole
+                } else {
+                    wire.httpBodyStream = BodyInputStream(try stream.open()) { exchange.stop(.unreadableBody($0)) }
+                }
+            } catch {
+                throw .unreadableBody(error)
+            }
+        }
+        return wire
+    }
+
+    /// A body that is short enough to be sent from memory, with its length; on Linux a stream is always sent in chunks (RFC 9112 §7.1),
+    /// which some servers do not take.
+    private static func smallBody(of stream: HTTPBodyStream) throws -> Data? {
+        guard let length = stream.length, length <= 262_144 else { return nil }
+        let read = try stream.open()
+        var body = Data()
+        while let piece = try read(65_536) {
+            body.append(piece)
+            guard body.count <= length else { break }
+        }
+        guard body.count == length else {
+            throw TransportFailure(.bodyUnreadable, "the body has not the \(length) bytes that it was said to have")
+        }
+        return body
+    }
+}

@@ -1,0 +1,143 @@
+internal import Foundation
+
+// Emptying the whole cacher, and what has to keep out of its way (C6).
+
+/// Counts the cacher calls under way, so that emptying the whole cacher can wait for them and hold others back.
+struct CacherLane<Param: Hashable & Sendable, Content: Sendable> {
+    typealias KeysReply = Reply<Result<[Param]?, any Error>>
+
+    var running = 0
+    /// Those who wait for the whole cacher to be emptied; while there are any, new calls wait too.
+    var clearers: [CallerID: Reply<Result<Void, any Error>>] = [:]
+    /// Whether the whole cacher is to be emptied (again).
+    var clearWanted = false
+    var isClearing = false
+    var deferred: [DeferredCall<Param, Content>] = []
+    /// Those who wait to have the keys listed.
+    var deferredListings: [KeysReply] = []
+    /// When the last emptying began, if it failed: what is older has been forgotten, though the cacher may still have it.
+    var forgotten: Date?
+
+    var isBarred: Bool { clearWanted || isClearing }
+
+    /// What was to be saved after an earlier emptying must not be there after this one; its key still waits to hear that a call ended.
+    mutating func forgetDeferredRecords() {
+        for position in deferred.indices {
+            if case .save = deferred[position].call { deferred[position].call = .remove }
+        }
+    }
+
+    /// Whether a record is one that the cacher failed to remove. In doubt it is: a record too few costs a fetch, one too many is a leak.
+    func isForgotten(_ record: CacheRecord<Content>) -> Bool {
+        forgotten.map { record.fetchedAt <= $0 } ?? false
+    }
+}
+
+/// A call that waits for the cacher to be emptied.
+struct DeferredCall<Param: Hashable & Sendable, Content: Sendable> {
+    var call: CacherCall<Content>
+    var ticket: Ticket
+    var param: Param
+}
+
+extension StoreEngine {
+    /// Forgets everything, in memory and in the cacher.
+    ///
+    /// - Throws: What the cacher failed with.
+    func clearAll() async throws {
+        let (id, reply) = (nextID(), Reply<Result<Void, any Error>>())
+        beginClearing(id, reply)
+        // Cancelled or not, what has begun goes on; only the waiting is cut short.
+        try await reply.value {
+            _ = state.withLock { $0.lane.clearers.removeValue(forKey: id) }
+            reply.put(.failure(CancellationError()))
+        }.get()
+    }
+
+    private func beginClearing(_ id: CallerID, _ reply: Reply<Result<Void, any Error>>) {
+        var outbox = Outbox<Param, Content>()
+        state.withLock { state in
+            // Barred first: what the cleared keys want saved from here on comes after the emptying.
+            if backing != nil { state.lane.clearWanted = true }
+            state.lane.forgetDeferredRecords()
+            front?.removeAll()
+            // They name the elements of lists that are forgotten.
+            state.restingIndexes = RestingIndexes()
+            for key in Array(state.live.values) {
+                take(key, &state, &outbox) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }
+            }
+            guard backing != nil else { return reply.put(.success(())) }
+            state.lane.clearers[id] = reply
+            clearIfWanted(&state)
+        }
+        outbox.deliver(onEvent)
+    }
+
+    /// Begins to empty the cacher as soon as the last call has ended.
+    func clearIfWanted(_ state: inout EngineState<Param, Content>) {
+        guard let backing, state.lane.clearWanted, !state.lane.isClearing, state.lane.running == 0 else { return }
+        state.lane.clearWanted = false
+        state.lane.isClearing = true
+        // Those who come while it is being emptied wait for it to be emptied once more.
+        let clearers = Array(state.lane.clearers.keys)
+        let began = time.date
+        Task.detached(priority: Task.currentPriority) { [self] in
+            let error = await failure { try await backing.removeAll() }
+            clearingEnded(clearers, began, error)
+        }
+    }
+
+    private func clearingEnded(_ clearers: [CallerID], _ began: Date, _ error: (any Error)?) {
+        var outbox = Outbox<Param, Content>()
+        let waiting = state.withLock { state in
+            if let error, onEvent != nil { state.report(.cacherFault(.removeAll, error), nil, &outbox) }
+            state.lane.forgotten = error == nil ? nil : began
+            state.lane.isClearing = false
+            clearIfWanted(&state)
+            if !state.lane.isBarred { startDeferred(&state) }
+            return clearers.compactMap { state.lane.clearers.removeValue(forKey: $0) }
+        }
+        outbox.deliver(onEvent)
+        let result = Result<Void, any Error> {
+            guard let error else { return }
+            throw StoreError(.cacherFailed, "clearing the store: the cacher could not remove its records", underlyingError: error)
+        }
+        for reply in waiting { reply.put(result) }
+    }
+
+    private func startDeferred(_ state: inout EngineState<Param, Content>) {
+        let (calls, listings) = (state.lane.deferred, state.lane.deferredListings)
+        (state.lane.deferred, state.lane.deferredListings) = ([], [])
+        for one in calls { start(one.call, one.ticket, one.param, &state) }
+        for reply in listings { startListing(reply, &state) }
+    }
+
+    /// Whether a record was to be removed by an emptying that failed, and so must not be seen again.
+    func isLeftBehind(_ record: CacheRecord<Content>) -> Bool {
+        state.withLock { $0.lane.isForgotten(record) }
+    }
+
+    // MARK: Listing
+
+    /// The keys of all records; `nil` where the cacher cannot list them. Never listed while the cacher is being emptied.
+    func knownKeys() async throws -> [Param]? {
+        guard backing != nil else { return front?.keys() }
+        let reply = CacherLane<Param, Content>.KeysReply()
+        state.withLock { state in
+            if state.lane.isBarred { state.lane.deferredListings.append(reply) } else { startListing(reply, &state) }
+        }
+        return try await reply.value { reply.put(.failure(CancellationError())) }.get()
+    }
+
+    private func startListing(_ reply: CacherLane<Param, Content>.KeysReply, _ state: inout EngineState<Param, Content>) {
+        guard let backing else { return }
+        state.lane.running += 1
+        Task.detached(priority: Task.currentPriority) { [self] in
+            do { reply.put(.success(try await backing.keys())) } catch { reply.put(.failure(error)) }
+            self.state.withLock { state in
+                state.lane.running -= 1
+                clearIfWanted(&state)
+            }
+        }
+    }
+}

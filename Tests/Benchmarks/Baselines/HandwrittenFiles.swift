@@ -1,0 +1,65 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+// What one would write by hand: the same calls of the operating system, with nothing around them. Without Foundation, beside which C
+// structs lose their members.
+
+/// A call that failed; a benchmark that meets one is worth nothing.
+struct CallFailed: Error {
+    var call: String
+    var code: Int32
+
+    init(_ call: String) {
+        self.call = call
+        code = errno
+    }
+}
+
+/// Writes a file whole: temporary file, rename and, where it must survive a loss of power, `fsync` of file and directory.
+func saveByHand(_ bytes: [UInt8], _ directory: String, _ name: String, synchronizes: Bool) throws {
+    let temporary = directory + "/.tmp-" + name
+    let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(0o600))
+    guard file >= 0 else { throw CallFailed("open") }
+    guard write(file, bytes, bytes.count) == bytes.count else { throw CallFailed("write") }
+    if synchronizes { guard fsync(file) == 0 else { throw CallFailed("fsync") } }
+    guard close(file) == 0 else { throw CallFailed("close") }
+    guard rename(temporary, directory + "/" + name) == 0 else { throw CallFailed("rename") }
+    guard synchronizes else { return }
+    let parent = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard parent >= 0, fsync(parent) == 0, close(parent) == 0 else { throw CallFailed("fsync of the directory") }
+}
+
+/// Reads a file whole.
+func loadByHand(_ path: String) throws -> [UInt8] {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw CallFailed("open") }
+    defer { close(file) }
+    var info = stat()
+    guard fstat(file, &info) == 0 else { throw CallFailed("fstat") }
+    let size = Int(info.st_size)
+    return try [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+        count = read(file, buffer.baseAddress, size)
+        guard count == size else { throw CallFailed("read") }
+    }
+}
+
+/// Lists a directory with the size of each entry; gives how many there are and their sum.
+func listByHand(_ path: String) throws -> (count: Int, bytes: Int) {
+    guard let stream = opendir(path) else { throw CallFailed("opendir") }
+    defer { closedir(stream) }
+    var (count, bytes) = (0, 0)
+    guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return (0, 0) }
+    while let entry = readdir(stream) {
+        let name = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
+        var info = stat()
+        guard fstatat(dirfd(stream), name, &info, AT_SYMLINK_NOFOLLOW) == 0 else { throw CallFailed("fstatat") }
+        count += 1
+        bytes += Int(info.st_size)
+    }
+    return (count, bytes)
+}

@@ -1,0 +1,111 @@
+internal import Foundation
+internal import RemoteRouting
+internal import Testing
+
+struct NewOrder: Codable, Sendable {
+    var product: String
+    var count: Int
+}
+
+struct Product: Codable, Hashable, Sendable {
+    var id: String
+    var name: String
+}
+
+enum ShopRoute: Routable {
+    case products(category: String, page: Int)
+    case product(id: String)
+    case order(NewOrder)
+
+    var path: RoutePath {
+        switch self {
+        case .products: "/products"
+        case .product(let id): "/products/\(id)"
+        case .order: "/orders"
+        }
+    }
+
+    var method: HTTPMethod {
+        switch self {
+        case .products, .product: .get
+        case .order: .post
+        }
+    }
+
+    var query: Parameters {
+        guard case .products(let category, let page) = self else { return [:] }
+        return ["category": category, "page": page]
+    }
+
+    var body: RouteBody {
+        guard case .order(let order) = self else { return .none }
+        return .json(order)
+    }
+}
+
+extension HostConfiguration {
+    static let shop: HostConfiguration = "shop.example.com"
+    static let localShop = HostConfiguration("localhost", scheme: .http, port: 8080, basePath: "/v2")
+}
+
+/// A shop that has every product, and twice.
+func shopTransport() -> MemoryTransport {
+    MemoryTransport { request in
+        let product = #"{"id": "lamp", "name": "Lamp"}"#
+        return request.url.path.hasSuffix("products") && request.method == .get ? .json("[\(product)]") : .json(product)
+    }
+}
+
+struct DescribingRoutesTests {
+    private let transport = shopTransport()
+
+    @Test func `an identifier cannot leave its segment`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let lamp: Product = try await shop.send(ShopRoute.product(id: "lamp/1"))
+        #expect(lamp.name == "Lamp")
+        #expect(transport.requests.map { $0.url.absoluteString } == ["https://shop.example.com/products/lamp%2F1"])
+    }
+
+    @Test func `parameters go where the method wants them`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let lamps: [Product] = try await shop.send("/products", parameters: ["category": "lamps", "page": 1])
+        let created: Product = try await shop.send("/products", method: .post, parameters: ["name": "Lamp", "watts": 12.5])
+        #expect(lamps == [created])
+        #expect(transport.requests.first?.url.query() == "category=lamps&page=1")
+        guard case .data(let body)? = transport.requests.last?.body else {
+            Issue.record("the parameters of a POST are not in its body")
+            return
+        }
+        #expect(String(decoding: body, as: UTF8.self) == #"{"name":"Lamp","watts":12.5}"#)
+    }
+
+    @Test func `what is nil is left out`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let price: Int? = nil
+        let filters: Parameters = ["tag": ["new", "bright"], "max_price": price, "in_stock": true]
+        let lamps: [Product] = try await shop.send("/products", parameters: filters)
+        #expect(lamps.count == 1)
+        #expect(transport.requests.first?.url.query() == "tag=new&tag=bright&in_stock=true")
+    }
+
+    @Test func `a form brings a file`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let photo = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).png")
+        try Data([1, 2, 3]).write(to: photo)
+        defer { try? FileManager.default.removeItem(at: photo) }
+        let form: MultipartForm = [
+            .text("title", "Sunrise"),
+            .file("photo", at: photo),
+        ]
+        try await shop.send(Route(path: "/photos", method: .post, body: .multipart(form)))
+        #expect(transport.requests.first?.fields["Content-Type"]?.hasPrefix("multipart/form-data; boundary=") == true)
+    }
+
+    @Test func `an environment is one of several`() async throws {
+        let local = RemoteHost(.localShop, transport: transport)
+        let lamp: Product = try await local.send(ShopRoute.product(id: "lamp"))
+        #expect(lamp.id == "lamp")
+        #expect(transport.requests.map { $0.url.absoluteString } == ["http://localhost:8080/v2/products/lamp"])
+        #expect(HostConfiguration.shop.scheme == .https)
+    }
+}

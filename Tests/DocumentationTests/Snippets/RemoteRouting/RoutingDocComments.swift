@@ -1,0 +1,276 @@
+internal import Foundation
+internal import RemoteRouting
+internal import StoreCore
+internal import Testing
+
+// The examples of RemoteRouting's doc comments, compiled; those that are tests run.
+
+struct Photo: Codable, Sendable {}
+
+struct Money: Sendable {
+    var cents: Int
+    var currency: String
+}
+
+extension Money: ParameterConvertible {
+    var parameterValue: ParameterValue { .text("\(cents) \(currency)") }
+}
+enum Sorting: String, ParameterConvertible { case newest, oldest }  // raw values need nothing more
+
+enum TokenRoute: Routable {
+    case anonymous, refresh(token: String)
+
+    var method: HTTPMethod { .post }
+    var path: RoutePath { "/v1/tokens" }
+    var body: RouteBody {
+        switch self {
+        case .anonymous: .json(fields: ["type": "ANONYMOUS"])
+        case .refresh(let token): .json(fields: ["type": "REFRESH", "credential": token])
+        }
+    }
+    var options: RouteOptions { RouteOptions(requiresAuth: false) }
+}
+
+extension HostConfiguration {
+    static let production = HostConfiguration("api.example.com", basePath: "/v1")
+    static let staging = HostConfiguration("staging.example.com", port: 8443, basePath: "/v1")
+    static let local = HostConfiguration("localhost", scheme: .http, port: 8080)
+}
+
+extension Route {
+    static func login(name: String, password: String) -> Route {
+        Route(path: "/user/login", method: .post, parameters: ["username": name, "password": password])
+    }
+}
+
+struct EchoTransport: Transport {
+    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+        let exchange = Exchange(limits: limits)
+        exchange.receive(HTTPHead(status: 200, url: request.url))
+        exchange.receive(Data("hello".utf8))
+        exchange.finish()
+        return try await exchange.reply()
+    }
+}
+
+struct Trace: RequestInterceptor {
+    func intercept(_ request: inout HTTPRequest) async throws {
+        try request.fields.set("X-Trace", UUID().uuidString)
+    }
+}
+
+private struct Named: Routable {
+    var path: RoutePath { "/things" }
+    var (name, tags, language, trace) = ("a", ["b"], "en", String?.none)
+    var method: HTTPMethod { .post }
+    var body: RouteBody { .json(fields: ["name": name, "tags": tags]) }
+    var headers: Headers { ["Accept-Language": language, "X-Trace": trace] }  // nil leaves a field out
+    typealias Timeouts = RouteOptions.Timeouts
+    var options: RouteOptions { RouteOptions(requiresAuth: false, timeouts: Timeouts(overall: .seconds(5))) }
+}
+
+struct RoutingDocCommentTests {
+    private struct Logger: Sendable {
+        let lines = Printed()
+        func debug(_ line: String) { lines.add(line) }
+    }
+
+    @Test func `a transport of one's own`() async throws {
+        let api = RemoteHost("api.example.com", transport: EchoTransport())
+        #expect(try await api.data(for: Route(path: "/")) == Data("hello".utf8))
+    }
+
+    @Test func `what was asked is kept`() async throws {
+        struct User: Decodable { var id: Int }
+        let transport = MemoryTransport { request in
+            .json(#"{"id": 7}"#, status: request.method == .post ? 201 : 200)
+        }
+        let api = RemoteHost("api.example.com", transport: transport)
+        let user: User = try await api.send("/users/7")
+        #expect(transport.requests.map(\.url.path) == ["/users/7"])
+        #expect(user.id == 7)
+    }
+
+    @Test func `values that say what they are`() throws {
+        let type = MimeType(rawValue: "Application/JSON; charset=\"utf-8\"")
+        assert(type == .json.with("charset", "utf-8") && type?.isJSON == true)
+        let (name, id) = ("swift", 7)
+        let path: RoutePath = "/orgs/\(name)/repos/\(id).json"
+        let file: RoutePath = "/files/\(segments: ["2024", "a b.txt"])"  // /files/2024/a%20b.txt
+        #expect("\(path) \(file)".isEmpty == false)
+        let text = "q"
+        let parameters: Parameters = ["q": text, "page": 2, "tag": ["swift", "http"], "since": nil]
+        #expect(!parameters.isEmpty)
+        var options = RouteOptions()
+        options.parameterStyle = ParameterStyle(lists: .brackets, dates: .iso8601)
+        #expect(options.parameterStyle != nil)
+        #expect(Sorting.newest.parameterValue == .text("newest"))
+        #expect(Money(cents: 5, currency: "EUR").parameterValue == .text("5 EUR"))
+    }
+
+    @Test func `a log is told`() async throws {
+        let logger = Logger()
+        let api = RemoteHost("api.example.com").logging(
+            to: ExchangeLog(redactedFields: ["X-Session"]) { entry in
+                logger.debug("\(entry)")
+            })
+        var quiet = api
+        quiet.transport = EchoTransport()
+        _ = try await quiet.data(for: Route(path: "/"))
+        #expect(logger.lines.count == 3)
+    }
+
+    @Test func `a form is put together`() {
+        let (jpeg, url) = (Data([1]), URL(filePath: "/tmp/film"))
+        let form: MultipartForm = [
+            .text("title", "Holidays"),
+            .data("cover", jpeg, fileName: "cover.jpg", type: MimeType(rawValue: "image/jpeg")),
+            .file("film", at: url),
+        ]
+        #expect(form.parts.count == 3)
+    }
+
+    @Test func `connectivity is set by hand`() {
+        let connectivity = ManualConnectivity(.offline)
+        connectivity.set(.online)
+    }
+}
+
+// What needs a server, a file or a user: compiled only.
+
+private func hosts(id: Int, text: String) async throws {
+    struct User: Decodable {}
+    let api = RemoteHost("api.example.com")  // https unless said otherwise
+    let user: User = try await api.send("/users/\(id)")
+    let hits: [Repo] = try await api.send("/search", parameters: ["q": text, "page": 2])
+    let bytes = try await api.data(for: Route(path: "/avatar.png"))
+    let patient = api.with { $0.timeouts.head = .seconds(120) }
+    print(user, hits, bytes, patient)
+}
+
+private func environment() {
+    let api = RemoteHost(.staging)
+    print(api)
+}
+
+private func faults(_ api: RemoteHost, id: String) async throws {
+    do {
+        try await api.send("/users/\(id)")
+    } catch let error as RemoteError {
+        if let fault = error.underlyingError as? RouteFault, fault.code == .dotSegment { print("a name of dots") }
+    }
+}
+
+private func origins() throws {
+    let origin = try WebOrigin(scheme: .https, host: "api.example.com")
+    assert(origin.description == "https://api.example.com")
+}
+
+private func traced() {
+    let api = RemoteHost("api.example.com").intercepting(requests: Trace())
+    print(api)
+}
+
+private func missing(_ api: RemoteHost, id: Int) async throws {
+    struct User: Decodable {}
+    var user: User?
+    do {
+        user = try await api.send("/users/\(id)")
+    } catch let error as RemoteError where error.status == 404 {
+        user = nil
+    }
+    print(user as Any)
+}
+
+private func stores(_ api: RemoteHost) async throws {
+    let users = Store(
+        cacher: MemoryCacher(expiry: .after(.seconds(60))),  // where the origin says nothing
+        fetcher: api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") })
+    let user = try await users[7].requireData()
+    let fetcher = api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") }
+    let repos = PaginationStore(
+        cacher: MemoryCacher<String, [Repo]>(),
+        fetcher: api.pages(of: Repo.self) { (org: String) in Route(path: "/orgs/\(org)/repos", query: ["per_page": 50]) })
+    await repos["apple"].requestNextData()
+    print(user, fetcher)
+}
+
+private func cursors(_ api: RemoteHost) {
+    struct MessagePage: Decodable {
+        var messages: [Message]
+        var olderCursor: String?
+        var newerCursor: String?
+    }
+    let messages = api.pages(
+        in: MessagePage.self, elements: { $0.messages }, next: { $0.olderCursor }, prev: { $0.newerCursor }
+    ) { (room: String, cursor: PageCursor?) in
+        Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+    }
+    print(messages)
+}
+
+private func cursorRoute(room: String, cursor: PageCursor?) -> Route {
+    Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+}
+
+private func tokens(saved: ShopToken) {
+    let tokens = Authorization.bearer(saved) { current, unauthenticated in
+        try await unauthenticated.send(TokenRoute.refresh(token: current.refreshToken))
+    }
+    let api = RemoteHost("api.example.com").authorized(by: tokens)
+    print(api)
+}
+
+private func online(_ repositories: StoreFlowable<Int, Repo>) async throws {
+    for await status in try Connectivity.system().statuses where status == .online {
+        await repositories.refresh()
+    }
+}
+
+private func streams(_ api: RemoteHost, file: FileHandle, url: URL, digest: String, apply: (String) -> Void) async throws {
+    try await api.download(Route(path: "/films/7.mp4"), to: url, sha256: digest) { print($0.fraction ?? 0) }
+    let bytes = try await api.bytes(for: Route(path: "/export"))
+    for try await piece in bytes { try file.write(contentsOf: piece) }
+    for try await line in try await api.bytes(for: Route(path: "/log")).lines { print(line) }
+    for try await event in api.events(for: Route(path: "/changes")) { apply(event.data) }
+    let photo: Photo = try await api.upload(Route(path: "/photos", method: .post, body: .file(url))) { progress in
+        print(progress.fraction ?? 0)
+    }
+    print(photo)
+}
+
+private func events(_ chunks: [Data], handle: (ServerSentEvent) -> Void) throws {
+    var parser = EventStreamParser()
+    for chunk in chunks {
+        for event in try parser.consume(chunk) { handle(event) }
+    }
+}
+
+private func links(_ response: RemoteResponse<Data>) {
+    let links = LinkHeader(response.fields)
+    let next = links.first(relation: "next")?.target
+    print(next as Any)
+}
+
+private func problems(_ error: RemoteError, show: (String?, _ balance: Problem.Value?) -> Void) {
+    func show(_ detail: String?, balance: Problem.Value?) {}
+    if let problem = error.problem, problem.type == "https://example.com/probs/out-of-credit" {
+        show(problem.detail, balance: problem.extensions["balance"])
+    }
+}
+
+private func recording(_ route: Route, file: URL) async throws {
+    let recorder = ExchangeRecorder(recording: URLSessionTransport())  // once, against the real server
+    _ = try await RemoteHost("api.example.com", transport: recorder).data(for: route)
+    try recorder.exchanges.encoded().write(to: file)
+
+    let exchanges = try RecordedExchanges(decoding: Data(contentsOf: file))  // from then on
+    let api = RemoteHost("api.example.com", transport: exchanges.transport())
+    print(api)
+}
+
+private func pieces(of reply: HTTPReply) async throws {
+    struct Digest { mutating func update(_ data: Data) {} }
+    var digest = Digest()
+    for try await piece in reply.body { digest.update(piece) }
+}

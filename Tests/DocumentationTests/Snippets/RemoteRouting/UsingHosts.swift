@@ -1,0 +1,185 @@
+internal import Foundation
+internal import LoopbackOrigin
+internal import RemoteRouting
+internal import StoreCore
+internal import Testing
+
+// What stands in the articles on authorizing, errors, caching, streams and testing.
+
+struct ShopToken: BearerToken, Codable {
+    var accessToken: String
+    var refreshToken: String
+}
+
+struct MessagePage: Codable, Sendable {
+    var messages: [Message]
+    var older: String?
+    var newer: String?
+}
+
+struct AuthorizingTests {
+    @Test func `each kind of credentials is written as it should be`() async throws {
+        let transport = shopTransport()
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let (password, token, key) = ("secret", "abc", "xyz")
+        let basic = shop.authorized(by: .basic(user: "ada", password: password))
+        let fixed = shop.authorized(by: .bearer(token))
+        let keyed = shop.authorized(by: .custom { try $0.set("X-API-Key", key) })
+        for host in [basic, fixed, keyed] { try await host.send("/products") }
+        #expect(transport.requests.map { $0.fields["Authorization"] } == ["Basic YWRhOnNlY3JldA==", "Bearer abc", nil])
+        #expect(transport.requests.last?.fields["X-API-Key"] == "xyz")
+    }
+
+    @Test func `a token is refreshed once`() async throws {
+        let transport = MemoryTransport { request in
+            if request.url.path == "/tokens" { return .json(#"{"accessToken": "new", "refreshToken": "next"}"#) }
+            return request.fields["Authorization"] == "Bearer new" ? .json("[]") : .status(401)
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let saved = ShopToken(accessToken: "old", refreshToken: "first")
+        let signedIn = shop.authorized(
+            by: .bearer(saved) { current, unauthenticated in
+                try await unauthenticated.send("/tokens", method: .post, parameters: ["refresh": current.refreshToken])
+            })
+        let products: [Product] = try await signedIn.send("/products")
+        #expect(products.isEmpty)
+        #expect(transport.requests.map(\.url.path) == ["/products", "/tokens", "/products"])
+    }
+}
+
+struct ErrorsAndRetriesTests {
+    @Test func `a missing thing is an error that says so`() async throws {
+        let printed = Printed()
+        let shop = RemoteHost("shop.example.com", transport: MemoryTransport { _ in .status(404) })
+        try await Printed.$page.withValue(printed) {
+            do {
+                let lamp: Product = try await shop.send(ShopRoute.product(id: "none"))
+                print(lamp.name)
+            } catch let error as RemoteError where error.status == 404 {
+                print("there is no such lamp")
+            } catch let error as RemoteError {
+                print(error.problem?.title ?? error.message)
+            }
+        }
+        #expect(printed.lines == ["there is no such lamp"])
+    }
+
+    @Test func `an idempotency key makes an order repeatable, and stays the same`() async throws {
+        let transport = MemoryTransport { request in .status(503) }
+        var shop = RemoteHost("shop.example.com", transport: transport)
+        shop.retry = .exponential(attempts: 2, base: .milliseconds(1))
+        let order = NewOrder(product: "lamp", count: 1)
+        let once = Route(path: "/orders", method: .post, body: .json(order), options: RouteOptions(idempotencyKey: .unique))
+        await #expect(throws: RemoteError.self) { try await shop.send(once) as Void }
+        let keys = transport.requests.map { $0.fields["Idempotency-Key"] }
+        #expect(keys.count == 2 && keys[0] != nil && keys[0] == keys[1])
+    }
+}
+
+struct CachingAndPagesTests {
+    @Test func `a route is a store's fetcher`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: shopTransport())
+        let products = Store(
+            cacher: MemoryCacher<String, Product>(expiry: .after(.seconds(60))),
+            fetcher: shop.fetcher { ShopRoute.product(id: $0) })
+
+        let fetched = try await products["lamp"].requireData()
+        #expect(fetched.name == "Lamp")
+    }
+
+    @Test func `linked pages are followed`() async throws {
+        let transport = MemoryTransport { request in
+            request.url.query()?.contains("page=1") == true
+                ? .json(#"[{"id": "1", "name": "One"}]"#).adding("Link", #"</products?category=lamps&page=2>; rel="next""#)
+                : .json(#"[{"id": "2", "name": "Two"}]"#)
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let catalogue = PaginationStore(
+            cacher: MemoryCacher<String, [Product]>(),
+            fetcher: shop.pages { ShopRoute.products(category: $0, page: 1) })
+        _ = try await catalogue["lamps"].requireData()
+        await catalogue["lamps"].requestNextData()
+        #expect(try await catalogue["lamps"].requireData().map(\.name) == ["One", "Two"])
+    }
+
+    @Test func `cursors are followed`() async throws {
+        let transport = MemoryTransport { request in
+            request.url.query() == "after=c2"
+                ? .json(#"{"messages": []}"#) : .json(#"{"messages": [], "older": "c2"}"#)
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let messages = PaginationStore(
+            cacher: MemoryCacher<String, [Message]>(),
+            fetcher: shop.pages(in: MessagePage.self, elements: { $0.messages }, next: { $0.older }, prev: { $0.newer }) { room, cursor in
+                Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+            })
+        _ = try await messages["hall"].requireData()
+        await messages["hall"].requestNextData()
+        #expect(transport.requests.map { $0.url.query() } == [nil, "after=c2"])
+    }
+}
+
+struct StreamsAndFilesTests {
+    @Test func `lines come as they come`() async throws {
+        let printed = Printed()
+        let shop = RemoteHost(
+            "shop.example.com", transport: MemoryTransport { _ in .init(body: Data("one\ntwo\n".utf8)) })
+        try await Printed.$page.withValue(printed) {
+            for try await line in try await shop.bytes(for: Route(path: "/export")).lines {
+                print(line)
+            }
+        }
+        #expect(printed.lines == ["one", "two"])
+    }
+
+    @Test func `a file appears whole`() async throws {
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/films/:film") { _ in .data(Data("abc".utf8)) }
+        let shop = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)))
+        let film = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).mp4")
+        defer { try? FileManager.default.removeItem(at: film) }
+        let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        let printed = Printed()
+        try await Printed.$page.withValue(printed) {
+            try await shop.download(Route(path: "/films/1.mp4"), to: film, sha256: digest) { progress in
+                print(progress.fraction ?? 0)
+            }
+        }
+        #expect(try Data(contentsOf: film) == Data("abc".utf8))
+    }
+
+    @Test func `events come until the server ends them`() async throws {
+        let asked = Lock(0)
+        let transport = MemoryTransport { _ in
+            let isFirst = asked.withLock { asked in
+                asked += 1
+                return asked == 1
+            }
+            guard isFirst else { return .status(204) }
+            return .init(headers: [("Content-Type", "text/event-stream")], body: Data("retry: 1\ndata: hello\n\n".utf8))
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let printed = Printed()
+        try await Printed.$page.withValue(printed) {
+            for try await event in shop.events(for: Route(path: "/changes")) {
+                print(event.data)
+            }
+        }
+        #expect(printed.lines == ["hello"])
+    }
+}
+
+struct TestingWithoutANetworkTests {
+    @Test func `a closure answers`() async throws {
+        let transport = MemoryTransport { request in
+            switch request.url.path {
+            case "/products/lamp": .json(#"{"id": "lamp", "name": "Lamp"}"#).adding("ETag", #""1""#)
+            default: .status(404)
+            }
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let lamp: Product = try await shop.send(ShopRoute.product(id: "lamp"))
+        #expect(lamp.name == "Lamp")
+        #expect(transport.requests.map(\.url.path) == ["/products/lamp"])
+    }
+}

@@ -1,0 +1,185 @@
+import Foundation
+import Testing
+
+@testable import RemoteRouting
+
+struct BodyTests {
+    private let encoder = BodyEncoder(style: ParameterStyle(dates: .secondsSince1970), makeJSONEncoder: { JSONEncoder() })
+
+    private func code(_ body: RouteBody) -> RouteFault.Code? {
+        do {
+            _ = try encoder.encode(body)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func `fields become JSON in their order`() throws {
+        let fields: Parameters = [
+            "z": 1, "a": nil, "b": "x\"\\\u{1}\u{1F}\n\u{2028}ü/", "c": [1, nil, 3] as [Int?], "d": ParameterValue.valueless,
+            "e": ["y": true, "x": 1.5, "w": nil] as Parameters, "f": Date(timeIntervalSince1970: 5), "g": [String](),
+            "h": [:] as Parameters,
+        ]
+        let encoded = try encoder.encode(.json(fields: fields))
+        let text = String(decoding: try #require(try bytes(of: encoded.body)), as: UTF8.self)
+        #expect(
+            text == #"{"z":1,"b":"x\"\\\u0001\u001f\u000a"# + "\u{2028}"
+                + #"ü/","c":[1,null,3],"d":null,"e":{"y":true,"x":1.5},"f":5,"g":[],"h":{}}"#)
+        #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(text.utf8)) }
+        #expect(encoded.type == .json)
+    }
+
+    @Test func `a name that stands twice in one object is refused`() {
+        #expect(code(.json(fields: ["a": 1, "b": 2, "a": 3])) == .unsupportedShape)
+        #expect(code(.json(fields: ["a": 1, "b": ["a": 2] as Parameters])) == nil)
+        #expect(code(.json(fields: ["a": nil, "a": 3])) == nil)
+    }
+
+    private struct Broken: Encodable {
+        var secret = Double.nan
+    }
+
+    @Test func `a value that cannot be encoded is a fault that shows where and not what`() throws {
+        let error = #expect(throws: RouteFault.self) { try encoder.encode(.json(Broken())) }
+        #expect(error?.code == .notEncodable)
+        #expect(error?.message.contains("secret") == true)
+        #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
+    }
+
+    @Test func `every body but a one-shot stream can be sent again`() {
+        let stream = HTTPBodyStream(length: nil, isReplayable: false) { { _ in nil } }
+        let file = URL(filePath: "/x")
+        #expect(!RouteBody.stream(stream).isReplayable)
+        for body in [RouteBody.none, .json(1), .json(fields: [:]), .formURLEncoded([:]), .multipart([]), .data(Data()), .file(file)] {
+            #expect(body.isReplayable)
+        }
+    }
+
+    // MARK: Files
+
+    private func withFile<Result>(_ content: Data, _ body: (URL) throws -> Result) throws -> Result {
+        let url = FileManager.default.temporaryDirectory.appending(path: "body-\(UUID().uuidString).bin")
+        try content.write(to: url)
+        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: url) } }
+        return try body(url)
+    }
+
+    private func stream(_ body: RouteBody) throws -> HTTPBodyStream {
+        guard case .stream(let stream) = try encoder.encode(body).body else { throw CocoaError(.featureUnsupported) }
+        return stream
+    }
+
+    @Test(arguments: [0, 1, 6, 7, 8, 100_000])
+    func `a file is streamed, twice if need be`(size: Int) throws {
+        let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0) })
+        try withFile(content) { url in
+            let stream = try stream(.file(url))
+            #expect(stream.length == Int64(size) && stream.isReplayable)
+            #expect(try bytes(of: .stream(stream)) == content)
+            #expect(try bytes(of: .stream(stream), upTo: 65_536) == content)
+        }
+    }
+
+    @Test func `a file that changed since its length was announced is an error`() throws {
+        try withFile(Data(count: 10)) { url in
+            let stream = try stream(.file(url))
+            try Data(count: 11).write(to: url)
+            let error = #expect(throws: RouteFault.self) { try stream.open() }
+            #expect(error?.code == .changedFile)
+        }
+    }
+
+    @Test(arguments: [5, 15])
+    func `a file that changes its size while it is sent is an error`(size: Int) throws {
+        try withFile(Data(count: 10)) { url in
+            let read = try stream(.file(url)).open()
+            #expect(try read(4)?.count == 4)
+            let handle = try FileHandle(forWritingTo: url)
+            try handle.truncate(atOffset: UInt64(size))
+            try handle.close()
+            let error = #expect(throws: RouteFault.self) {
+                while try read(4) != nil {}
+            }
+            #expect(error?.code == .changedFile)
+        }
+    }
+
+    @Test func `what is no file is a fault before anything is sent`() {
+        #expect(code(.file(URL(filePath: "/nowhere/at/all"))) == .unreadableFile)
+        #expect(code(.file(FileManager.default.temporaryDirectory)) == .unreadableFile)
+        #expect(code(.file(URL(string: "https://h/x")!)) == .unreadableFile)
+        #expect(code(.multipart([.file("f", at: URL(filePath: "/nowhere"))])) == .unreadableFile)
+    }
+
+    @Test func `a symbolic link names the file it leads to`() throws {
+        try withFile(Data("x".utf8)) { url in
+            let link = url.appendingPathExtension("link")
+            try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
+            defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: link) } }
+            #expect(try bytes(of: .stream(stream(.file(link)))) == Data("x".utf8))
+        }
+    }
+
+    // MARK: Several parts
+
+    private func text(_ form: MultipartForm) throws -> String {
+        let encoded = try form.encoded(style: ParameterStyle(), boundary: "B")
+        #expect(encoded.type?.rawValue == "multipart/form-data; boundary=B")
+        return String(decoding: try #require(try bytes(of: encoded.body)), as: UTF8.self)
+    }
+
+    @Test func `a form of several parts has the shape of RFC 7578`() throws {
+        let none: String? = nil
+        let form: MultipartForm = [
+            .text("title", "Ünï"), .text("none", none), .text("n", [1, 2]),
+            .data("photo", Data("JPEG".utf8), fileName: "a.jpg", type: MimeType(rawValue: "image/jpeg")),
+        ]
+        #expect(
+            try text(form) == """
+                --B\r\nContent-Disposition: form-data; name="title"\r\n\r\nÜnï\r\n\
+                --B\r\nContent-Disposition: form-data; name="n"\r\n\r\n1\r\n\
+                --B\r\nContent-Disposition: form-data; name="n"\r\n\r\n2\r\n\
+                --B\r\nContent-Disposition: form-data; name="photo"; filename="a.jpg"\r\nContent-Type: image/jpeg\r\n\r\nJPEG\r\n\
+                --B--\r\n
+                """)
+        #expect(try text([]) == "--B--\r\n")
+    }
+
+    @Test(arguments: [
+        ("a\"b", "a%22b"), ("a\r\nX: y", "a%0D%0AX: y"), ("a\nb", "a%0Ab"), ("日本.txt", "日本.txt"), ("a;b\\c", "a;b\\c"), ("%22", "%22"),
+        ("", ""),
+    ])
+    func `names are escaped as the HTML standard has it`(name: String, escaped: String) throws {
+        #expect(try text([.data(name, Data(), fileName: name)]).contains("form-data; name=\"\(escaped)\"; filename=\"\(escaped)\"\r\n"))
+    }
+
+    @Test(arguments: ["\u{0}", "a\u{1}", "\u{7F}", "a\tb"])
+    func `a name with another control character is refused`(name: String) {
+        #expect(code(.multipart([.text(name, "x")])) == .forbiddenCharacter)
+        #expect(code(.multipart([.data("x", Data(), fileName: name)])) == .forbiddenCharacter)
+    }
+
+    @Test(arguments: [1, 7, 64, 1 << 20])
+    func `a part from disk is streamed and the length is known before`(chunk: Int) throws {
+        let content = Data((0..<5000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        try withFile(content) { url in
+            let form: MultipartForm = [.text("a", "1"), .file("f", at: url, fileName: "f.bin"), .file("g", at: url), .text("z", "9")]
+            let encoded = try form.encoded(style: ParameterStyle(), boundary: "B")
+            guard case .stream(let stream) = encoded.body else { throw CocoaError(.featureUnsupported) }
+            let sent = try #require(try bytes(of: encoded.body, upTo: chunk))
+            #expect(stream.length == Int64(sent.count) && stream.isReplayable)
+            var inMemory = form
+            inMemory.parts[1] = .data("f", content, fileName: "f.bin", type: .octetStream)
+            inMemory.parts[2] = .data("g", content, fileName: url.lastPathComponent, type: .octetStream)
+            #expect(try bytes(of: inMemory.encoded(style: ParameterStyle(), boundary: "B").body) == sent)
+        }
+    }
+
+    @Test func `boundaries are drawn anew and cannot be guessed`() throws {
+        let form: MultipartForm = [.text("a", "1")]
+        let boundaries = try (0..<50).compactMap { _ in try form.encoded(style: ParameterStyle()).type?["boundary"] }
+        #expect(Set(boundaries).count == 50)
+        #expect(boundaries.allSatisfy { $0.utf8.count == 32 && $0.isToken })
+    }
+}

@@ -1,0 +1,170 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+struct RouteFetcherTests {
+    private struct User: Codable, Equatable, Sendable {
+        var name: String
+    }
+
+    private let time = ManualTime(date: Date())
+
+    private func host(_ origin: LoopbackOrigin) -> RemoteHost {
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), time: time)
+    }
+
+    private func users(
+        _ host: RemoteHost, _ cacher: MemoryCacher<Int, User> = MemoryCacher(), policy: StorePolicy = .default,
+        options: RouteOptions = RouteOptions()
+    ) -> Store<Int, User> {
+        Store(
+            cacher: cacher, fetcher: host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)", options: options) },
+            policy: policy, time: time)
+    }
+
+    @Test func `H9 content is used for as long as the origin said, then revalidated without a transfer`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(.get, "/users/7") { request in
+            .json(User(name: "Ada")).tagged("v1").setting("Cache-Control", to: "max-age=60").revalidated(by: request)
+        }
+        let users = users(host(origin))
+        #expect(try await users[7].requireData() == User(name: "Ada"))
+        time.advance(by: .seconds(55))
+        #expect(try await users[7].requireData() == User(name: "Ada"))
+        #expect(origin.requests.map(\.status) == [200])
+        time.advance(by: .seconds(10))
+        #expect(try await users[7].requireData() == User(name: "Ada"))
+        #expect(origin.requests.map(\.status) == [200, 304])
+        #expect(origin.requests.last?.headers["If-None-Match"] == "\"v1\"")
+        // The answer 304 said for how long, too.
+        time.advance(by: .seconds(50))
+        #expect(try await users[7].requireData() == User(name: "Ada"))
+        #expect(origin.requests.count == 2)
+    }
+
+    @Test func `H9 changed content comes with its own validator`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        let version = Lock(1)
+        origin.on(.get, "/users/7") { request in
+            let number = version.withLock { $0 }
+            return .json(User(name: "v\(number)")).tagged("\(number)").setting("Cache-Control", to: "no-cache").revalidated(by: request)
+        }
+        let users = users(host(origin))
+        #expect(try await users[7].requireData().name == "v1")
+        version.withLock { $0 = 2 }
+        #expect(try await users[7].requireData().name == "v2")
+        #expect(try await users[7].requireData().name == "v2")
+        #expect(origin.requests.map(\.status) == [200, 200, 304])
+        #expect(origin.requests.map { $0.headers["If-None-Match"] } == [nil, "\"1\"", "\"2\""])
+    }
+
+    @Test func `H9 a modification date revalidates too`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        let date = HTTPDate.format(time.date.addingTimeInterval(-1000))
+        origin.on(.get, "/users/7") { request in
+            .json(User(name: "Ada")).setting("Last-Modified", to: date).setting("Cache-Control", to: "max-age=0").revalidated(by: request)
+        }
+        let users = users(host(origin))
+        _ = try await users[7].requireData()
+        _ = try await users[7].requireData()
+        #expect(origin.requests.map(\.status) == [200, 304])
+        #expect(origin.requests.last?.headers["If-Modified-Since"] == date)
+    }
+
+    @Test func `H9 what must not be stored is not, and the older record goes`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(
+            .get, "/users/7", inTurn: .json(User(name: "a")).setting("Cache-Control", to: "max-age=1"),
+            .json(User(name: "b")).setting("Cache-Control", to: "no-store, max-age=60"))
+        let cacher = MemoryCacher<Int, User>()
+        let users = users(host(origin), cacher)
+        #expect(try await users[7].requireData().name == "a")
+        #expect(await cacher.load(param: 7) != nil)
+        time.advance(by: .seconds(5))
+        #expect(try await users[7].requireData().name == "b")
+        #expect(await cacher.load(param: 7) == nil)
+        #expect(try await users[7].requireData().name == "b")
+        #expect(origin.requests.count == 3)
+    }
+
+    @Test(arguments: [("max-age=1", true), ("max-age=1, stale-if-error=60", true), ("max-age=1, must-revalidate", false)])
+    func `H9 must-revalidate forbids stale content on errors`(control: String, isServed: Bool) async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(
+            .get, "/users/7", inTurn: .json(User(name: "a")).setting("Cache-Control", to: control), .status(404))
+        var policy = StorePolicy()
+        policy.staleIfError = .seconds(60)
+        let users = users(host(origin), policy: policy)
+        _ = try await users[7].requireData()
+        time.advance(by: .seconds(5))
+        if isServed {
+            #expect(try await users[7].requireData().name == "a")
+        } else {
+            let error = await #expect(throws: RemoteError.self) { try await users[7].requireData() }
+            #expect(error?.status == 404)
+        }
+        #expect(origin.requests.count == 2)
+    }
+
+    private struct Tagging: RequestInterceptor {
+        func intercept(_ request: inout HTTPRequest) async throws { try request.fields.set("X-User", "7") }
+    }
+
+    @Test(arguments: [("X-User", 2), ("Accept", 1), ("*", 2)])
+    func `H9 an answer that varies by what an interceptor wrote has no lifetime`(vary: String, requests: Int) async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(.get, "/users/7") { _ in
+            .json(User(name: "a")).setting("Cache-Control", to: "max-age=60").setting("Vary", to: vary)
+        }
+        let users = users(host(origin).intercepting(requests: Tagging()))
+        _ = try await users[7].requireData()
+        _ = try await users[7].requireData()
+        #expect(origin.requests.count == requests)
+        #expect(origin.requests.first?.headers["X-User"] == "7")
+    }
+
+    @Test func `H9 a confirmation of nothing is asked for again, unconditionally`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(.get, "/users/7", inTurn: .notModified, .json(User(name: "a")))
+        let fetcher = host(origin).fetcher(of: User.self) { (id: Int) in
+            Route(path: "/users/\(id)", headers: ["If-None-Match": "\"old\""])
+        }
+        let users = Store(cacher: MemoryCacher<Int, User>(), fetcher: fetcher, time: time)
+        #expect(try await users[7].requireData().name == "a")
+        #expect(origin.requests.map { $0.headers["If-None-Match"] } == ["\"old\"", nil])
+        #expect(origin.requests.last?.headers["Cache-Control"] == "no-cache")
+    }
+
+    @Test func `H9 an origin that confirms nothing again and again is an error`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(.get, "/users/7") { _ in .notModified }
+        let error = await #expect(throws: RemoteError.self) { try await users(host(origin))[7].requireData() }
+        #expect(error?.status == 304)
+        #expect(origin.requests.count == 2)
+    }
+
+    @Test func `H9 lifetimes can be left to the cacher`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "no-cache") }
+        let users = users(
+            host(origin), MemoryCacher(expiry: .after(.seconds(10))), options: RouteOptions(cachePolicy: .ignoreLifetimes))
+        _ = try await users[7].requireData()
+        _ = try await users[7].requireData()
+        #expect(origin.requests.count == 1)
+        time.advance(by: .seconds(11))
+        _ = try await users[7].requireData()
+        #expect(origin.requests.count == 2)
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+struct RoutePageFetcherTests {
+    private let time = ManualTime(date: Date())
+
+    private func host(_ origin: LoopbackOrigin) -> RemoteHost {
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), time: time)
+    }
+
+    private func store(
+        _ origin: LoopbackOrigin, _ cacher: MemoryCacher<String, [Int]> = MemoryCacher(), page: Int = 1
+    ) -> PaginationStore<String, Int> {
+        let fetcher = host(origin).pages(of: Int.self) { (org: String) in
+            Route(
+                path: "/orgs/\(org)/items", query: ["per_page": 3, "page": page == 1 ? nil : page, "q": "a b&c"],
+                headers: ["X-Trace": "t"])
+        }
+        return PaginationStore(cacher: cacher, fetcher: fetcher, time: time)
+    }
+
+    private func serve(_ origin: LoopbackOrigin, count: Int = 8) {
+        origin.on(.get, "/orgs/:org/items") { request in
+            .pages(of: Array(1...count), for: request).tagged().setting("Cache-Control", to: "max-age=60").revalidated(by: request)
+        }
+    }
+
+    @Test func `H9 next links are followed to the end`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        serve(origin)
+        let items = store(origin)
+        #expect(try await items["apple"].requireData() == [1, 2, 3])
+        #expect(await items["apple"].requestNextData() == .loaded)
+        #expect(await items["apple"].requestNextData() == .loaded)
+        #expect(await items["apple"].requestNextData() == .noPage)
+        #expect(try await items["apple"].requireData() == Array(1...8))
+        #expect(origin.requests.map { $0.request.query("page") } == [nil, "2", "3"])
+        // The link has the query, and the route its fields.
+        #expect(origin.requests.allSatisfy { $0.request.query("q") == "a b&c" && $0.headers["X-Trace"] == "t" })
+    }
+
+    @Test func `H9 prev links are followed to the beginning`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        serve(origin)
+        let items = store(origin, page: 2)
+        #expect(try await items["apple"].requireData() == [4, 5, 6])
+        #expect(await items["apple"].requestPrevData() == .loaded)
+        #expect(await items["apple"].requestPrevData() == .noPage)
+        #expect(await items["apple"].requestNextData() == .loaded)
+        #expect(await items["apple"].requestNextData() == .noPage)
+        #expect(try await items["apple"].requireData() == Array(1...8))
+    }
+
+    @Test func `H9 the first page is revalidated, and the list stays`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        serve(origin)
+        let items = store(origin)
+        _ = try await items["apple"].requireData()
+        await items["apple"].requestNextData()
+        time.advance(by: .seconds(61))
+        #expect(try await items["apple"].requireData() == [1, 2, 3, 4, 5, 6])
+        #expect(origin.requests.map(\.status) == [200, 200, 304])
+        #expect(await items["apple"].requestNextData() == .loaded)
+    }
+
+    @Test func `H9 a key that was saved while the origin had another port still works`() async throws {
+        let cacher = MemoryCacher<String, [Int]>()
+        let before = try LoopbackOrigin()
+        serve(before)
+        _ = try await store(before, cacher)["apple"].requireData()
+        let saved = try #require(await cacher.load(param: "apple"))
+        before.stop()
+        let key = try #require(saved.nextKey)
+        #expect(key.hasPrefix("/orgs/apple/items?") && !key.contains("127.0.0.1"))
+
+        let after = try LoopbackOrigin()
+        defer { after.stop() }
+        serve(after)
+        let items = store(after, cacher)
+        #expect(try await items["apple"].requireData() == [1, 2, 3])
+        #expect(await items["apple"].requestNextData() == .loaded)
+        #expect(try await items["apple"].requireData() == [1, 2, 3, 4, 5, 6])
+        #expect(after.requests.map { $0.request.query("page") } == ["2"])
+    }
+
+    @Test(arguments: [
+        "http://evil.example/x?page=2", "//evil.example/x", "https://127.0.0.1/x", "http://127.0.0.1:1/x", "http://user@127.0.0.1/x",
+        "file:///x",
+    ])
+    func `H9 a page that links to another origin is refused`(link: String) async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(.get, "/orgs/apple/items") { _ in .json([1]).setting("Link", to: "<\(link)>; rel=next") }
+        let error = await #expect(throws: RemoteError.self) { try await store(origin)["apple"].requireData() }
+        #expect(error?.code == .foreignPageLink)
+        #expect((error?.underlyingError as? RouteFault)?.code == .foreignOrigin)
+        #expect(error?.isRetryable == false)
+    }
+
+    @Test(arguments: ["http://evil.example/x", "//evil.example/x", "x", "/../x", "/x\r\nX: y"])
+    func `H9 a saved key that leads elsewhere is refused before anything is sent`(key: String) async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        let cacher = MemoryCacher<String, [Int]>()
+        await cacher.save(CacheRecord(content: [1], fetchedAt: time.date, nextKey: key), param: "apple")
+        let items = store(origin, cacher)
+        guard case .failed(let error) = await items["apple"].requestNextData() else {
+            Issue.record("the key was taken")
+            return
+        }
+        #expect((error as? RemoteError)?.code == .invalidRoute)
+        #expect(origin.requests.isEmpty)
+    }
+
+    @Test(arguments: ["items?page=2", "?page=2", "/orgs/apple/items?page=2", "./items?page=2"])
+    func `H9 relative links start from the answer`(link: String) async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(.get, "/orgs/apple/items") { request in
+            request.query("page") == nil ? .json([1]).setting("Link", to: "<\(link)>; rel=next") : .json([2])
+        }
+        let items = store(origin)
+        _ = try await items["apple"].requireData()
+        #expect(await items["apple"].requestNextData() == .loaded)
+        #expect(try await items["apple"].requireData() == [1, 2])
+    }
+
+    // MARK: Cursors
+
+    private struct MessagePage: Codable, Sendable {
+        var messages: [Int]
+        var older: String?
+        var newer: String?
+    }
+
+    @Test func `H9 cursors of the body lead both ways, and cannot inject`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        let (older, newer) = ("a&before=x#/../?", "b c+d")
+        origin.on(.get, "/rooms/lobby/messages") { request in
+            switch (request.query("after"), request.query("before")) {
+            case (nil, nil): .json(MessagePage(messages: [5, 6], older: older, newer: newer))
+            case (older, nil): .json(MessagePage(messages: [7], older: ""))
+            case (nil, newer): .json(MessagePage(messages: [3, 4], older: "wrong side"))
+            default: .status(400)
+            }
+        }
+        let fetcher = host(origin).pages(in: MessagePage.self, elements: { $0.messages }, next: { $0.older }, prev: { $0.newer }) {
+            (room: String, cursor: PageCursor?) in
+            Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
+        }
+        let messages = PaginationStore(cacher: MemoryCacher<String, [Int]>(), fetcher: fetcher, time: time)
+        #expect(try await messages["lobby"].requireData() == [5, 6])
+        #expect(await messages["lobby"].requestNextData() == .loaded)
+        #expect(await messages["lobby"].requestPrevData() == .loaded)
+        #expect(await messages["lobby"].requestNextData() == .noPage)
+        #expect(await messages["lobby"].requestPrevData() == .noPage)
+        #expect(try await messages["lobby"].requireData() == [3, 4, 5, 6, 7])
+    }
+}

@@ -1,0 +1,198 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+struct Token: BearerToken, Codable, Hashable {
+    var accessToken: String
+    var refreshToken = "r"
+}
+
+/// The machine, and a storm of 401.
+@Suite(.timeLimit(.minutes(1)))
+struct CredentialTests {
+    struct Failed: Error {}
+
+    private func name(_ step: CredentialMachine<String>.Step) -> String {
+        switch step {
+        case .use(let credential, let generation): "use \(credential) \(generation)"
+        case .refresh(let credential, let generation): "refresh \(credential) \(generation)"
+        case .wait: "wait"
+        case .fail: "fail"
+        }
+    }
+
+    @Test func `H5 a generation is refreshed once`() {
+        var machine = CredentialMachine("a")
+        #expect(name(machine.wanted()) == "use a 0")
+        #expect(name(machine.rejected(0)) == "refresh a 0")
+        #expect(name(machine.rejected(0)) == "wait")
+        #expect(name(machine.wanted()) == "wait")
+        machine.refreshEnded(.success("b"), of: 0)
+        #expect(name(machine.wanted()) == "use b 1")
+        // A straggler that was sent with the old one.
+        #expect(name(machine.rejected(0)) == "use b 1")
+        #expect(name(machine.rejected(1)) == "refresh b 1")
+    }
+
+    @Test func `H5 a failed refresh is sticky for its generation`() {
+        var machine = CredentialMachine("a")
+        _ = machine.rejected(0)
+        machine.refreshEnded(.failure(Failed()), of: 0)
+        #expect(name(machine.wanted()) == "fail")
+        #expect(name(machine.rejected(0)) == "fail")
+        machine.replace(by: "c")
+        #expect(name(machine.wanted()) == "use c 1")
+        #expect(name(machine.rejected(0)) == "use c 1")
+    }
+
+    @Test func `H5 a refresh that ends after somebody signed in is dropped`() {
+        var machine = CredentialMachine("a")
+        _ = machine.rejected(0)
+        machine.replace(by: "c")
+        machine.refreshEnded(.success("b"), of: 0)
+        #expect(name(machine.wanted()) == "use c 1")
+        machine.refreshEnded(.failure(Failed()), of: 0)
+        #expect(name(machine.wanted()) == "use c 1")
+    }
+
+    // MARK: Over the wire
+
+    private func guarded(_ bench: Bench) {
+        bench.on("GET", "/x") { asked in
+            guard asked["Authorization"] == "Bearer new" else {
+                return .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"x\"")
+            }
+            return .json([1])
+        }
+        bench.on("POST", "/refresh") { asked in
+            asked["Authorization"] == nil ? .json(Token(accessToken: "new")) : .status(400)
+        }
+    }
+
+    private func host(_ bench: Bench) -> RemoteHost {
+        bench.host().authorized(
+            by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
+                try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
+            })
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H5 a storm of a hundred 401 gives one refresh, and each request is replayed once`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        guarded(bench)
+        let host = host(bench)
+        let tasks = (0..<100).map { _ in Task { try await host.send("/x", as: [Int].self) } }
+        for task in tasks { #expect(try await task.value == [1]) }
+        #expect(bench.asked("/refresh").count == 1)
+        #expect(bench.asked("/x").filter { $0["Authorization"] == "Bearer new" }.count == 100)
+        #expect(bench.asked("/x").filter { $0["Authorization"] == "Bearer old" }.count <= 100)
+    }
+
+    @Test func `H5 a failed refresh reaches all, and is not tried again`() async throws {
+        let bench = try Bench()
+        bench.on("GET", "/x") { _ in .status(401) }
+        bench.on("POST", "/refresh") { _ in .status(400) }
+        let host = host(bench)
+        let tasks = (0..<20).map { _ in Task { try await host.send("/x", as: [Int].self) } }
+        for task in tasks {
+            let error = try await remoteError { _ = try await task.value }
+            #expect(error.code == .refreshFailed)
+            #expect(error.status == 401)
+            #expect((error.underlyingError as? RemoteError)?.status == 400)
+            #expect(!error.isRetryable)
+        }
+        #expect(bench.asked("/refresh").count == 1)
+    }
+
+    @Test func `H5 a waiter's cancellation does not kill the refresh`() async throws {
+        let bench = try Bench()
+        guarded(bench)
+        let gate = WatchedState(false)
+        bench.on("POST", "/refresh") { _ in
+            do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
+            return .json(Token(accessToken: "new"))
+        }
+        let host = host(bench)
+        let first = Task { try await host.send("/x", as: [Int].self) }
+        try await bench.origin.waitForRequests(count: 1, to: "/refresh")
+        let second = Task { try await host.send("/x", as: [Int].self) }
+        first.cancel()
+        let error = try await remoteError { _ = try await first.value }
+        #expect(error.stage == .cancelled)
+        gate.update { $0 = true }
+        #expect(try await second.value == [1])
+        #expect(bench.asked("/refresh").count == 1)
+    }
+
+    @Test func `H6 a refresh is inside the deadline of the call, and goes on without it`() async throws {
+        let bench = try Bench()
+        guarded(bench)
+        let gate = WatchedState(false)
+        bench.on("POST", "/refresh") { _ in
+            do { try await gate.wait { $0 ? () : nil } } catch { return .status(500) }
+            return .json(Token(accessToken: "new"))
+        }
+        let time = ManualTime()
+        let host = host(bench).with {
+            $0.time = time
+            $0.timeouts = .init(overall: .seconds(10))
+        }
+        let task = Task { try await host.send("/x", as: [Int].self) }
+        try await bench.origin.waitForRequests(count: 1, to: "/refresh")
+        time.advance(by: .seconds(10))
+        let error = try await remoteError { _ = try await task.value }
+        #expect(error.code == .overallTimedOut)
+        gate.update { $0 = true }
+        // The refresh has a deadline of its own, which has passed with the same clock: signing in anew is what helps.
+        try await bench.origin.waitUntil { $0.requests(to: "/refresh").first?.ending != nil }
+        #expect(bench.asked("/refresh").count == 1)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H5 403 never refreshes, and a second 401 is an error`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        guarded(bench)
+        bench.on("GET", "/forbidden") { _ in .status(403) }
+        bench.on("GET", "/never") { _ in .status(401) }
+        let host = host(bench)
+        #expect(try await remoteError { try await host.send("/forbidden") }.status == 403)
+        #expect(bench.asked("/refresh").isEmpty)
+        #expect(try await remoteError { try await host.send("/never") }.status == 401)
+        #expect(bench.asked("/refresh").count == 1)
+        #expect(bench.asked("/never").count == 2)
+    }
+
+    @Test(arguments: [nil, true, false])
+    func `H5 requiresAuth is obeyed`(_ requires: Bool?) async throws {
+        let bench = try Bench()
+        bench.on("GET", "/x") { asked in .text(asked["Authorization"] ?? "none") }
+        let host = bench.host().authorized(by: .basic(user: "u", password: "p"))
+        let data = try await host.data(for: Route(path: "/x", options: RouteOptions(requiresAuth: requires)))
+        #expect(String(decoding: data, as: UTF8.self) == (requires == false ? "none" : "Basic dTpw"))
+    }
+
+    @Test func `H5 a 401 with a challenge has its body and does not hang`() async throws {
+        let bench = try Bench()
+        guarded(bench)
+        let error = try await remoteError { try await bench.host().send("/x") }
+        #expect(error.status == 401)
+        #expect(error.body == Data("no".utf8))
+    }
+
+    @Test func `H5 credentials do not travel without encryption`() async throws {
+        let memory = MemoryTransport { _ in .status(204) }
+        for authorization in [Authorization.bearer("t"), .basic(user: "u", password: "p"), .custom { try $0.set("X-Api-Key", "k") }] {
+            let host = RemoteHost(HostConfiguration("api.example.com", scheme: .http), transport: memory).authorized(by: authorization)
+            let error = try await remoteError { try await host.send("/x") }
+            #expect(error.code == .insecureCredentials)
+            #expect(memory.requests.isEmpty)
+        }
+        let host = RemoteHost(HostConfiguration("api.example.com", scheme: .http), transport: memory).authorized(by: .bearer("t"))
+        try await host.with { $0.allowsInsecureCredentials = true }.send("/x")
+        try await RemoteHost("api.example.com", transport: memory).authorized(by: .bearer("t")).send("/x")
+        #expect(memory.requests.map { $0.url.scheme } == ["http", "https"])
+    }
+}

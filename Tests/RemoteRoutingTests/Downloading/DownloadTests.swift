@@ -1,0 +1,230 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Files that come in one piece or in several.
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadTests {
+    private let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17 >> 4) })
+
+    /// A directory of its own, removed behind the test.
+    private final class Place: Sendable {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("downloads-\(UUID().uuidString)")
+        var target: URL { directory.appendingPathComponent("film.bin") }
+        init() throws { try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true) }
+        deinit { try? FileManager.default.removeItem(at: directory) }
+        var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()) ?? [] }
+    }
+
+    private func host(_ origin: LoopbackOrigin) -> RemoteHost {
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+            .with { $0.random = { 0 } }
+    }
+
+    private func hex(_ data: Data) -> String { SHA256.digest(of: [UInt8](data)).hex }
+
+    @Test func `H11 a file is there once it is whole`() async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { _ in .data(content).tagged() }
+        let seen = WatchedState<[TransferProgress]>([])
+        let response = try await host(origin).download(Route(path: "/f"), to: place.target, sha256: hex(content)) { progress in
+            seen.update { $0.append(progress) }
+        }
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(place.names == ["film.bin"])
+        #expect(response.value == place.target)
+        #expect(seen.current.first == TransferProgress(bytes: 0, total: 400_000))
+        #expect(seen.current.last == TransferProgress(bytes: 400_000, total: 400_000))
+    }
+
+    @Test(arguments: [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 150_000), .reset(afterBodyBytes: 150_000)])
+    func `H11 what broke off goes on behind what is there`(_ way: LoopbackOrigin.Misbehavior) async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { request in
+            let answer = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return request.headers["Range"] == nil ? answer.misbehaving(way) : answer
+        }
+        try await host(origin).download(Route(path: "/f"), to: place.target, sha256: hex(content))
+        #expect(try Data(contentsOf: place.target) == content)
+        let second = try #require(origin.requests.last)
+        #expect(origin.requests.count == 2)
+        #expect(second.headers["If-Range"] == "\"v1\"")
+        #expect(second.headers["Range"]?.hasPrefix("bytes=") == true)
+        #expect(second.status == 206)
+        #expect(place.names == ["film.bin"])
+    }
+
+    @Test func `H11 the next call resumes what an earlier one left`() async throws {
+        let place = try Place()
+        let content = content
+        let isUp = WatchedState(false)
+        let origin = try LoopbackOrigin { request in
+            let answer = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return isUp.current ? answer : answer.misbehaving(.truncate(afterBodyBytes: 100_000))
+        }
+        let host = host(origin)
+        try Data("old".utf8).write(to: place.target)
+        let error = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: place.target) }
+        #expect(error.code == .connectionLost)
+        #expect(try Data(contentsOf: place.target) == Data("old".utf8))
+        #expect(place.names == [".film.bin.part", ".film.bin.part.json", "film.bin"])
+        isUp.update { $0 = true }
+        try await host.download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(origin.requests.last?.headers["Range"] == "bytes=100000-")
+    }
+
+    @Test func `H11 a file that changed meanwhile begins again`() async throws {
+        let place = try Place()
+        let new = Data(content.reversed())
+        let content = content
+        let isNew = WatchedState(false)
+        let origin = try LoopbackOrigin { request in
+            if isNew.current { return .data(new).tagged("v2").ranged(by: request) }
+            return .data(content).tagged("v1").ranged(by: request).misbehaving(.truncate(afterBodyBytes: 100_000))
+        }
+        let host = host(origin)
+        _ = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: place.target) }
+        isNew.update { $0 = true }
+        try await host.download(Route(path: "/f"), to: place.target, sha256: hex(new))
+        #expect(try Data(contentsOf: place.target) == new)
+        #expect(origin.requests.last?.status == 200)
+        #expect(origin.requests.last?.headers["If-Range"] == "\"v1\"")
+    }
+
+    @Test(arguments: ["W/\"v1\"", ""])
+    func `H11 without a strong validator nothing is resumed`(_ tag: String) async throws {
+        let place = try Place()
+        let content = content
+        let count = WatchedState(0)
+        let origin = try LoopbackOrigin { request in
+            count.update { $0 += 1 }
+            var answer = LoopbackOrigin.Response.data(content)
+            if !tag.isEmpty { answer = answer.setting("ETag", to: tag) }
+            return count.current == 1 ? answer.misbehaving(.truncate(afterBodyBytes: 100_000)) : answer
+        }
+        try await host(origin).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(origin.requests.count == 2)
+        #expect(origin.requests.allSatisfy { $0.headers["Range"] == nil && $0.headers["If-Range"] == nil })
+    }
+
+    @Test func `H11 a file with another digest is thrown away`() async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { _ in .data(content).tagged() }
+        let error = try await remoteError {
+            try await host(origin).download(Route(path: "/f"), to: place.target, sha256: String(repeating: "0", count: 64))
+        }
+        #expect(error.code == .wrongDigest)
+        #expect(!FileManager.default.fileExists(atPath: place.target.path))
+        #expect(try Data(contentsOf: place.directory.appendingPathComponent(".film.bin.part")).isEmpty)
+    }
+
+    @Test func `H11 a part that is not the one asked for is refused`() async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { request in
+            guard request.headers["Range"] != nil else {
+                return .data(content).tagged("v1").misbehaving(.truncate(afterBodyBytes: 100_000))
+            }
+            return .data(content.dropFirst(5), status: 206).tagged("v1").setting("Content-Range", to: "bytes 5-399999/400000")
+        }
+        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        #expect(error.code == .wrongRange)
+        #expect(!FileManager.default.fileExists(atPath: place.target.path))
+    }
+
+    @Test func `H11 416 for a whole file is the end, and for another begins again`() async throws {
+        for length in [400_000, 300_000] {
+            let place = try Place()
+            let part = content.prefix(length == 400_000 ? 400_000 : 350_000)
+            let new = Data(content.prefix(length))
+            try part.write(to: place.directory.appendingPathComponent(".film.bin.part"))
+            let origin = try LoopbackOrigin { request in
+                request.headers["Range"] == nil
+                    ? .data(new).tagged("v1") : .status(416).setting("Content-Range", to: "bytes */\(length)")
+            }
+            let state = DownloadState(address: origin.url.absoluteString + "/f", validator: "\"v1\"", total: nil)
+            try JSONEncoder().encode(state).write(to: place.directory.appendingPathComponent(".film.bin.part.json"))
+            try await host(origin).download(Route(path: "/f"), to: place.target)
+            #expect(try Data(contentsOf: place.target) == new)
+            #expect(origin.requests.count == (length == 400_000 ? 1 : 2))
+        }
+    }
+
+    @Test func `H11 a second download of the same file is refused while the first runs`() async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { _ in .data(content).tagged().misbehaving(.stall(afterBodyBytes: 1000)) }
+        let host = host(origin)
+        let first = Task { try await host.download(Route(path: "/f"), to: place.target) }
+        try await origin.waitForRequests(count: 1)
+        let error = try await remoteError { try await host.download(Route(path: "/f"), to: place.target) }
+        #expect(error.code == .fileFailed)
+        first.cancel()
+        _ = try await remoteError { _ = try await first.value }
+    }
+
+    struct Row: Sendable {
+        var status: Int
+        var range: String?
+        var tag: String? = "\"v1\""
+        var offset: Int64? = 5
+        var total: Int64? = 10
+        var expected: String
+    }
+
+    @Test(arguments: [
+        Row(status: 200, expected: "restart"), Row(status: 200, offset: nil, expected: "restart"),
+        Row(status: 206, range: "bytes 5-9/10", expected: "append"), Row(status: 206, range: "bytes 5-9/*", expected: "append"),
+        Row(status: 206, range: "bytes 5-9/10", tag: nil, expected: "append"),
+        Row(status: 206, range: "bytes 4-9/10", expected: "refuse"), Row(status: 206, range: "bytes 6-9/10", expected: "refuse"),
+        Row(status: 206, range: "bytes 5-8/10", expected: "refuse"), Row(status: 206, range: "bytes 5-11/12", expected: "refuse"),
+        Row(status: 206, range: nil, expected: "refuse"), Row(status: 206, range: "bytes */10", expected: "refuse"),
+        Row(status: 206, range: "bytes 5-9/10", tag: "\"v2\"", expected: "refuse"),
+        Row(status: 206, range: "bytes 5-9/10", tag: "W/\"v1\"", expected: "refuse"),
+        Row(status: 206, range: "bytes 0-9/10", offset: nil, expected: "refuse"),
+        Row(status: 416, range: "bytes */5", expected: "complete"), Row(status: 416, range: "bytes */4", expected: "askAgain"),
+        Row(status: 416, range: nil, total: 5, expected: "complete"), Row(status: 416, range: nil, total: nil, expected: "askAgain"),
+        Row(status: 416, range: "bytes */5", offset: nil, expected: "refuse"), Row(status: 204, expected: "refuse"),
+    ])
+    func `H11 answers to a download are judged by this table`(_ row: Row) throws {
+        var head = HTTPHead(status: row.status, url: URL(filePath: "/"))
+        if let range = row.range { try head.fields.append("Content-Range", range) }
+        if let tag = row.tag { try head.fields.append("ETag", tag) }
+        let known = DownloadState(address: "", validator: "\"v1\"", total: row.total)
+        let decision = DownloadDecision.decide(head, offset: row.offset, known: row.offset == nil ? nil : known)
+        #expect("\(decision)".hasPrefix(row.expected), "\(decision)")
+    }
+
+    @Test(arguments: [
+        ("bytes 0-9/10", "0 9 10"), ("bytes 5-9/*", "5 9 nil"), ("bytes */10", "nil nil 10"), ("bytes 9-5/10", "none"),
+        ("bytes 0-10/10", "none"),
+        ("items 0-1/2", "none"), ("bytes -1-2/3", "none"), ("bytes 0-1", "none"), ("bytes a-b/c", "none"), ("", "none"),
+        ("bytes 0-9/10/11", "none"), ("bytes 99999999999999999999-1/2", "none"),
+    ])
+    func `H11 Content-Range is read strictly`(_ field: String, _ expected: String) {
+        func text(_ number: Int64?) -> String { number.map { "\($0)" } ?? "nil" }
+        let range = ContentRange(field)
+        #expect(range.map { "\(text($0.first)) \(text($0.last)) \(text($0.total))" } ?? "none" == expected)
+    }
+
+    @Test(
+        arguments: [
+            (["ETag": "\"a\""], "\"a\""), (["ETag": "W/\"a\""], nil), ([:], nil),
+            (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:38 GMT"], nil),
+            (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 09:49:38 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], nil),
+        ] as [([String: String], String?)])
+    func `H11 only strong validators resume`(_ fields: [String: String], _ expected: String?) throws {
+        var header = HTTPFields()
+        for (name, value) in fields { try header.append(name, value) }
+        #expect(DownloadDecision.strongValidator(of: header, now: Date()) == expected)
+    }
+}

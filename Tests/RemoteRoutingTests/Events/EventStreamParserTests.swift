@@ -1,0 +1,84 @@
+import Testing
+
+@testable import RemoteRouting
+
+struct EventStreamParserTests {
+    private typealias Event = ServerSentEvent
+
+    /// All ways to cut a short stream must give the same events.
+    private func events(_ text: String, chunk: Int) throws -> [ServerSentEvent] {
+        var parser = EventStreamParser()
+        let bytes = Array(text.utf8)
+        return try stride(from: 0, to: bytes.count, by: chunk).flatMap { try parser.consume(bytes[$0..<min($0 + chunk, bytes.count)]) }
+    }
+
+    private static let cases: [(String, [ServerSentEvent])] = [
+        ("data: a\n\n", [Event(data: "a")]),
+        ("data:a\r\ndata: b\r\n\r\n", [Event(data: "a\nb")]),
+        ("data:a\rdata:b\r\r", [Event(data: "a\nb")]),
+        ("data: a\r\n\ndata: b\n\r\n", [Event(data: "a"), Event(data: "b")]),
+        ("\u{FEFF}data: a\n\n", [Event(data: "a")]),
+        ("\u{FEFF}\u{FEFF}data: a\n\n", []),
+        ("\n\u{FEFF}data: a\n\n", []),
+        ("data:  a\n\n", [Event(data: " a")]),
+        ("data\n\n", [Event(data: "")]),
+        ("data\ndata\n\n", [Event(data: "\n")]),
+        ("data:\n\n", [Event(data: "")]),
+        (": comment\ndata: a\n:\n\n", [Event(data: "a")]),
+        ("event: add\ndata: 1\n\ndata: 2\n\n", [Event(type: "add", data: "1"), Event(data: "2")]),
+        ("event: add\n\ndata: 2\n\n", [Event(data: "2")]),
+        ("event:\ndata: 1\n\n", [Event(data: "1")]),
+        (
+            "id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n",
+            [Event(data: "a", lastEventID: "7"), Event(data: "b", lastEventID: "7"), Event(data: "c")]
+        ),
+        ("id: 7\n\ndata: a\n\n", [Event(data: "a", lastEventID: "7")]),
+        ("id: 7\ndata: a\n\nid: 8\u{0}\ndata: b\n\n", [Event(data: "a", lastEventID: "7"), Event(data: "b", lastEventID: "7")]),
+        ("data: a", []), ("data: a\n", []), ("data: a\nid: 3\n", []),
+        ("Data: a\n\n", []), (" data: a\n\n", []), ("data : a\n\n", []), ("unknown: x\ndata: a\n\n", [Event(data: "a")]),
+        ("data: a:b: c\n\n", [Event(data: "a:b: c")]), ("data: äöü👍\n\n", [Event(data: "äöü👍")]), ("", []), ("\n\n\n", []),
+    ]
+
+    @Test(arguments: cases.indices, [1, 2, 3, 5, 1000])
+    func `a stream is read alike however it is cut`(index: Int, chunk: Int) throws {
+        let (text, expected) = EventStreamParserTests.cases[index]
+        #expect(try events(text, chunk: chunk) == expected)
+    }
+
+    @Test(arguments: [
+        ("retry: 1500\n", Duration.milliseconds(1500)), ("retry:0\n", .zero), ("retry: 1.5\n", nil), ("retry: -1\n", nil),
+        ("retry:\n", nil),
+        ("retry: 99999999999999999999\n", .milliseconds(3_155_760_000_000)), ("retry: 10\nretry: x\n", .milliseconds(10)),
+    ])
+    func `the reconnection time counts only as digits`(text: String, expected: Duration?) throws {
+        var parser = EventStreamParser()
+        _ = try parser.consume(text.utf8)
+        #expect(parser.reconnectionTime == expected)
+    }
+
+    @Test func `the id to reconnect with is that of the last complete event`() throws {
+        var parser = EventStreamParser(lastEventID: "5")
+        #expect(parser.lastEventID == "5")
+        _ = try parser.consume("id: 6\ndata: x\n".utf8)
+        #expect(parser.lastEventID == "5")
+        #expect(try parser.consume("\n".utf8) == [Event(data: "x", lastEventID: "6")])
+        #expect(parser.lastEventID == "6")
+    }
+
+    @Test func `bytes that are no UTF-8 are replaced`() throws {
+        var parser = EventStreamParser()
+        #expect(try parser.consume(Array("data: ".utf8) + [0xFF, 0x0A, 0x0A]) == [Event(data: "\u{FFFD}")])
+    }
+
+    @Test(arguments: ["data: 0123456789", "data: 01234\ndata: 56789", ": 012345678901234567890"])
+    func `an event beyond the bound is refused`(text: String) {
+        var parser = EventStreamParser(limit: 12)
+        #expect(throws: EventStreamParser.TooLarge(limit: 12)) { try parser.consume(text.utf8) }
+    }
+
+    @Test func `the bound is that of one event`() throws {
+        var parser = EventStreamParser(limit: 12)
+        let count = try (0..<100).reduce(0) { count, _ in try count + parser.consume("data: 012\n\n".utf8).count }
+        #expect(count == 100)
+    }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Connectivity, recordings, and what an error says.
+@Suite(.timeLimit(.minutes(1)))
+struct AdviceTests {
+    @Test func `H15 a reader gets the status as it is and then each change`() async {
+        let manual = ManualConnectivity(.offline)
+        var statuses = manual.connectivity.statuses.makeAsyncIterator()
+        #expect(await statuses.next() == .offline)
+        manual.set(.offline)
+        manual.set(.online)
+        #expect(await statuses.next() == .online)
+        manual.set(.offline)
+        manual.set(.unknown)
+        // Only the latest is of interest.
+        #expect(await statuses.next() == .unknown)
+    }
+
+    @Test func `H15 a reader that leaves is forgotten`() async {
+        let manual = ManualConnectivity()
+        do {
+            let statuses = manual.connectivity.statuses
+            #expect(manual.readerCount == 1)
+            _ = statuses
+        }
+        while manual.readerCount > 0 { await Task.yield() }
+    }
+
+    @Test func `H15 being offline holds no request back`() async throws {
+        let memory = MemoryTransport { _ in .status(204) }
+        let manual = ManualConnectivity(.offline)
+        try await RemoteHost("a.example", transport: memory).send("/x")
+        #expect(manual.status == .offline)
+        #expect(memory.requests.count == 1)
+    }
+
+    #if !canImport(Network)
+    @Test func `H14 a path monitor that is not there is said to be unsupported`() {
+        #expect { try Connectivity.system() } throws: { ($0 as? RemoteError)?.code == .unsupported }
+    }
+    #endif
+
+    @Test(arguments: [HTTPMethod.get, .head])
+    func `H14 a body where none can be sent is refused`(_ method: HTTPMethod) async throws {
+        let bench = try Bench()
+        let url = try #require(URL(string: bench.origin.url.absoluteString + "/x"))
+        let request = HTTPRequest(method: method, url: url, body: .data(Data("x".utf8)))
+        await #expect { try await bench.transport.perform(request, limits: ExchangeLimits()) } throws: {
+            ($0 as? TransportFailure)?.code == .unsupported
+        }
+        #expect(bench.asked.isEmpty)
+    }
+
+    @Test func `what was recorded is played again, each answer once`() async throws {
+        let bench = try Bench()
+        bench.on("GET", "/x", inTurn: .json([1]).setting("Set-Cookie", to: "sid=secret"), .json([2]).gzipped())
+        let recorder = ExchangeRecorder(recording: bench.transport)
+        let live = bench.host().with { $0.transport = recorder }
+        for _ in 1...2 { _ = try await live.send("/x", as: [Int].self) }
+        let file = try recorder.exchanges.encoded()
+        #expect(!String(decoding: file, as: UTF8.self).contains("secret"))
+        let played = bench.host().with { host in
+            host.transport = MemoryTransport { _ in .status(500) }
+            if let exchanges = try? RecordedExchanges(decoding: file) { host.transport = exchanges.transport() }
+        }
+        bench.origin.stop()
+        #expect(try await played.send("/x", as: [Int].self) == [1])
+        #expect(try await played.send("/x", as: [Int].self) == [2])
+        #expect(try await remoteError { try await played.send("/x") }.code == .unsupported)
+    }
+
+    @Test func `an error says what failed, how often, and how to find it`() async throws {
+        let bench = try Bench()
+        bench.on("GET", "/x") { _ in .problem(503, "Down").setting("X-Request-Id", to: "r-7") }
+        let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x", parameters: ["token": "hush"]) }
+        #expect(error.requestID == "r-7")
+        #expect(error.problem?.title == "Down")
+        #expect(
+            error.description
+                == "RemoteError.badStatus (status): GET \(bench.origin.url.absoluteString)/x: the server answered 503 Service Unavailable; "
+                + "try again later (after 3 attempts) (request id r-7)")
+    }
+
+    @Test func `a host that is none is told as such`() async throws {
+        for name in ["", "a b", "https://a.example", "a.example/x", "u@a.example", "a..b"] {
+            let error = try await remoteError { try await RemoteHost(HostConfiguration(name)).send("/x") }
+            #expect(error.stage == .build)
+            #expect((error.underlyingError as? RouteFault)?.code == .invalidOrigin)
+        }
+    }
+
+    private struct EchoTransport: Transport {
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+            let exchange = Exchange(limits: limits)
+            exchange.receive(HTTPHead(status: 200, url: request.url))
+            exchange.receive(Data("hello".utf8))
+            exchange.finish()
+            return try await exchange.reply()
+        }
+    }
+
+    @Test func `a transport of one's own is a few lines`() async throws {
+        #expect(try await RemoteHost("a.example", transport: EchoTransport()).data(for: Route(path: "/x")) == Data("hello".utf8))
+    }
+
+    @Test func `an exchange is over once, whoever ends it`() async throws {
+        let stops = WatchedState(0)
+        let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
+        exchange.onStop { stops.update { $0 += 1 } }
+        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
+        exchange.receive(HTTPHead(status: 500, url: URL(filePath: "/")))
+        exchange.receive(Data("a".utf8))
+        var reply: HTTPReply? = try await exchange.reply()
+        #expect(reply?.head.status == 200)
+        reply = nil
+        #expect(stops.current == 1)
+        exchange.receive(Data("b".utf8))
+        exchange.finish()
+        exchange.fail(TransportFailure(.connectionLost, "late"))
+        #expect(stops.current == 1)
+        let late = WatchedState(0)
+        exchange.onStop { late.update { $0 += 1 } }
+        #expect(late.current == 1)
+        // What came before the end can still be read, and nothing that came behind it.
+        #expect(try await exchange.next() == Data("a".utf8))
+        await #expect { try await exchange.next() } throws: { ($0 as? TransportFailure)?.code == .cancelled }
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// What is tried again, when, and how often.
+@Suite(.timeLimit(.minutes(1)))
+struct RetryTests {
+    @Test(arguments: TransportKind.allCases, [408, 429, 502, 503, 504])
+    func `H7 statuses that pass are tried again`(_ kind: TransportKind, _ status: Int) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x", inTurn: .status(status), .status(status), .json([1]))
+        let host = bench.host { $0.random = { 0 } }
+        let response = try await host.response(for: Route(path: "/x"), as: [Int].self)
+        #expect(response.attempts == 3)
+        #expect(bench.asked.count == 3)
+    }
+
+    @Test(arguments: [400, 401, 404, 409, 500, 501, 505, 520, 599])
+    func `H7 other statuses are final`(_ status: Int) async throws {
+        let bench = try Bench()
+        bench.on("GET", "/x") { _ in .status(status) }
+        let error = try await remoteError { try await bench.host().send("/x") }
+        #expect(error.attempts == 1)
+        #expect(error.failureKind == .permanent)
+        #expect(bench.asked.count == 1)
+    }
+
+    @Test(arguments: [
+        ("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3), ("HEAD", false, 3),
+    ])
+    func `H7 only what may be repeated is`(_ method: String, _ hasKey: Bool, _ count: Int) async throws {
+        let bench = try Bench()
+        bench.on(method, "/x") { _ in .status(503) }
+        let options = RouteOptions(idempotencyKey: hasKey ? .unique : nil)
+        let route = Route(path: "/x", method: try #require(HTTPMethod(rawValue: method)), options: options)
+        let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send(route) }
+        #expect(error.attempts == count)
+        #expect(bench.asked.count == count)
+        #expect(Set(bench.asked.map { $0["Idempotency-Key"] }).count == 1)
+        #expect((bench.asked.first?["Idempotency-Key"] != nil) == hasKey)
+        #expect(error.isRetryable == (count > 1))
+    }
+
+    @Test func `H7 a body that can be sent only once is`() async throws {
+        let bench = try Bench()
+        bench.on("PUT", "/x") { _ in .status(503) }
+        let parts = Parts([Data("abc".utf8)])
+        let body = HTTPBodyStream(length: 3, isReplayable: false) { { _ in parts.next() } }
+        let error = try await remoteError {
+            try await bench.host { $0.random = { 0 } }.send(Route(path: "/x", method: .put, body: .stream(body)))
+        }
+        #expect(error.attempts == 1)
+        #expect(bench.asked.map(\.body) == [Data("abc".utf8)])
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H7 Retry-After is honoured exactly`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        let time = ManualTime()
+        bench.on("GET", "/x", inTurn: .status(503).setting("Retry-After", to: "7"), .json([1]))
+        let host = bench.host(time: time) {
+            $0.timeouts = .init(); $0.random = { 0 }
+        }
+        let task = Task { try await host.send("/x", as: [Int].self) }
+        try await time.sleepers(atLeast: 1)
+        #expect(time.nextDeadline == time.now.advanced(by: .seconds(7)))
+        time.advance(by: .seconds(7))
+        #expect(try await task.value == [1])
+    }
+
+    @Test func `H7 a date in Retry-After is honoured`() async throws {
+        let bench = try Bench()
+        let time = ManualTime()
+        let date = HTTPDate.format(time.date.addingTimeInterval(90))
+        bench.on("GET", "/x", inTurn: .status(429).setting("Retry-After", to: date), .json([1]))
+        let host = bench.host(time: time) {
+            $0.timeouts = .init(); $0.random = { 0 }
+        }
+        let task = Task { try await host.send("/x", as: [Int].self) }
+        try await time.sleepers(atLeast: 1)
+        let wait = time.now.duration(to: try #require(time.nextDeadline))
+        #expect(wait >= .seconds(89) && wait <= .seconds(91))
+        time.advance(by: wait)
+        #expect(try await task.value == [1])
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H7 an hour of Retry-After beyond the deadline is carried by the error`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .status(503).setting("Retry-After", to: "3600") }
+        let error = try await remoteError { try await bench.host().send("/x") }
+        #expect(error.retryAfter == .seconds(3600))
+        #expect(error.status == 503)
+        #expect(bench.asked.count == 1)
+        #expect(error.failureKind == .transient)
+    }
+
+    @Test func `H7 a connection that is refused is tried again and then told`() async throws {
+        let bench = try Bench()
+        bench.origin.goDown()
+        let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x") }
+        #expect(error.code == .connectionRefused)
+        #expect(error.attempts == 3)
+        try bench.origin.comeBack()
+        bench.on("GET", "/x") { _ in .status(204) }
+        try await bench.host().send("/x")
+    }
+
+    @Test func `H7 a store above does not try again what was tried here`() {
+        var error = RemoteError(.transport, .connectionLost, operation: "GET /", "lost")
+        error.mayRepeat = true
+        #expect(error.failureKind == .transient)
+        error.attempts = 3
+        #expect(RetryPolicy.exponential(attempts: 5).delay(after: error, attempt: 1, unit: 0.5) == nil)
+        error.attempts = 1
+        #expect(RetryPolicy.exponential(attempts: 5).delay(after: error, attempt: 1, unit: 0.5) != nil)
+        error.mayRepeat = false
+        #expect(error.failureKind == .permanent)
+    }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import Testing
+
+@testable import RemoteRouting
+
+struct ProblemTests {
+    @Test func `a problem is read with its extensions`() throws {
+        let json = """
+            {"type":"https://example.com/probs/out-of-credit","title":"You do not have enough credit.","status":403,
+             "detail":"Your balance is 30.","instance":"/account/12345","balance":30,"accounts":["/a",{"b":null,"c":true}]}
+            """
+        let problem = try #require(Problem(data: Data(json.utf8), type: MimeType(rawValue: "application/problem+json; charset=utf-8")))
+        #expect(problem.type == "https://example.com/probs/out-of-credit")
+        #expect(problem.title == "You do not have enough credit.")
+        #expect(problem.status == 403)
+        #expect(problem.detail == "Your balance is 30.")
+        #expect(problem.instance == "/account/12345")
+        #expect(
+            problem.extensions == [
+                "balance": .number(30), "accounts": .list([.text("/a"), .fields(["b": .null, "c": .flag(true)])]),
+            ])
+    }
+
+    @Test(arguments: [
+        #"{}"#, #"{"type":3,"title":[],"status":"403","detail":null,"instance":{}}"#, #"{"status":4030}"#, #"{"status":403.5}"#,
+        #"{"status":1e300}"#,
+    ])
+    func `a member of the wrong type is ignored`(json: String) throws {
+        let problem = try #require(Problem(json: Data(json.utf8)))
+        #expect(problem.type == "about:blank")
+        #expect(problem.title == nil && problem.status == nil && problem.detail == nil && problem.instance == nil)
+        #expect(problem.extensions.isEmpty)
+    }
+
+    @Test(arguments: ["", "[]", "3", "null", "{", "<html>"])
+    func `what is no object is no problem`(json: String) {
+        #expect(Problem(json: Data(json.utf8)) == nil)
+    }
+
+    @Test(arguments: [nil, MimeType.json, .plainText])
+    func `another media type is no problem`(type: MimeType?) {
+        #expect(Problem(data: Data("{}".utf8), type: type) == nil)
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import Testing
+
+@testable import RemoteRouting
+
+/// The encoders beside an independent one: Python's `urllib.parse`.
+struct PythonComparisonTests {
+    private static let python = ["/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+
+    /// Reads JSON lists of pairs, writes the query and the form of each. Python's `quote` keeps the tilde and escapes the star whatever it
+    /// is told, where the URL standard's form does the opposite.
+    private static let script = """
+        import json, sys
+        from urllib.parse import quote, quote_plus, unquote, parse_qsl
+        def form(text): return quote_plus(text, safe='*').replace('~', '%7E')
+        for pairs in json.load(sys.stdin):
+            query = '&'.join(quote(n, safe='') + '=' + quote(v, safe='') for n, v in pairs)
+            assert parse_qsl(query.replace('+', '%2B'), keep_blank_values=True) == [tuple(p) for p in pairs]
+            print(json.dumps([query, '&'.join(form(n) + '=' + form(v) for n, v in pairs)]))
+        """
+
+    @Test(.enabled(if: python != nil, "python3 is not installed, so there is nothing to compare with"))
+    func `H1 queries and forms agree with Python over thousands of inputs`() throws {
+        var random = SplitMix(seed: 20_240_917)
+        let cases = (0..<4000).map { _ in (0..<Int.random(in: 1...4, using: &random)).map { _ in [random.text(), random.text()] } }
+        let lines = try run(JSONEncoder().encode(cases)).split(separator: UInt8(ascii: "\n"))
+        try #require(lines.count == cases.count)
+        let encoder = PairEncoder(style: ParameterStyle())
+        for (pairs, line) in zip(cases, lines) {
+            let expected = try JSONDecoder().decode([String].self, from: Data(line))
+            let parameters = Parameters(pairs.map { .init(name: $0[0], value: .text($0[1])) })
+            #expect(try encoder.query(of: parameters) == expected[0])
+            #expect(try encoder.form(of: parameters) == expected[1])
+        }
+    }
+
+    private func run(_ input: Data) throws -> Data {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "python-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
+        let source = directory.appending(path: "input.json")
+        try input.write(to: source)
+        let process = Process()
+        process.executableURL = URL(filePath: try #require(PythonComparisonTests.python))
+        process.arguments = ["-c", PythonComparisonTests.script]
+        process.standardInput = try FileHandle(forReadingFrom: source)
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let data = try #require(try output.fileHandleForReading.readToEnd())
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0)
+        return data
+    }
+}
+
+/// Random numbers that are the same in every run (Steele, Lea and Flood's SplitMix64).
+struct SplitMix: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+
+    /// A text of ASCII, of letters of all lengths in UTF-8, and of what is special in addresses.
+    mutating func text() -> String {
+        var scalars = String.UnicodeScalarView()
+        for _ in 0..<Int.random(in: 1...12, using: &self) {
+            let bound: UInt32 = [0x80, 0x80, 0x800, 0xFFFF, 0x10FFFF].randomElement(using: &self) ?? 0x80
+            // Surrogates are no scalars; another draw is not worth it.
+            scalars.append(Unicode.Scalar(UInt32.random(in: 0...bound, using: &self)) ?? "+")
+        }
+        return String(scalars)
+    }
+}

@@ -1,0 +1,217 @@
+import Foundation
+import Testing
+
+@testable import RemoteRouting
+
+struct RequestBuilderTests {
+    private func builder(
+        _ host: String = "api.example.com", port: Int? = nil, basePath: RoutePath = "", defaults: Headers = [:]
+    ) throws -> RequestBuilder {
+        RequestBuilder(origin: try WebOrigin(scheme: .https, host: host, port: port), basePath: basePath, defaults: defaults)
+    }
+
+    private func code(_ route: some Routable, defaults: Headers = [:]) throws -> RouteFault.Code? {
+        do {
+            _ = try builder(defaults: defaults).request(for: route)
+            return nil
+        } catch let fault as RouteFault {
+            return fault.code
+        }
+    }
+
+    @Test func `a route becomes a request`() throws {
+        let request = try builder(basePath: "/v1/", defaults: ["User-Agent": "x", "Accept": "*/*"]).request(
+            for: Route(
+                path: "/users/\("a b")", method: .post, query: ["q": "1 2"], headers: ["X-Trace": "t", "accept": "text/csv"],
+                body: .json(fields: ["n": 1])))
+        #expect(request.method == .post)
+        #expect(request.url.absoluteString == "https://api.example.com/v1/users/a%20b?q=1%202")
+        #expect(request.fields["User-Agent"] == "x")
+        #expect(request.fields.values(of: "Accept") == ["text/csv"])
+        #expect(request.fields["Content-Type"] == "application/json")
+        #expect(request.fields["X-Trace"] == "t")
+        #expect(try bytes(of: request.body) == Data(#"{"n":1}"#.utf8))
+    }
+
+    private struct Minimal: Routable {
+        var path: RoutePath { "/x" }
+    }
+
+    @Test func `a route needs nothing but a path`() throws {
+        let request = try builder(port: 8443).request(for: Minimal())
+        #expect(request.url.absoluteString == "https://api.example.com:8443/x")
+        #expect(request.method == .get)
+        #expect(request.fields.fields.isEmpty)
+        guard case .none = request.body else { throw CocoaError(.featureUnsupported) }
+    }
+
+    @Test(arguments: [("", "https://h/"), ("/", "https://h/"), ("/x/", "https://h/x/")])
+    func `the shortest address has a slash`(path: String, expected: String) throws {
+        #expect(try builder("h").request(for: Route(path: RoutePath(stringLiteral: path))).url.absoluteString == expected)
+    }
+
+    @Test(arguments: [(HTTPMethod.get, true), (.head, true), (.delete, true), (.post, false), (.put, false), (.patch, false)])
+    func `parameters go where the method has them`(method: HTTPMethod, inQuery: Bool) throws {
+        let request = try builder().request(for: Route(path: "/x", method: method, parameters: ["a": "b c"]))
+        #expect(request.url.query(percentEncoded: true) == (inQuery ? "a=b%20c" : nil))
+        #expect(try bytes(of: request.body) == (inQuery ? nil : Data(#"{"a":"b c"}"#.utf8)))
+    }
+
+    @Test(arguments: [(MimeType.formURLEncoded, "a=b+c"), (MimeType(rawValue: "application/vnd.x+json")!, #"{"a":"b c"}"#)])
+    func `parameters are written in the body's media type`(type: MimeType, expected: String) throws {
+        let request = try builder().request(for: Route(path: "/x", method: .post, parameters: ["a": "b c"], as: type))
+        #expect(request.fields["Content-Type"] == type.rawValue)
+        #expect(try bytes(of: request.body) == Data(expected.utf8))
+        #expect(try code(Route(path: "/x", method: .post, parameters: [:], as: .plainText)) == .unsupportedShape)
+    }
+
+    // MARK: H2
+
+    @Test(arguments: [0, -1, 65536, Int.max])
+    func `H2 a port that is none is refused`(port: Int) throws {
+        #expect(try code(Route(path: "/", options: RouteOptions(port: port))) == .invalidOrigin)
+    }
+
+    @Test func `H2 a route's port is the only part of the origin it can change`() throws {
+        let request = try builder().request(for: Route(path: "/x", options: RouteOptions(port: 81)))
+        #expect(WebOrigin(of: request.url) == (try WebOrigin(scheme: .https, host: "api.example.com", port: 81)))
+    }
+
+    @Test(arguments: [
+        "", " ", "a b", "a/b", "a@b", "user:pw@h", "h:80", "h?x", "h#x", "h%2f", "h\\x", "[::1", "::1]", "h\r\nx", "ä.example", "[g::]",
+        "[]", ".h",
+        "a..b", "[fe80::1%25eth0]",
+    ])
+    func `H2 a host that is none is refused`(host: String) {
+        let error = #expect(throws: RouteFault.self) { try WebOrigin(scheme: .https, host: host) }
+        #expect(error?.code == .invalidOrigin)
+    }
+
+    @Test(arguments: [
+        ("API.Example.COM", "https://api.example.com/x"), ("127.0.0.1", "https://127.0.0.1/x"), ("::1", "https://[::1]/x"),
+        ("[2001:DB8::1]", "https://[2001:db8::1]/x"), ("my_host", "https://my_host/x"), ("example.com.", "https://example.com./x"),
+    ])
+    func `H2 names and addresses are hosts`(host: String, expected: String) throws {
+        #expect(try builder(host).request(for: Route(path: "/x")).url.absoluteString == expected)
+    }
+
+    @Test(arguments: [
+        ("https://h/x", "https://H:443/y", true), ("https://h/", "http://h/", false), ("https://h/", "https://h:444/", false),
+        ("https://h/", "https://i/", false), ("http://[::1]/", "http://[::1]:80/", true),
+    ])
+    func `H2 origins are compared by scheme, host and port`(one: String, other: String, same: Bool) throws {
+        let origins = [one, other].map { URL(string: $0).flatMap { WebOrigin(of: $0) } }
+        #expect(!origins.contains(nil))
+        #expect((origins[0] == origins[1]) == same)
+    }
+
+    @Test(arguments: ["ftp://h/", "file:///x", "https://user@h/", "https://u:p@h/", "mailto:a@b", "/x", "https:///x"])
+    func `H2 what has no web origin has none`(address: String) {
+        #expect(URL(string: address).flatMap { WebOrigin(of: $0) } == nil)
+    }
+
+    @Test func `H2 an address that Foundation would read otherwise is refused`() throws {
+        let origin = try WebOrigin(scheme: .https, host: "h")
+        for text in ["https://h@evil/", "https://evil/", "https://h:1/", "http://h/", "https://h\\@evil/", "https://h /"] {
+            #expect(throws: RouteFault.self) { try origin.url(text) }
+        }
+    }
+
+    // MARK: H3
+
+    @Test(arguments: [
+        "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "TE", "Trailer", "Expect", "Proxy-Authorization",
+        "Proxy-Connection", "hOST", "Keep-Alive", "proxy-anything",
+    ])
+    func `H3 the library's fields are refused`(name: String) throws {
+        #expect(try code(Route(path: "/", headers: [name: "x"])) == .reservedField)
+        #expect(try code(Route(path: "/"), defaults: [name: "x"]) == .reservedField)
+    }
+
+    @Test(arguments: ["", " ", "a b", "a:", "a\r\nX", "a\u{0}", "ä", "(", "a/b", "\"a\"", "a,b", "a;b", "a=b", "a[", "a{", "a@", "a\t"])
+    func `H3 a name that is no token is refused and not shown`(name: String) throws {
+        #expect(try code(Route(path: "/", headers: [name: "x"])) == .invalidField)
+    }
+
+    @Test(arguments: ["a\r\nX: y", "a\n", "a\r", "\u{0}", "a\u{7F}", " a", "a ", "\ta", "a\u{1}b"])
+    func `H3 a value that cannot go on the wire is refused and not shown`(value: String) throws {
+        let route = Route(path: "/", headers: ["X-Secret": value])
+        let error = #expect(throws: RouteFault.self) { try builder().request(for: route) }
+        #expect(error?.code == .invalidField)
+        #expect(error?.part == "header X-Secret")
+        #expect(try code(Route(path: "/", options: RouteOptions(idempotencyKey: .key(value)))) == .invalidField)
+    }
+
+    @Test(arguments: ["", "a b", "ä\tö", "x\u{80}"])
+    func `H3 every field value of RFC 9110 goes through`(value: String) throws {
+        #expect(try builder().request(for: Route(path: "/", headers: ["X-A": value])).fields["x-a"] == value)
+    }
+
+    @Test(arguments: ["GET /", "", "G\r\nX", "a b", "GÉT", "GET\t"])
+    func `H3 a method that is no token cannot be made`(method: String) {
+        #expect(HTTPMethod(rawValue: method) == nil)
+    }
+
+    @Test func `H3 a route's field replaces the default, also twice, and can take it away`() throws {
+        var headers: Headers = ["X-A": "1", "x-a": "2"]
+        headers.remove("User-Agent")
+        let fields = try builder(defaults: ["X-A": "0", "User-Agent": "u", "X-B": "b"]).request(for: Route(path: "/", headers: headers))
+            .fields
+        #expect(fields.values(of: "X-A") == ["1", "2"])
+        #expect(fields["User-Agent"] == nil)
+        #expect(fields["X-B"] == "b")
+    }
+
+    @Test func `H3 a route's content type replaces that of the body`() throws {
+        let route = Route(path: "/", method: .post, headers: ["content-type": "application/x"], body: .data(Data([1])))
+        #expect(try builder().request(for: route).fields.values(of: "Content-Type") == ["application/x"])
+    }
+
+    // MARK: Method, body, options
+
+    @Test(arguments: [HTTPMethod.get, .head, HTTPMethod(rawValue: "TRACE")!])
+    func `a body where there can be none is refused`(method: HTTPMethod) throws {
+        #expect(try code(Route(path: "/", method: method, body: .data(Data()))) == .bodyNotAllowed)
+    }
+
+    @Test func `a tunnel is refused`() throws {
+        #expect(try code(Route(path: "/", method: try #require(HTTPMethod(rawValue: "connect")))) == .unsupportedMethod)
+    }
+
+    @Test func `options become fields`() throws {
+        let options = RouteOptions(accept: .problemJSON, cachePolicy: .neverStore, idempotencyKey: .key("k"))
+        let fields = try builder(defaults: ["Accept": "a/b"]).request(for: Route(path: "/", options: options)).fields
+        #expect(fields.values(of: "Accept") == ["application/problem+json"])
+        #expect(fields["Cache-Control"] == "no-store")
+        #expect(fields["Idempotency-Key"] == "k")
+    }
+
+    @Test func `a unique idempotency key is another one in each request`() throws {
+        let route = Route(path: "/", method: .post, options: RouteOptions(idempotencyKey: .unique))
+        let keys = try (0..<3).map { _ in try builder().request(for: route).fields["Idempotency-Key"] }
+        #expect(Set(keys).count == 3 && !keys.contains(nil))
+    }
+
+    @Test func `a fault says what and where, and what to do`() {
+        let fault = RouteFault(.dotSegment, in: "path", "do this")
+        #expect("\(fault)" == "RouteFault.dotSegment in the path: do this")
+        #expect(RouteFault.Code(rawValue: "") == nil)
+        #expect(RouteFault.Code(rawValue: "dotSegment") == .dotSegment)
+    }
+}
+
+/// All bytes of a body; `nil` where there is none.
+func bytes(of body: HTTPBody, upTo count: Int = 7) throws -> Data? {
+    switch body {
+    case .none: return nil
+    case .data(let data): return data
+    case .stream(let stream):
+        let read = try stream.open()
+        var all = Data()
+        while let data = try read(count) {
+            #expect(data.count <= count && !data.isEmpty)
+            all.append(data)
+        }
+        return all
+    }
+}

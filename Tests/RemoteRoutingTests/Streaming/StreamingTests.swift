@@ -1,0 +1,173 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Bodies, lines and events as they come.
+@Suite(.timeLimit(.minutes(1)))
+struct StreamingTests {
+    @Test(arguments: TransportKind.allCases)
+    func `a body that is read in pieces is whole`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 3, every: .milliseconds(2))) }
+        let bytes = try await bench.host().bytes(for: Route(path: "/x"))
+        #expect(bytes.length == (kind == .session ? 10 : nil))
+        var whole = Data()
+        for try await piece in bytes { whole.append(piece) }
+        #expect(whole == Data("0123456789".utf8))
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H8 letting go of a body ends the exchange and frees its place`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        bench.on("GET", "/y") { _ in .text("y") }
+        let host = bench.host { $0.limits.concurrentExchanges = 1 }
+        func readOne() async throws -> Data? {
+            for try await piece in try await host.bytes(for: Route(path: "/x")) { return piece }
+            return nil
+        }
+        #expect(try await readOne() == Data("0123".utf8))
+        #expect(try await host.data(for: Route(path: "/y")) == Data("y".utf8))
+        if kind == .session { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H8 a slow reader gets every byte in order, from memory and disk`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+        bench.on("GET", "/x") { _ in .data(content).misbehaving(.drip(bytes: 500_000, every: .milliseconds(1))) }
+        let bytes = try await bench.host { $0.limits.memoryBytes = 100_000 }.bytes(for: Route(path: "/x"))
+        var whole = Data()
+        for try await piece in bytes {
+            whole.append(piece)
+            await Task.yield()
+        }
+        #expect(whole == content)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H8 a streamed body has the limit it was given`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .data(Data(count: 100_000)) }
+        let error = try await remoteError {
+            for try await _ in try await bench.host().bytes(for: Route(path: "/x"), limit: 50_000) {}
+        }
+        #expect(error.code == .bodyTooLarge)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a streamed body that breaks off fails behind what came`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.truncate(afterBodyBytes: 4)) }
+        let seen = WatchedState(Data())
+        let error = try await remoteError {
+            for try await piece in try await bench.host().bytes(for: Route(path: "/x")) { seen.update { $0 += piece } }
+        }
+        #expect(error.code == .connectionLost)
+        #expect(seen.current == Data("0123".utf8))
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `an error's body is kept although a stream was wanted`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .problem(422, "No", detail: "because") }
+        let error = try await remoteError { _ = try await bench.host().bytes(for: Route(path: "/x")) }
+        #expect(error.status == 422)
+        #expect(error.problem?.detail == "because")
+    }
+
+    @Test(arguments: [
+        ("a\nb\r\nc\rd", ["a", "b", "c", "d"]), ("", []), ("\n\n", ["", ""]), ("a\r\n", ["a"]), ("ä€\n", ["ä€"]), ("\r\r\n", ["", ""]),
+    ])
+    func `lines are cut wherever pieces end`(_ text: String, _ expected: [String]) {
+        let bytes = Data(text.utf8)
+        for size in 1...max(1, bytes.count) {
+            var splitter = LineSplitter(limit: 100)
+            var lines: [String] = []
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                lines += splitter.take(Data(bytes.dropFirst(start).prefix(size))) ?? ["?"]
+            }
+            if let last = splitter.finish() { lines.append(last) }
+            #expect(lines == expected)
+        }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `lines come over the wire, and have a limit`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("one\ntwo\r\nthree, which is long").misbehaving(.drip(bytes: 4, every: .milliseconds(1))) }
+        var lines: [String] = []
+        for try await line in try await bench.host().bytes(for: Route(path: "/x")).lines { lines.append(line) }
+        #expect(lines == ["one", "two", "three, which is long"])
+        let error = try await remoteError {
+            for try await _ in try await bench.host().bytes(for: Route(path: "/x")).lines(limit: 10) {}
+        }
+        #expect(error.code == .bodyTooLarge)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `events are read over several connections`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        let event = { (text: String) in LoopbackOrigin.Response.data(Data(text.utf8), type: "text/event-stream") }
+        bench.on(
+            "GET", "/x", inTurn: event("retry: 7000\n\nid: 1\ndata: a\n\nid: 2\ndata: b\n\ndata: half"), event("id: 3\ndata: c\n\n"),
+            .status(204))
+        let time = ManualTime()
+        let host = bench.host(time: time) { $0.timeouts = .init() }
+        let seen = WatchedState<[ServerSentEvent]>([])
+        let task = Task {
+            for try await event in host.events(for: Route(path: "/x")) { seen.update { $0.append(event) } }
+        }
+        for _ in 1...2 {
+            try await time.sleepers(atLeast: 1)
+            #expect(time.nextDeadline == time.now.advanced(by: .seconds(7)))
+            time.advance(by: .seconds(7))
+        }
+        try await task.value
+        #expect(seen.current.map(\.data) == ["a", "b", "c"])
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, "2", "3"])
+        #expect(bench.asked.allSatisfy { $0["Accept"] == "text/event-stream" })
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `events of another type, and refused ones, are errors`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/html") { _ in .html("login") }
+        bench.on("GET", "/gone") { _ in .status(410) }
+        let html = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/html")) {} }
+        #expect(html.code == .unexpectedType)
+        let gone = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/gone")) {} }
+        #expect(gone.status == 410)
+    }
+
+    @Test func `H11 an upload tells how far it is`() async throws {
+        let bench = try Bench()
+        bench.on("POST", "/x") { asked in .json([asked.body.count]) }
+        let seen = WatchedState<[TransferProgress]>([])
+        let route = Route(path: "/x", method: .post, body: .data(Data(count: 3_000_000)))
+        let counts: [Int] = try await bench.host().upload(route) { progress in seen.update { $0.append(progress) } }
+        #expect(counts == [3_000_000])
+        #expect(seen.current.last == TransferProgress(bytes: 3_000_000, total: 3_000_000))
+        #expect(seen.current.map(\.bytes) == seen.current.map(\.bytes).sorted())
+        #expect(seen.current.count > 1)
+    }
+
+    @Test func `H6 a long upload does not time out while it moves`() async throws {
+        let limits = ExchangeLimits(head: .seconds(10), time: ManualTime())
+        let exchange = Exchange(limits: limits)
+        let time = try #require(limits.time as? ManualTime)
+        let task = Task { try await exchange.reply().head.status }
+        try await time.sleepers(atLeast: 1)
+        for sent in 1...5 {
+            time.advance(by: .seconds(9))
+            exchange.sent(Int64(sent), of: 5)
+            try await time.sleepers(atLeast: 1)
+        }
+        exchange.receive(HTTPHead(status: 204, url: URL(filePath: "/")))
+        exchange.finish()
+        #expect(try await task.value == 204)
+    }
+}

@@ -1,0 +1,283 @@
+import Foundation
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+
+/// The same behaviour over a real socket and over none.
+@Suite(.timeLimit(.minutes(2)))
+struct BehaviourTests {
+    @Test(arguments: TransportKind.allCases)
+    func `a value goes there and back`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/users") { asked in .data(asked.body, type: "application/json", status: 201) }
+        let route = Route(path: "/users", method: .post, parameters: ["id": 7, "name": "Ada"])
+        let response = try await bench.host().response(for: route, as: User.self)
+        #expect(response.value == User(id: 7, name: "Ada"))
+        #expect(response.status == 201)
+        #expect(response.attempts == 1)
+        let asked = try #require(bench.asked.first)
+        #expect(asked.body == Data(#"{"id":7,"name":"Ada"}"#.utf8))
+        #expect(asked["Content-Type"] == "application/json")
+        #expect(asked["Cookie"] == nil)
+    }
+
+    /// Not `Sendable`, and handed over all the same.
+    private final class Counter: Decodable {
+        var id: Int
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a value need not be Sendable`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/v1/x") { _ in .json(literal: #"{"id":7}"#) }
+        let host = bench.host { $0.configuration.basePath = "/v1" }
+        let counter: Counter = try await host.send("/x")
+        let response = try await host.response(for: Route(path: "/x"), as: Counter.self)
+        #expect(counter.id == response.value.id)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `parameters of a path without a route go into the query`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/search") { asked in .json([asked.query]) }
+        let found: [String] = try await bench.host().send("/search", parameters: ["q": "a b+c", "page": 2])
+        #expect(found == ["q=a%20b%2Bc&page=2"])
+    }
+
+    @Test(arguments: TransportKind.allCases, [299, 400, 401, 403, 404, 425, 429, 500, 502, 520, 599])
+    func `H10 every status outside 2xx is an error`(_ kind: TransportKind, _ status: Int) async throws {
+        let bench = try Bench(kind)
+        bench.on("POST", "/x") { _ in .json(literal: #"{"id":1,"name":"x"}"#, status: status) }
+        let host = bench.host()
+        if status == 299 {
+            let user: User = try await host.send("/x", method: .post)
+            #expect(user.id == 1)
+        } else {
+            let error = try await remoteError { _ = try await host.send("/x", method: .post, as: User.self) }
+            #expect(error.stage == .status)
+            #expect(error.code == .badStatus)
+            #expect(error.status == status)
+            #expect(error.details(as: User.self) == User(id: 1, name: "x"))
+        }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H10 HTML is no model, whatever its status`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .data(Data(#"{"id":1,"name":"x"}"#.utf8), type: "text/html") }
+        let error = try await remoteError { _ = try await bench.host().send("/x", as: User.self) }
+        #expect(error.code == .unexpectedType)
+        #expect(error.stage == .decode)
+        #expect(error.body == Data(#"{"id":1,"name":"x"}"#.utf8))
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H10 types with the suffix +json are JSON`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .data(Data("[1]".utf8), type: "application/vnd.api+json; charset=utf-8") }
+        #expect(try await bench.host().send("/x", as: [Int].self) == [1])
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H10 an empty answer is no value`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .data(Data(), type: "application/json") }
+        let host = bench.host()
+        let error = try await remoteError { _ = try await host.send("/x", as: User.self) }
+        #expect(error.code == .emptyBody)
+        let optional = try await remoteError { _ = try await host.send("/x", as: User?.self) }
+        #expect(optional.code == .emptyBody)
+        _ = try await host.send("/x", as: Empty.self)
+    }
+
+    @Test(arguments: TransportKind.allCases, [204, 205])
+    func `H10 an optional is nil for 204 and 205`(_ kind: TransportKind, _ status: Int) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .status(status) }
+        let host = bench.host()
+        #expect(try await host.send("/x", as: User?.self) == nil)
+        _ = try await host.send("/x", as: Empty.self)
+        try await host.send("/x")
+        let error = try await remoteError { _ = try await host.send("/x", as: User.self) }
+        #expect(error.code == .emptyBody)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H10 an optional is nil for null but not for 404`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/null") { _ in .json(literal: "null") }
+        #expect(try await bench.host().send("/null", as: User?.self) == nil)
+        let error = try await remoteError { _ = try await bench.host().send("/none", as: User?.self) }
+        #expect(error.status == 404)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H10 HEAD has no body`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .json([1, 2, 3]) }
+        let response = try await bench.host().response(for: Route(path: "/x", method: .head), as: Empty.self)
+        #expect(response.status == 200)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H10 what cannot be decoded says where`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .json(literal: #"[{"id":1,"name":"secret"},{"id":"secret"}]"#) }
+        let error = try await remoteError { _ = try await bench.host().send("/x", as: [User].self) }
+        #expect(error.code == .undecodable)
+        #expect(error.message.contains("[1].id"))
+        #expect(!error.description.contains("secret"))
+    }
+
+    @Test(arguments: TransportKind.allCases, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 4), .reset(afterBodyBytes: 4)])
+    func `H15 a body that breaks off is a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(way) }
+        let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
+        #expect(error.code == .connectionLost)
+        #expect(error.stage == .transport)
+        #expect(error.isRetryable)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a body that drips arrives whole`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(1))) }
+        #expect(try await bench.host().data(for: Route(path: "/x")) == Data("0123456789".utf8))
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a body that is shorter than said is a lost connection`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([20]), .closeSilently) }
+        let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
+        #expect(error.code == .connectionLost)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a body that is longer than said ends where it was said to`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4])) }
+        let host = bench.host()
+        #expect(try await host.data(for: Route(path: "/x")) == Data("0123".utf8))
+        // What was left on the wire is not taken for the next answer: either it is noticed in time, or it is no answer.
+        do {
+            #expect(try await host.data(for: Route(path: "/x")) == Data("0123".utf8))
+        } catch let error as RemoteError {
+            #expect(error.code == .protocolViolation)
+        }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `lengths that differ are refused`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4, 10])) }
+        let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
+        #expect(error.code == .protocolViolation)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H8 an answer beyond the limit is refused, and the exchange ends`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .data(Data(count: 5_000_000)).misbehaving(.drip(bytes: 65_536, every: .milliseconds(1))) }
+        let error = try await remoteError {
+            _ = try await bench.host { $0.limits.responseBytes = 200_000 }.data(for: Route(path: "/x"))
+        }
+        #expect(error.code == .bodyTooLarge)
+        #expect(!error.isRetryable)
+        if kind == .session { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H13 cancellation ends the exchange on the wire`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        let host = bench.host()
+        let task = Task { try await host.data(for: Route(path: "/x")) }
+        if kind == .session {
+            try await bench.origin.waitForRequests(count: 1)
+        } else {
+            while bench.asked.isEmpty { await Task.yield() }
+        }
+        task.cancel()
+        let error = try await remoteError { _ = try await task.value }
+        #expect(error.stage == .cancelled)
+        #expect(error.failureKind == .cancelled)
+        if kind == .session { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H6 an answer that does not come times out on the host's clock`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
+        let time = ManualTime()
+        let host = bench.host(time: time) {
+            $0.timeouts = .init(head: .milliseconds(500)); $0.retry = .never
+        }
+        let task = Task { try await host.data(for: Route(path: "/x")) }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .milliseconds(499))
+        #expect(time.sleeperCount == 1)
+        time.advance(by: .milliseconds(1))
+        let error = try await remoteError { _ = try await task.value }
+        #expect(error.code == .headTimedOut)
+        #expect(error.stage == .timeout)
+        #expect(error.isRetryable)
+        if kind == .session { try await bench.origin.waitUntil { $0.openConnections == 0 } }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H6 an answer that stops coming times out`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        let time = ManualTime()
+        let host = bench.host(time: time) {
+            $0.timeouts = .init(idle: .seconds(5)); $0.retry = .never
+        }
+        let task = Task { try await host.data(for: Route(path: "/x")) }
+        // Only with the head does the time between pieces begin.
+        while time.sleeperCount == 0 {
+            guard !Task.isCancelled else { return }
+            await Task.yield()
+        }
+        time.advance(by: .seconds(5))
+        let error = try await remoteError { _ = try await task.value }
+        #expect(error.code == .idleTimedOut)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H6 waiting between attempts does not go beyond the deadline`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .status(503) }
+        let time = ManualTime()
+        let host = bench.host(time: time) {
+            $0.timeouts = .init(overall: .seconds(60))
+            $0.retry = .exponential(attempts: 1000, base: .seconds(40), cap: .seconds(40))
+            $0.random = { 1 }
+        }
+        let task = Task { try await host.data(for: Route(path: "/x")) }
+        // The deadline, and the wait between two attempts.
+        try await time.sleepers(atLeast: 2)
+        time.advance(by: .seconds(40))
+        let error = try await remoteError { _ = try await task.value }
+        #expect(error.status == 503)
+        #expect(error.attempts == 2)
+        #expect(bench.asked.count == 2)
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `H6 everything together has a deadline`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
+        let time = ManualTime()
+        let host = bench.host(time: time) { $0.timeouts = .init(overall: .seconds(60)) }
+        let task = Task { try await host.data(for: Route(path: "/x")) }
+        try await time.sleepers(atLeast: 1)
+        time.advance(by: .seconds(60))
+        let error = try await remoteError { _ = try await task.value }
+        #expect(error.code == .overallTimedOut)
+        #expect(!error.isRetryable)
+        #expect(error.operation.hasSuffix("/x"))
+    }
+}

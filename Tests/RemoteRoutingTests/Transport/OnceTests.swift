@@ -1,0 +1,75 @@
+import Foundation
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+
+/// What the layer below does on a connection that the server has closed meanwhile.
+@Suite(.timeLimit(.minutes(2)))
+struct OnceTests {
+    private static let methods: [(HTTPMethod, RouteBody)] = [
+        (.post, .data(Data("abc".utf8))), (.post, .none), (.delete, .none), (.put, .data(Data("abc".utf8))), (.patch, .none),
+        (
+            .post,
+            .stream(
+                HTTPBodyStream(length: 3, isReplayable: false) {
+                    let parts = Parts([Data("abc".utf8)])
+                    return { _ in parts.next() }
+                })
+        ),
+    ]
+
+    @Test(arguments: 0..<6, [LoopbackOrigin.Misbehavior.closeOnNextRequest, .closeSilently])
+    func `H7 an unsafe request reaches the server at most once`(_ index: Int, _ way: LoopbackOrigin.Misbehavior) async throws {
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(way) }
+        let (method, body) = OnceTests.methods[index]
+        let name = try #require(LoopbackOrigin.Method(rawValue: method.rawValue))
+        origin.on(name, "/x") { .data($0.body) }
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+            .with { $0.retry = .never }
+        for _ in 1...5 {
+            _ = try await host.data(for: Route(path: "/warm"))
+            origin.forget()
+            let echo = try await host.data(for: Route(path: "/x", method: method, body: body))
+            let seen = origin.requests(to: "/x")
+            #expect(seen.count == 1)
+            #expect(seen.first?.body == echo)
+            #expect(seen.first?.method.rawValue == method.rawValue)
+        }
+    }
+
+    @Test(arguments: 0..<3)
+    func `H7 an unsafe request that gets no answer is not sent again`(_ index: Int) async throws {
+        let origin = try LoopbackOrigin()
+        let (method, body) = OnceTests.methods[index]
+        let name = try #require(LoopbackOrigin.Method(rawValue: method.rawValue))
+        origin.on(name, "/x") { _ in .text("x").misbehaving(.resetBeforeHead) }
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+            .with { $0.retry = .never }
+        let error = try await remoteError { try await host.send(Route(path: "/x", method: method, body: body)) }
+        #expect(error.code == .connectionLost)
+        #expect(error.isRetryable == (method == .delete))
+        #expect(origin.requests(to: "/x").count == 1)
+    }
+
+    @Test(arguments: 0..<6)
+    func `H13 cancelling an unsafe request ends it on the wire`(_ index: Int) async throws {
+        let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
+        let (method, body) = OnceTests.methods[index]
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+        let task = Task { try await host.send(Route(path: "/x", method: method, body: body)) }
+        try await origin.waitForRequests(count: 1)
+        task.cancel()
+        #expect(try await remoteError { try await task.value }.stage == .cancelled)
+        try await origin.waitUntil { $0.requests.first?.ending == .clientLeft && $0.openConnections == 0 }
+        #expect(origin.requests.count == 1)
+    }
+}
+
+/// Pieces to be taken one after the other.
+final class Parts: Sendable {
+    private let parts: Lock<[Data]>
+    init(_ parts: [Data]) { self.parts = Lock(parts) }
+    func next() -> Data? { parts.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+}

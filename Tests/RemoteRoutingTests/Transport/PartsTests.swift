@@ -1,0 +1,140 @@
+import Foundation
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// The pure parts of an exchange.
+@Suite(.timeLimit(.minutes(1)))
+struct PartsTests {
+    private let start = MonotonicInstant(nanoseconds: 0)
+
+    private func seconds(_ deadlines: ExchangeDeadlines) -> String {
+        guard let next = deadlines.next else { return "none" }
+        return "\(next.part) \(next.instant.nanoseconds / 1_000_000_000)"
+    }
+
+    @Test func `H6 the nearest deadline comes first`() {
+        var limits = ExchangeLimits(head: .seconds(30), idle: .seconds(5), attempt: .seconds(60))
+        var deadlines = ExchangeDeadlines(limits, started: start)
+        #expect(seconds(deadlines) == "head 30")
+        deadlines.moved(at: start.advanced(by: .seconds(10)))
+        #expect(seconds(deadlines) == "head 40")
+        deadlines.headCame(at: start.advanced(by: .seconds(20)))
+        #expect(seconds(deadlines) == "idle 25")
+        deadlines.moved(at: start.advanced(by: .seconds(58)))
+        #expect(seconds(deadlines) == "attempt 60")
+        limits.deadline = start.advanced(by: .seconds(3))
+        #expect(seconds(ExchangeDeadlines(limits, started: start)) == "overall 3")
+        #expect(seconds(ExchangeDeadlines(ExchangeLimits(head: nil, idle: nil), started: start)) == "none")
+    }
+
+    @Test func `H8 unread bytes beyond the limit go to disk and come back in order`() throws {
+        var buffer = BodyBuffer(memoryLimit: 1000, spillLimit: 1 << 20)
+        var expected = Data()
+        var read = Data()
+        var most = 0
+        var generator = SystemRandomNumberGenerator()
+        for round in 0..<400 {
+            let piece = Data((0..<Int.random(in: 1...900, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) })
+            expected.append(piece)
+            try buffer.push(piece, staysInMemory: false)
+            #expect(buffer.memoryBytes <= 1000)
+            most = max(most, buffer.spilledBytes)
+            if round % 3 == 0, let some = try buffer.take() { read.append(some) }
+        }
+        #expect(most > 0)
+        while let some = try buffer.take() { read.append(some) }
+        #expect(read == expected)
+        #expect(buffer.isEmpty)
+    }
+
+    @Test func `H8 the file of unread bytes has a limit`() throws {
+        var buffer = BodyBuffer(memoryLimit: 10, spillLimit: 100)
+        try buffer.push(Data(count: 10), staysInMemory: false)
+        try buffer.push(Data(count: 100), staysInMemory: false)
+        #expect(throws: TransportFailure.self) { try buffer.push(Data(count: 1), staysInMemory: false) }
+    }
+
+    @Test func `H8 what nobody has read yet is held on disk, and read from there`() async throws {
+        let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil, bodyBytes: .max, memoryBytes: 100_000, spillBytes: 5_000_000))
+        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
+        let piece = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) })
+        for _ in 0..<60 { exchange.receive(piece) }
+        exchange.finish()
+        let reply = try await exchange.reply()
+        var whole = Data()
+        for try await some in reply.body { whole.append(some) }
+        #expect(whole.count == 3_000_000)
+        #expect(whole.suffix(50_000) == piece)
+    }
+
+    @Test func `H8 more unread bytes than the disk may hold end the exchange`() async throws {
+        let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil, bodyBytes: .max, memoryBytes: 1000, spillBytes: 10_000))
+        let stops = WatchedState(0)
+        exchange.onStop { stops.update { $0 += 1 } }
+        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
+        for _ in 0..<20 { exchange.receive(Data(count: 1000)) }
+        #expect(stops.current == 1)
+        let reply = try await exchange.reply()
+        await #expect { for try await _ in reply.body {} } throws: { ($0 as? TransportFailure)?.code == .bodyTooLarge }
+    }
+
+    @Test func `H8 spilled bytes have no name on disk`() throws {
+        let before = try FileManager.default.contentsOfDirectory(atPath: FileManager.default.temporaryDirectory.path)
+        let file = try SpillFile()
+        try file.write(Data("abc".utf8), at: 0)
+        let after = try FileManager.default.contentsOfDirectory(atPath: FileManager.default.temporaryDirectory.path)
+        #expect(after.filter { $0.hasPrefix(".remote-routing") } == before.filter { $0.hasPrefix(".remote-routing") })
+        #expect(try file.read(upTo: 3, at: 0) == Data("abc".utf8))
+    }
+
+    @Test(arguments: [
+        (-1004, "Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server", RemoteError.Code.connectionRefused),
+        (-1003, "Could not resolve host: nonexistent.invalid", .hostNotFound),
+        (-1005, "Recv failure: Connection reset by peer", .connectionLost),
+        (-1, "transfer closed with 6 bytes remaining to read", .connectionLost), (-1, "Empty reply from server", .connectionLost),
+        (-1, "Illegal or missing hexadecimal sequence in chunked-encoding", .protocolViolation),
+        (-1002, "Received HTTP/0.9 when not allowed", .protocolViolation),
+        (-1, "Error while processing content unencoding: incorrect header check", .protocolViolation),
+        (-1, "OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number", .tlsFailed), (-999, "cancelled", .cancelled),
+        (-1009, "The Internet connection appears to be offline.", .offline), (-1001, "", .unreachable), (-1, "whatever", .unreachable),
+        (-1004, "Failed to connect to 10.0.0.1: Network is unreachable", .unreachable), (-1202, "untrusted", .tlsFailed),
+    ])
+    func `H15 failures are told apart where the system tells`(_ code: Int, _ text: String, _ expected: RemoteError.Code) {
+        #expect(TransportFailure(urlErrorCode: code, text: text).code == expected)
+    }
+
+    @Test func `H13 the gate lets in as many as it may, in order`() async throws {
+        let gate = ExchangeGate(limit: 2)
+        let order = WatchedState<[Int]>([])
+        let first = try await gate.enter()
+        let second = try await gate.enter()
+        var tasks: [Task<Void, any Error>] = []
+        for number in 0..<5 {
+            tasks.append(
+                Task {
+                    let permit = try await gate.enter()
+                    order.update { $0.append(number) }
+                    permit.release()
+                })
+            while gate.waiterCount < number + 1 { await Task.yield() }
+        }
+        tasks[1].cancel()
+        await #expect(throws: CancellationError.self) { try await tasks[1].value }
+        #expect(gate.waiterCount == 4)
+        #expect(order.current.isEmpty)
+        first.release()
+        first.release()
+        for task in [tasks[0], tasks[2], tasks[3], tasks[4]] { try await task.value }
+        #expect(order.current == [0, 2, 3, 4])
+        second.release()
+        // Both places are there again, and not a third.
+        let again = (try await gate.enter(), try await gate.enter())
+        let third = Task { try await gate.enter() }
+        while gate.waiterCount == 0 { await Task.yield() }
+        third.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await third.value }
+        _ = again
+    }
+}

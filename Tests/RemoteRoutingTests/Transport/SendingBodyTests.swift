@@ -1,0 +1,62 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Bodies that are made while they are sent.
+@Suite(.timeLimit(.minutes(1)))
+struct SendingBodyTests {
+    struct Broken: Error {}
+
+    private func stream(_ pieces: [Data], length: Int64?, breaks: Bool = false) -> HTTPBodyStream {
+        HTTPBodyStream(length: length, isReplayable: true) {
+            let parts = Parts(pieces)
+            return { _ in
+                if let piece = parts.next() { return piece }
+                if breaks { throw Broken() }
+                return nil
+            }
+        }
+    }
+
+    @Test func `a short body of known length has its length on the wire`() async throws {
+        let bench = try Bench()
+        bench.on("POST", "/x") { asked in .text("\(asked["Content-Length"] ?? "none") \(asked.body.count)") }
+        let body = stream([Data(count: 700), Data(count: 300)], length: 1000)
+        let data = try await bench.host().data(for: Route(path: "/x", method: .post, body: .stream(body)))
+        #expect(String(decoding: data, as: UTF8.self) == "1000 1000")
+    }
+
+    @Test(arguments: [nil, 3_000_000] as [Int64?])
+    func `a long body is sent as it is made`(_ length: Int64?) async throws {
+        let bench = try Bench()
+        let piece = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
+        bench.on("POST", "/x") { asked in .data(asked.body) }
+        let body = stream(Array(repeating: piece, count: 30), length: length)
+        let data = try await bench.host().data(for: Route(path: "/x", method: .post, body: .stream(body)))
+        #expect(data.count == 3_000_000)
+        #expect(data.suffix(100_000) == piece)
+    }
+
+    @Test(arguments: [nil, 2000] as [Int64?])
+    func `a body that breaks off fails the request`(_ length: Int64?) async throws {
+        let bench = try Bench()
+        bench.on("POST", "/x") { asked in .text("\(asked.body.count)") }
+        let body = stream([Data(count: 1000)], length: length, breaks: true)
+        let host = bench.host { $0.timeouts = .init(head: .seconds(5)) }
+        let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .stream(body))) }
+        #expect(error.code == .bodyUnreadable)
+        #expect(bench.asked.isEmpty)
+    }
+
+    @Test func `H3 a token that is no field value is refused before anything is sent`() async throws {
+        let memory = MemoryTransport { _ in .status(204) }
+        let host = RemoteHost("a.example", transport: memory).authorized(by: .bearer("a\r\nX-Evil: 1"))
+        let error = try await remoteError { try await host.send("/x") }
+        #expect((error.underlyingError as? RouteFault)?.code == .invalidField)
+        #expect(!error.description.contains("Evil"))
+        #expect(memory.requests.isEmpty)
+    }
+}

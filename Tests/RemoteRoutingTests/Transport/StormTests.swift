@@ -1,0 +1,80 @@
+import Foundation
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+
+/// What only shows under load. `STOREHOUSE_SEEDS=10` runs it in full.
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct StormTests {
+    private static let rounds = ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"].flatMap { Int($0) } ?? 1
+    private static let width = ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"] == nil ? 300 : 2000
+
+    @Test func `H13 requests cancelled at random moments neither hang nor leak`() async throws {
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/quick") { _ in .text("0123456789") }
+        origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(2))) }
+        origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        origin.on(.get, "/late") { _ in .text("0123456789").misbehaving(.delayHead(by: .milliseconds(5))) }
+        origin.on(.post, "/post") { .text("\($0.body.count)") }
+        let transport = URLSessionTransport()
+        var host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+        let routes =
+            ["/quick", "/drip", "/stall", "/late"].map { Route(path: RoutePath(stringLiteral: $0)) }
+            + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]
+        var filesBefore: Int?
+        for round in 0..<StormTests.rounds {
+            // Few places, so that most wait for one, and many, so that most are on the wire.
+            host.limits.concurrentExchanges = round % 2 == 0 ? 400 : 32
+            let outcomes = WatchedState<[String: Int]>([:])
+            let tasks = (0..<StormTests.width).map { index in
+                Task { [host] in
+                    do {
+                        _ = try await host.data(for: routes[index % routes.count])
+                        outcomes.update { $0["done", default: 0] += 1 }
+                    } catch let error as RemoteError {
+                        outcomes.update { $0[error.code.rawValue, default: 0] += 1 }
+                    }
+                }
+            }
+            var generator = SystemRandomNumberGenerator()
+            for task in tasks.shuffled(using: &generator) {
+                for _ in 0..<Int.random(in: 0..<4) { await Task.yield() }
+                task.cancel()
+            }
+            for task in tasks { try await task.value }
+            let counts = outcomes.current
+            #expect(counts.values.reduce(0, +) == StormTests.width)
+            #expect(Set(counts.keys).isSubset(of: ["done", "cancelled"]), "round \(round): \(counts)")
+            // Nothing stays: neither an exchange, nor a place among the concurrent ones.
+            try await origin.waitUntil(within: .seconds(30)) { $0.requests.allSatisfy { $0.ending != nil } }
+            while transport.exchangeCount > 0 { await Task.yield() }
+            #expect(try await host.data(for: routes[0]) == Data("0123456789".utf8))
+            origin.forget()
+            if filesBefore == nil { filesBefore = ProcessState.openFiles }
+        }
+        if let before = filesBefore, let after = ProcessState.openFiles { #expect(after <= before + 70, "\(before) then \(after)") }
+    }
+
+    @Test func `H8 a bomb of two hundred megabytes stays near the limit`() async throws {
+        let origin = try LoopbackOrigin { _ in .gzipBomb(inflatingTo: 200_000_000) }
+        let transport = URLSessionTransport()
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+        let before = ProcessState.residentBytes
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/bomb")) }
+        #expect(error.code == .bodyTooLarge)
+        if let before, let after = ProcessState.residentBytes { #expect(after - before < 64 << 20, "\((after - before) >> 20) MB") }
+        // The bomb is small on the wire; what ends early is unpacking it.
+        while transport.exchangeCount > 0 { await Task.yield() }
+    }
+
+    @Test func `H13 a transport that is let go of leaves nothing`() async throws {
+        let origin = try LoopbackOrigin { .text($0.path) }
+        for _ in 0..<20 {
+            let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+            _ = try await host.data(for: Route(path: "/x"))
+            _ = try await host.data(for: Route(path: "/x", method: .post))
+        }
+        try await origin.waitUntil { $0.openConnections == 0 }
+    }
+}

@@ -1,0 +1,183 @@
+import Testing
+
+@testable import StoreCore
+
+/// A cacher that fails, and what must not come of it.
+@Suite(.timeLimit(.minutes(1)))
+struct FaultTests {
+    // MARK: Records and removals that were not taken
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a record that was not saved is saved once another one could be`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.fail(.save)
+        await bench.store[1].update(70)
+        bench.cacher.recover()
+        await bench.store[2].update(71)
+        #expect(bench.cacher.record(of: 1) == nil, "a cacher that has just failed is left alone for a while")
+        bench.time.advance(by: StorePolicy.default.minimumInterval)
+        await bench.store[2].update(72)
+        try await bench.idle()
+        #expect(bench.cacher.record(of: 1)?.content == 70)
+        #expect(bench.cacher.calls(.save).count { $0.param == 1 } == 2)
+        #expect(bench.cacher.breaches == [])
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a removal that failed is made up for once a record could be saved`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(70)
+        bench.cacher.fail(.remove)
+        await bench.store[1].clear()
+        bench.cacher.recover()
+        bench.time.advance(by: .seconds(1))
+        await bench.store[2].update(72)
+        try await bench.idle()
+        #expect(bench.cacher.record(of: 1) == nil)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a cacher that goes on failing is tried once for each record that it takes`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        for key in 1...3 {
+            let update = Task { [handle = bench.store[key]] in await handle.update(key) }
+            try await bench.cacher.releaseNext(.save, failing: true)
+            await update.value
+        }
+        bench.time.advance(by: .seconds(1))
+        let update = Task { [handle = bench.store[9]] in await handle.update(9) }
+        try await bench.cacher.releaseNext(.save)
+        await update.value
+        try await bench.cacher.releaseNext(.save, failing: true)
+        try await until("the cacher rests") { bench.cacher.runningCount == 0 && bench.liveKeys == 3 }
+        #expect(bench.cacher.calls(.save).compactMap(\.param) == [1, 2, 3, 9, 1])
+    }
+
+    // MARK: Invalidation
+
+    @Test(arguments: Backing.withCacher)
+    func `C5: an invalidation is not lost where the record cannot be read`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.fail(.load)
+        await bench.store[1].invalidate()
+        bench.cacher.recover()
+        #expect(await bench.store[1].getData(from: .cache) == nil)
+        #expect(try await bench.store[1].requireData() == 1)
+        try await bench.idle()
+        #expect(bench.cacher.record(of: 1)?.content == 1)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C4, C5: the record that could not be read is dated expired later, and kept`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.fail(.load)
+        await bench.store[1].invalidate()
+        bench.cacher.recover()
+        bench.time.advance(by: .seconds(1))
+        await bench.store[2].update(9)
+        try await bench.idle()
+        let record = bench.cacher.record(of: 1)
+        #expect(record?.content == 3 && record?.isInvalidated == true)
+        #expect(bench.fetcher.startedCount == 0)
+    }
+
+    // MARK: Emptying
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: what a failed emptying left behind is not seen again`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(70)
+        await bench.store[2].update(71)
+        bench.cacher.fail(.removeAll)
+        await #expect(throws: StoreError.self) { try await bench.store.clear() }
+        bench.cacher.recover()
+        #expect(bench.cacher.storedCount == 2)
+        #expect(await bench.store[1].getData(from: .cache) == nil)
+        let observer = RecordingObserver(bench.store[2].publish())
+        try await observer.first { $0.isCompleted }
+        #expect(observer.states.compactMap(\.content) == [1])
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: what was saved after a failed emptying is there`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.fail(.removeAll)
+        await #expect(throws: StoreError.self) { try await bench.store.clear() }
+        bench.time.advance(by: .seconds(1))
+        await bench.store[1].update(70)
+        try await bench.idle()
+        #expect(await bench.store[1].getData(from: .cache) == 70)
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: an emptying that succeeds makes up for the one that failed`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.fail(.removeAll)
+        await #expect(throws: StoreError.self) { try await bench.store.clear() }
+        bench.cacher.recover()
+        try await bench.store.clear()
+        await bench.store[1].update(70)
+        try await bench.idle()
+        #expect(await bench.store[1].getData(from: .cache) == 70)
+    }
+
+    // MARK: Listing
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: keys are not listed while the store is being emptied`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(70)
+        bench.cacher.hold(.removeAll)
+        let clear = Task { [store = bench.store] in try await store.clear() }
+        try await bench.cacher.began(.removeAll)
+        let invalidation = Task { [store = bench.store] in try await store.invalidate { _ in true } }
+        try await bench.listings(1)
+        bench.cacher.release()
+        try await clear.value
+        try await invalidation.value
+        #expect(bench.cacher.calls(.load).isEmpty && bench.cacher.breaches == [])
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C9: who waits to have keys listed leaves at once`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.removeAll)
+        let clear = Task { [store = bench.store] in try await store.clear() }
+        try await bench.cacher.began(.removeAll)
+        let invalidation = Task { [store = bench.store] in try await store.invalidate { _ in true } }
+        try await bench.listings(1)
+        invalidation.cancel()
+        #expect(await invalidation.outcome == "CancellationError")
+        bench.cacher.release()
+        try await clear.value
+        try await until("nothing is left") { bench.store.engineIsIdle }
+    }
+
+    // MARK: Hops
+
+    @Test func `emptying a store costs its actor one job`() async throws {
+        let bench = Bench(.plain)
+        #expect(try await CountingActor().clear(bench.store) == 1)
+    }
+}
+
+extension CountingActor {
+    /// Empties a store; how many jobs the actor was given meanwhile.
+    fileprivate func clear(_ store: Store<Int, Int>) async throws -> Int {
+        let before = jobCount
+        try await store.clear()
+        return jobCount - before
+    }
+}
+
+extension Bench {
+    /// Lets other tasks run until so many wait to have the keys listed.
+    fileprivate func listings(_ count: Int) async throws {
+        try await until("\(count) wait for the keys") {
+            self.store.engine.state.withLock { $0.lane.deferredListings.count { $0.isAwaited } == count }
+        }
+    }
+}

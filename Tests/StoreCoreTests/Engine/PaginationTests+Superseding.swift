@@ -1,0 +1,68 @@
+import StoreCore
+import Testing
+
+// Pages that come too late.
+
+extension PaginationTests {
+    /// The list as the store has it, valid or not.
+    private func known(_ list: PaginationStoreFlowable<Int, Int>) async -> [Int]? {
+        do {
+            return try await list.requireData(from: .cache)
+        } catch {
+            return (error as? StoreError)?.staleContent as? [Int]
+        }
+    }
+
+    enum Superseding: CaseIterable, Sendable { case refresh, update, updateWithKeys, inPlace, clear, storeClear, invalidate, mutate }
+
+    @Test(arguments: Superseding.allCases, [false, true])
+    func `C13: a page of an older list or epoch is never appended`(_ change: Superseding, _ isObserved: Bool) async throws {
+        for direction in PageDirection.allCases { try await supersede(change, direction, isObserved) }
+    }
+
+    private func supersede(_ change: Superseding, _ direction: PageDirection, _ isObserved: Bool) async throws {
+        let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), cancellation: .ignored)
+        var policy = StorePolicy()
+        policy.unwantedFetch = .complete
+        let lists = store(fetcher, policy: policy)
+        let list = lists[1]
+        _ = try await list.requireData()
+        let observer = isObserved ? RecordingObserver(list.publish()) : nil
+        _ = try await observer?.states(count: 1)
+        fetcher.hold()
+        let page = request(list, direction)
+        try await fetcher.started(count: 2)
+        try await until("it waits") { lists.waiting(1) == 1 }
+        if change == .invalidate {
+            // Nobody wants the page any longer, but it still comes.
+            page.cancel()
+            _ = await page.value
+        }
+        var refresh: Task<Void, Never>?
+        switch change {
+        case .refresh: refresh = Task { await list.refresh() }
+        case .update: await list.update([7])
+        case .updateWithKeys: await list.update([7], nextKey: "m", prevKey: nil)
+        case .inPlace: await list.update { $0 = [7] }
+        case .clear: await list.clear()
+        case .storeClear: try await lists.clear()
+        case .invalidate: await list.invalidate()
+        case .mutate:
+            try await list.mutate {
+                $0 = [7]
+            } perform: {
+            }
+        }
+        if change == .refresh { try await fetcher.started(count: 3) }
+        try await fetcher.answer(2, with: .page([-1]))
+        try await fetcher.ended(count: 2)
+        fetcher.enqueue(.page([7]), .page([7]))
+        fetcher.release()
+        if change != .invalidate { #expect(await page.value == "superseded") }
+        await refresh?.value
+        try await observer?.stopAndLeave()
+        try await until("it is idle") { lists.liveKeys == 0 }
+        #expect(await known(list)?.contains(-1) != true)
+        #expect(observer?.states.contains { $0.content?.contains(-1) == true } != true)
+    }
+}

@@ -1,0 +1,11 @@
+import Dispatch
+
+/// Runs its tasks one after the other, in the order in which they were started or resumed.
+final class QueueExecutor: TaskExecutor {
+    private let queue = DispatchQueue(label: "QueueExecutor")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
