@@ -43,12 +43,10 @@ public struct Acceptance: Hashable, Codable, Sendable {
 
 /// The acceptances of a session, saved before they count.
 actor AcceptanceLedger {
-    private let directory: Directory
     private let file: KeptValue<[String: Acceptance]>
     private var known: (accepted: [String: Acceptance], serial: UInt64)?
 
     init(directory: Directory, options: FileWriteOptions) {
-        self.directory = directory
         file = KeptValue(name: "accepted", directory: directory, options: options)
     }
 
@@ -61,10 +59,6 @@ actor AcceptanceLedger {
         var (accepted, serial) = (try? load()) ?? ([:], 0)
         accepted[acceptance.identifier] = acceptance
         serial += 1
-        do throws(StoreError) { try directory.create() } catch {
-            throw TextStoreError(
-                .fileSystem, identifier: acceptance.identifier, "saving an acceptance: \(error.message)", underlyingError: error)
-        }
         let faults = try file.save(accepted, serial: serial)
         known = (accepted, serial)
         return faults

@@ -280,7 +280,6 @@ actor Shelf {
 
     /// Writes the pointer, and removes what the old one referred to and the new one does not.
     private func switchTo(_ next: Pointer) throws(TextStoreError) {
-        try makeDirectory()
         faults += try pointerFile.save(next, serial: pointerSerial + 1)
         let released = pointer.files.subtracting(next.files)
         pointerSerial += 1
@@ -290,7 +289,6 @@ actor Shelf {
 
     private func saveFloors() {
         do throws(TextStoreError) {
-            try makeDirectory()
             faults += try floorFile.save(floors, serial: floorSerial + 1)
             floorSerial += 1
         } catch {
