@@ -165,4 +165,16 @@ struct RefusalTests {
         _ = await #expect(throws: TextStoreError.self) { try await store.accept(text) }
         #expect(try Data(contentsOf: bench.place.file("state")) == Data("in the way".utf8))
     }
+
+    @Test func `T5 the fetcher itself stops at the limit, counted in decoded bytes`() async throws {
+        bench.origin.on(.get, "/bomb") { _ in .gzipBomb(inflatingTo: 100_000_000, type: "text/plain") }
+        bench.origin.on(.get, "/endless") { _ in .text(String(repeating: "x", count: 1001)).framed(.chunked(bytes: 100)) }
+        for path in ["bomb", "endless"] {
+            let file = RemoteFile(url: bench.origin.url.appending(path: path), limit: 1000)
+            let error = await #expect(throws: TextStoreError.self) {
+                try await HTTPTextFetcher().fetch(param: file, revalidating: nil)
+            }
+            #expect(error?.code == .tooLarge)
+        }
+    }
 }

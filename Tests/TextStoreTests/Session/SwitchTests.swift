@@ -92,4 +92,17 @@ struct SwitchTests {
         #expect(bench.origin.requests(to: "/p/2.txt").map { $0.headers["X-Key"] } == ["secret"])
         other.stop()
     }
+
+    @Test func `T7 a damaged text with nothing before it takes its whole set back to the bundle`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        bench.serve("privacy", "Remote privacy 2")
+        try await bench.started(group: "legal").refresh()
+        bench.origin.goDown()
+        let name = try #require(bench.place.files.first { $0.hasSuffix(".text") })
+        #expect(try bench.place.damage(name) == 1)
+        let store = try await bench.started(group: "legal")
+        #expect(line(try await store.text(for: bench.source("eula", group: "legal"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+        #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "1.0.0 bundle: Bundled privacy 1 (below floor)")
+    }
 }
