@@ -56,6 +56,7 @@ actor AcceptanceLedger {
     func acceptance(of identifier: String) throws(TextStoreError) -> Acceptance? { try load().accepted[identifier] }
 
     func accept(_ acceptance: Acceptance) throws(TextStoreError) -> [TextStoreError] {
+        // What was accepted before and can no longer be read is asked for again; it must not keep anybody from accepting.
         var (accepted, serial) = (try? load()) ?? ([:], 0)
         accepted[acceptance.identifier] = acceptance
         serial += 1

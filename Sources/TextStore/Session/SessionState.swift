@@ -160,6 +160,11 @@ struct SessionState: Sendable {
         let pairs = cached.compactMap { identifier in
             record(identifier).map { (cached: $0.rank, bundled: bundled[identifier] == nil ? nil : rankOfBundled(identifier)) }
         }
+        if members.count == 1, let pair = pairs.first {
+            var candidates = [Resolution.Candidate(origin: .cache, rank: pair.cached)]
+            if let rank = pair.bundled { candidates.append(Resolution.Candidate(origin: .bundle, rank: rank)) }
+            return Resolution.order(candidates).prefix(1).map { (members[0], $0) }
+        }
         let isBundled = Resolution.prefersBundledSet(pairs)
         return members.compactMap { identifier in
             if cached.contains(identifier), !isBundled { return (identifier, .cache) }

@@ -19,6 +19,7 @@ extension TextEngine {
         }
         let (ended, taken) = (record, manifest)
         let isCurrent = session.read { $0.manifestFlight == ticket }
+        if isCurrent, let manifest { tellRefusals(of: manifest) }
         // Saved before anybody sees it: who waits for the manifest may end the process next.
         if isCurrent { await save(ended) }
         let now = time.date, instant = time.now
@@ -31,7 +32,6 @@ extension TextEngine {
         } else {
             tell(.checked(revision: session.read { $0.manifest?.revision }))
         }
-        if let manifest { tellRefusals(of: manifest) }
         // What is bundled may have become part of another set.
         await take(nil)
         perform(actions)
@@ -81,9 +81,10 @@ extension TextEngine {
 
     private func tellRefusals(of manifest: VersionManifest) {
         for refusal in manifest.refusals { tell(.refused(refusal)) }
-        let (offers, floors) = session.read { session in
-            (session.loaded.sorted().compactMap { id in session.offer(for: id).map { (id, $0) } }, session.shelf.floors.texts)
-        }
+        var session = session.current
+        session.manifest = manifest
+        let offers = session.loaded.sorted().compactMap { id in session.offer(for: id).map { (id, $0) } }
+        let floors = session.shelf.floors.texts
         for (identifier, offer) in offers {
             guard let floor = floors[identifier], offer.rank < floor.rank else { continue }
             tell(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
@@ -151,6 +152,8 @@ extension TextEngine {
                 let confirmed = await shelf.confirm(unchanged, at: time.date)
                 if turn == nil { turn = confirmed } else { turn?.contents = confirmed.contents }
             }
+            // Told before anybody is shown them: whoever sees the text finds it in the log.
+            for record in records { tell(.saved(identifier: record.identifier, version: record.facts.version)) }
             await end(plan, nil, turn, records)
         } catch {
             tell(.refused(error))
@@ -165,7 +168,6 @@ extension TextEngine {
             for record in records { session.fetched[record.identifier] = record.facts.digest }
             _ = session.setEnded(plan, failure, at: instant, policy)
         }
-        for record in records { tell(.saved(identifier: record.identifier, version: record.facts.version)) }
         arm()
     }
 

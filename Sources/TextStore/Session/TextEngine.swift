@@ -42,7 +42,7 @@ final class TextEngine: Sendable {
         let bundled = await BundleReading.texts(of: sources, in: bundle)
         for case .failure(let fault) in bundled.values { tell(.refused(fault)) }
         let identifiers = sources.map(\.identifier)
-        let turn = await shelf.admit(identifiers, activatesPending: policy.activation == .atNextLaunch)
+        let turn = await shelf.admit(identifiers, activatesPending: policy.activation != .manually)
         await take(turn) { session in
             for (identifier, outcome) in bundled {
                 switch outcome {

@@ -110,13 +110,13 @@ struct RefreshTests {
     @Test func `T1 T9 a text without version is refreshed when it expires, with its validator`() async throws {
         bench.serve("notes", "Notes 1")
         let source = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
-        for expected in [[200], [200], [200, 304], [200, 304]] {
+        for (start, expected) in [[200], [200], [200, 304], [200, 304]].enumerated() {
             let store = try bench.store()
             try await store.register(source)
             let text = try await store.text(for: source, awaiting: patient)
             #expect(text.text == "Notes 1" && text.version == nil)
             #expect(bench.origin.requests(to: "/notes.txt").map(\.status) == expected)
-            if expected.count == 1, bench.events.saved.count == 1 { bench.time.shiftDate(by: .seconds(13 * 3600)) }
+            if start < 2 { bench.time.shiftDate(by: .seconds(13 * 3600)) }
         }
         bench.serve("notes", "Notes 2")
         bench.time.shiftDate(by: .seconds(24 * 3600))

@@ -126,7 +126,7 @@ struct RefusalTests {
         let files = bench.place.files.filter { $0.hasSuffix(".text") }
         #expect(files.count == 1 && files[0].hasPrefix("state/"))
         #expect(files[0].split(separator: "/").allSatisfy { $0.utf8.count < 100 })
-        #expect(!FileManager.default.fileExists(atPath: bench.place.url.deletingLastPathComponent().appending(path: "x").path))
+        #expect(bench.place.files.allSatisfy { $0.hasPrefix("state/") || $0.hasPrefix("app-") })
     }
 
     @Test func `T11 case twins are two, two spellings of one string are one`() async throws {
@@ -164,5 +164,17 @@ struct RefusalTests {
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .fileSystem)
         _ = await #expect(throws: TextStoreError.self) { try await store.accept(text) }
         #expect(try Data(contentsOf: bench.place.file("state")) == Data("in the way".utf8))
+    }
+
+    @Test func `T5 the fetcher itself stops at the limit, counted in decoded bytes`() async throws {
+        bench.origin.on(.get, "/bomb") { _ in .gzipBomb(inflatingTo: 100_000_000, type: "text/plain") }
+        bench.origin.on(.get, "/endless") { _ in .text(String(repeating: "x", count: 1001)).framed(.chunked(bytes: 100)) }
+        for path in ["bomb", "endless"] {
+            let file = RemoteFile(url: bench.origin.url.appending(path: path), limit: 1000)
+            let error = await #expect(throws: TextStoreError.self) {
+                try await HTTPTextFetcher().fetch(param: file, revalidating: nil)
+            }
+            #expect(error?.code == .tooLarge)
+        }
     }
 }

@@ -69,5 +69,3 @@ final class ChildProcess {
         while waitpid(pid, nil, 0) < 0, errno == EINTR {}
     }
 }
-
-func isRoot() -> Bool { getuid() == 0 }
