@@ -106,6 +106,8 @@ extension SyncPlan {
         refusals = refused
         let keys = Set(refused.lazy.map(\.key))
         additions.removeAll { keys.contains($0.item.key) }
+        let count = updates.count
         updates.removeAll { keys.contains($0.item.key) }
+        refusedUpdateCount = count - updates.count
     }
 }

@@ -12,8 +12,8 @@ enum SafetyGate {
     /// - Returns: `nil` where it may be carried out.
     static func refusal(of plan: SyncPlan<some SyncItem>, limit: RemovalLimit, overrides: SyncOverrides) -> SyncError? {
         refusal(
-            source: plan.sourceCount, local: plan.localCount, removals: plan.removals.count, updates: plan.updates.count, limit: limit,
-            overrides: overrides)
+            source: plan.sourceCount, local: plan.localCount, removals: plan.removals.count,
+            updates: plan.updates.count + plan.refusedUpdateCount, limit: limit, overrides: overrides)
     }
 
     static func refusal(

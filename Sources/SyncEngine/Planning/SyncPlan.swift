@@ -59,6 +59,8 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var duplicates: [Item.Key] = []
     /// Items that cannot be put in place here.
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
+    /// How many of the refused items are here in another version: they have changed all the same.
+    var refusedUpdateCount = 0
     /// How many items the source has, duplicates left out.
     public internal(set) var sourceCount = 0
     /// How many items are here.

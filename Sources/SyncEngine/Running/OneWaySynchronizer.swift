@@ -39,7 +39,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// gets the outcome of the first pass that began after its call. A call of the processor that the run waits for cannot wait for the
     /// run: from within, and from tasks that inherit its task-local values, it is an error.
     ///
-    /// - Parameter overrides: What the safety gate lets pass this time.
+    /// - Parameter overrides: What the safety gate lets pass in the pass that this call is answered by, and in no other.
     /// - Returns: How the pass went; everything is as the source has it.
     /// - Throws: ``SyncError``, whose report names every item that failed; `CancellationError` as soon as the calling task is cancelled.
     ///   The run itself is cancelled when no caller and no observer is left.

@@ -184,6 +184,22 @@ struct CallerTests {
         #expect(bench.calls.suffix(2) == [call, .end])
     }
 
+    @Test func `S7 cancel takes the queued pass with it`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        bench.hold(.list)
+        let first = Task { await syncError { try await synchronizer.sync() } }
+        try await bench.waiting(.list)
+        let second = Task { await syncError { try await synchronizer.sync() } }
+        await yields { synchronizer.hub.callerCount == 2 }
+        synchronizer.cancel()
+        #expect(await first.value?.code == .cancelled)
+        #expect(await second.value?.code == .cancelled)
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.state.current.begun == 1)
+        #expect(bench.local.isEmpty)
+    }
+
     @Test func `S7 a wait for another attempt ends with the run`() async throws {
         let time = ManualTime()
         let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { throw Trouble.passing } })

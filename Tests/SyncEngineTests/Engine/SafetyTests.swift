@@ -59,6 +59,15 @@ struct SafetyTests {
             SafetyGate.refusal(source: source, local: local, removals: removals, updates: updates, limit: limit, overrides: all) == nil)
     }
 
+    @Test func `S3 everything has changed also where some of it is refused`() async throws {
+        let bench = Bench(source: Self.local.keys.map { Thing($0, 2) }, local: Self.local, refuses: [1, 2])
+        let error = await syncError { try await OneWaySynchronizer(processor: bench, options: SyncOptions(stopsOnError: false)).sync() }
+        #expect(error?.code == .everythingChanged)
+        #expect(error?.message.contains("30 changed") == true)
+        #expect(error?.report?.planned == SyncReport.Planned(additions: 0, updates: 28, removals: 0))
+        #expect(bench.local == Self.local)
+    }
+
     @Test func `S3 nothing is done before the gate`() async throws {
         let bench = Bench(source: [Thing(1)], local: Self.local)
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(removalTiming: .beforeDownloads))

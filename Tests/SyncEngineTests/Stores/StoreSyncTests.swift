@@ -16,6 +16,8 @@ struct StoreSyncTests {
         var contentFetches: [String] = []
         /// What fetching this content throws.
         var missing: Set<String> = []
+        /// Contents that are read at once but come when they are taken out of here.
+        var slow: Set<String> = []
     }
 
     private let origin = WatchedState(
@@ -42,6 +44,7 @@ struct StoreSyncTests {
             guard let photo = origin.current.photos.first(where: { $0.key == key }), !origin.current.missing.contains(key) else {
                 throw Trouble.lasting
             }
+            try await origin.wait { $0.slow.contains(key) ? nil : () }
             return photo
         }
     }
@@ -91,6 +94,29 @@ struct StoreSyncTests {
         let report = try await OneWaySynchronizer(processor: StoreSyncProcessor(list: whole, store: again)).sync()
         #expect((report.unchangedCount, report.removedCount, report.addedCount) == (2, 1, 0))
         #expect(try await contents(again) == ["b": 1, "c": 1])
+    }
+
+    @Test func `a fetch that began before the origin had this version is not taken for it`() async throws {
+        let store = store(MemoryCacher())
+        origin.update { $0.slow = ["a"] }
+        let early = Task { try await store["a"].requireData() }
+        try await origin.wait { $0.contentFetches == ["a"] ? () : nil }
+        origin.update { $0.photos = [Photo(key: "a", version: 2)] }
+        let listed = WatchedState(false)
+        let processor = StoreSyncProcessor(
+            list: OriginSource<Photo, UnitParam>(
+                ClosureFetcher { [origin] _ in
+                    listed.update { $0 = true }
+                    return origin.current.photos
+                }), store: store, version: \.version)
+        let synchronizer = OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never))
+        let caller = Task { try await synchronizer.sync() }
+        try await listed.wait { $0 ? () : nil }
+        for _ in 0..<1000 { await Task.yield() }
+        origin.update { $0.slow = [] }
+        #expect(try await caller.value.addedCount == 1)
+        #expect(try await early.value.version == 1)
+        #expect(try await store["a"].requireData(from: .cache).version == 2)
     }
 
     @Test func `content that has expired is there all the same`() async throws {
