@@ -49,7 +49,8 @@ enum MadeUpFiles {
             let own = number % 5 == 0 ? 0 : generation
             let content = content(number, generation: own)
             return RemoteFile(
-                path: "d\(number % 4)/f\(number)", version: "\(own)", byteCount: Int64(content.count), sha256: SHA256.digest(of: content).hex)
+                path: "d\(number % 4)/f\(number)", version: "\(own)", byteCount: Int64(content.count),
+                sha256: SHA256.digest(of: content).hex)
         }
     }
 }

@@ -54,7 +54,8 @@ final class DirectoryBench: Sendable {
 
     @discardableResult
     func sync(
-        _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep, folding: NameFolding? = nil,
+        _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep,
+        folding: NameFolding? = nil,
         stopsOnError: Bool = false, removalTiming: RemovalTiming = .afterDownloads
     ) async throws -> SyncReport {
         let options = SyncOptions(

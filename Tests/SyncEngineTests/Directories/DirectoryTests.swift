@@ -118,7 +118,8 @@ struct DirectoryTests {
     }
 
     @Test(arguments: [
-        "../x", "/etc/x", "a/../../x", "", "a//b", "a/", "./a", "a/.", "..", "nul\0byte", String(repeating: "n", count: 300), ".storehouse/journal",
+        "../x", "/etc/x", "a/../../x", "", "a//b", "a/", "./a", "a/.", "..", "nul\0byte", String(repeating: "n", count: 300),
+        ".storehouse/journal",
         ".Storehouse/x", String(repeating: "p/", count: 2000) + "x",
     ])
     func `S8 an unsafe name is refused and everything else is done`(name: String) async throws {
@@ -186,6 +187,17 @@ struct DirectoryTests {
         try await bench.sync()
         try await bench.sync()
         #expect(try bench.files["own/file"] == "mine")
+    }
+
+    @Test(arguments: [("one", false), ("mine", true)])
+    func `S15 a file of the list that no sync has put there is kept as an edit unless it is the same`(text: String, isKept: Bool)
+        async throws
+    {
+        try bench.write(text, "a")
+        let report = try await bench.sync(localEdits: .keepLocal)
+        #expect(report.localEdits.map(\.description) == (isKept ? ["a"] : []))
+        #expect(try bench.files["a"] == text)
+        #expect(bench.origin.withLock { !$0.transfers.contains("a") })
     }
 
     @Test func `S4 a file that is edited while its new version arrives is left alone`() async throws {
