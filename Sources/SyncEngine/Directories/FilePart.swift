@@ -134,9 +134,6 @@ public final class FilePart: Sendable {
 
     // MARK: For the target
 
-    /// Whether this transfer has gone on where another one broke off.
-    var wasResumed: Bool { state.withLock { $0.hasBegun && $0.validator != nil && resumePoint != nil && $0.isRemembered } }
-
     /// Whether all bytes are there already, by size and digest, so that nothing needs to be transferred.
     func isWholeAlready(digest: SHA256.Digest?) throws -> Bool {
         try state.withLock { state throws -> Bool in

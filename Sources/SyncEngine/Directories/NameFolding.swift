@@ -41,6 +41,9 @@ struct NameClashes {
         self.folding = folding
     }
 
+    /// Whether the disk takes any two names for one.
+    var isNeeded: Bool { !folding.isEmpty }
+
     /// Takes a path that is there, or will be.
     ///
     /// - Returns: The path that it clashes with; it is then not taken.

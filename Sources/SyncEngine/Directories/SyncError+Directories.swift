@@ -38,7 +38,7 @@ extension SyncError {
 
     static func wrongContent(_ path: String, _ reason: String) -> SyncError {
         SyncError(
-            .wrongContent, "downloading “\(path)”: \(reason); it was thrown away. Look at the list and at the origin, then sync again")
+            .wrongContent, "downloading “\(path)”: \(reason); it did not get the name. Look at the list and at the origin, then sync again")
     }
 }
 
@@ -56,7 +56,3 @@ extension FileKind {
 
 /// What the system answers where a directory must be and something else is.
 let notDirectory: Int32 = POSIXErrorCode.ENOTDIR.rawValue
-/// What the system answers where two names are on two disks.
-let otherDisk: Int32 = POSIXErrorCode.EXDEV.rawValue
-/// What the system answers where a name is missing.
-let missingName: Int32 = POSIXErrorCode.ENOENT.rawValue

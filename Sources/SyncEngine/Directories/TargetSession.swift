@@ -51,7 +51,7 @@ final class TargetSession: Sendable {
     /// Remembers what is there, for the checks just before each deed.
     func saw(_ scan: DirectoryScan) throws {
         state.withLock { state in
-            for path in scan.stamps.keys.sorted() {
+            for path in state.clashes.isNeeded ? scan.stamps.keys.sorted() : [] {
                 // A local file whose name is no path of ours is nobody's business here.
                 if let path = try? RelativePath(path) { _ = state.clashes.insert(path) }
             }

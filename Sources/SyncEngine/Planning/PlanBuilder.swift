@@ -36,7 +36,8 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     private mutating func differing(_ item: Item, _ entry: LocalEntry<Item>) {
-        if entry.isEdited, localEdits == .keepLocal {
+        // What no sync has put here may be what the source has all the same: that is asked before it is kept as an edit.
+        if entry.isEdited, localEdits == .keepLocal, !entry.isForeign {
             plan.keptEdits.append(entry.key)
             return
         }
@@ -87,12 +88,16 @@ extension LocalEntry {
 extension SyncPlan {
     /// Takes back updates that turn out to be none.
     ///
-    /// - Parameter isNeeded: Whether another version must really be downloaded; edits are not asked about.
-    mutating func settleUpdates(isNeeded: (Item, LocalEntry<Item>) async throws -> Bool) async throws {
+    /// - Parameters:
+    ///   - localEdits: What becomes of what no sync has put here.
+    ///   - isNeeded: Whether another version must really be downloaded; edits are not asked about.
+    mutating func settleUpdates(localEdits: LocalEdits, isNeeded: (Item, LocalEntry<Item>) async throws -> Bool) async throws {
         var kept: [Download] = []
         for update in updates {
-            if let local = update.local, !local.isEdited, try await !isNeeded(update.item, local) {
+            if let local = update.local, !local.isEdited || local.isForeign, try await !isNeeded(update.item, local) {
                 unchangedCount += 1
+            } else if let local = update.local, local.isForeign, localEdits == .keepLocal {
+                keptEdits.append(local.key)
             } else {
                 kept.append(update)
             }

@@ -39,7 +39,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         }
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {
-            try await plan.settleUpdates { try await processor.shouldUpdate($0, over: $1) }
+            try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
             return plan
