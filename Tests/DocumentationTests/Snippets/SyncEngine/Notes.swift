@@ -52,10 +52,9 @@ extension Story {
             let synchronizer = OneWaySynchronizer(processor: NoteProcessor(origin: origin, shelf: shelf))
             let report = try await synchronizer.sync()
             print(report.summary)
-            let first = try await printed.next(1)
             let plan = try await synchronizer.plan()
             print(plan.additions.count, plan.updates.count, plan.removals.count)
-            return [first, try await printed.next(1)]
+            return printed.lines.map { [$0] }
         }
     }
 }
