@@ -41,7 +41,10 @@ for path in arguments.dropFirst() {
         count += 1
         let name = symbol.pathComponents.joined(separator: ".")
         let place = symbol.location.map { "\(URL(string: $0.uri)?.lastPathComponent ?? $0.uri):\($0.position.line + 1): " } ?? ""
-        if symbol.pathComponents.count == 1, !path.contains("@"), !topics.contains("- ``\(name)``") {
+        if symbol.pathComponents.count == 1, !path.contains("@"), !topics.contains("- ``\(name)``"),
+            // A type of its module's name has to be written with it.
+            !topics.contains("- ``\(name)/\(name)``")
+        {
             faults.append("\(place)\(name) is not among the topics of \(landingPage)")
         }
         guard let comment = symbol.docComment, comment.lines.contains(where: { !$0.text.allSatisfy(\.isWhitespace) }) else {

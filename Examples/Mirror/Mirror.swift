@@ -1,5 +1,73 @@
-/// `swift run mirror`: not built yet; the README's status line says so.
+import Dispatch
+import Foundation
+import StoreCore
+import SyncEngine
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// `swift run mirror`: makes a directory equal to a manifest over HTTP.
 @main
 struct Mirror {
-    static func main() {}
+    static func main() async {
+        do {
+            let options = try Options(CommandLine.arguments.dropFirst())
+            if options.helps { return print(Options.usage) }
+            guard let manifest = options.manifest, let directory = options.directory else { exit(try await Demo.run(options)) }
+            exit(try await run(options, manifest: manifest, directory: directory))
+        } catch let mistake as Options.Mistake {
+            Show.complain("\(mistake); see mirror --help")
+            exit(64)
+        } catch {
+            Show.complain("\(error)")
+            exit(3)
+        }
+    }
+
+    /// One run.
+    ///
+    /// - Returns: The exit code.
+    static func run(_ options: Options, manifest: URL, directory: URL) async throws -> Int32 {
+        let show = Show(options)
+        let origin = Origin(manifest: manifest)
+        let target = DirectoryTarget(directory: directory, transfer: origin) { try await origin.list() }
+        let synchronizer = OneWaySynchronizer(
+            processor: target,
+            options: SyncOptions(
+                concurrency: options.concurrency, stopsOnError: false, removalLimit: options.maxDelete.map { .count($0) } ?? .share(0.5),
+                retry: .exponential(attempts: options.retries + 1)))
+        if options.isDryRun {
+            try show.plan(try await synchronizer.plan())
+            return 0
+        }
+        // Ctrl-C is an order to stop well, and not to fall over.
+        signal(SIGINT, SIG_IGN)
+        let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
+        interrupt.setEventHandler { synchronizer.cancel() }
+        interrupt.resume()
+        let following = Task { await show.follow(synchronizer.publish()) }
+        defer {
+            following.cancel()
+            interrupt.cancel()
+        }
+        do {
+            let report = try await synchronizer.sync(overriding: options.allowsEmpty ? .emptySource : [])
+            try show.report(report, error: nil)
+            return 0
+        } catch let error as SyncError {
+            if let report = error.report { try show.report(report, error: error) }
+            if error.code != .incomplete { Show.complain(error.description) }
+            switch error.code {
+            case .incomplete: return 1
+            case .emptySource, .removalLimit, .everythingChanged: return 2
+            case .cancelled: return 130
+            default: return 3
+            }
+        }
+    }
 }

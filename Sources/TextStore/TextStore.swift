@@ -4,8 +4,193 @@
 //   ┌─▶ TextStore ◀─┐   RemoteRouting      SyncEngine
 //   └───────────── StoreCore ─────────────────────────
 //
-// A text is a key of a store: its states are `LoadingState`, its disk is a `Cacher`, its server is a
-// `RevalidatingFetcher`. The module knows StoreCore and Foundation, and neither of its neighbours.
-// Nothing of it is built yet; the README's status line says so.
+// Versions are compared and texts chosen by pure functions (Versions, Resolving, Session/SessionState); files lie on one shelf (Shelf);
+// the server is any `RevalidatingFetcher` (Fetching). The module knows StoreCore and Foundation, and neither of its neighbours.
+// Texts are no keys of a `Store`, although their states are its states: a floor, a pointer and a set are about several texts at once, and
+// the engine of a store decides for one key at a time.
 
-internal import StoreCore
+public import Foundation
+public import StoreCore
+
+/// The versioned texts of one session: bundled with the app, replaced by newer ones of a server, and never going backwards.
+///
+/// ```swift
+/// let texts = try TextStore(session: "legal")
+/// try await texts.register(eula)
+/// await texts.setVersionSource(versions)
+///
+/// let now = try await texts.text(for: eula)                                    // what is here, at once
+/// let newest = try await texts.text(for: eula, awaiting: .remote(timeout: .seconds(2)))
+/// for await state in texts.publish(eula) { render(state) }
+/// ```
+///
+/// All registered texts are held in memory: a read takes one lock and touches neither disk nor network. Fetches belong to the store and go
+/// on when whoever waited for them leaves.
+public final class TextStore: Sendable {
+    let engine: TextEngine
+
+    /// Opens a session; the directory is read at the first registration, and made at the first save.
+    ///
+    /// - Parameters:
+    ///   - session: What separates these texts from those of other stores; any string but an empty one.
+    ///   - directory: Where sessions are kept; `nil` for ``defaultDirectory``. Each session has a directory of its own in it.
+    ///   - bundle: Where bundled files are.
+    ///   - fetcher: How files of servers are got.
+    ///   - policy: How texts are refreshed and switched.
+    ///   - time: The clock.
+    ///   - verify: Looks at the bytes of manifests and texts, for signatures; what it throws refuses them.
+    ///   - onEvent: Called for what happens beside the states: refusals, faults of the disk, saves; from any thread, never under a lock.
+    /// - Throws: ``TextStoreError/Code/invalidName``.
+    public convenience init(
+        session: String, directory: URL? = nil, bundle: Bundle = .main,
+        fetcher: some RevalidatingFetcher<RemoteFile, RemoteText> = HTTPTextFetcher(), policy: TextStorePolicy = TextStorePolicy(),
+        time: some TimeSource = .system, verify: (@Sendable (TextVerification) throws -> Void)? = nil,
+        onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
+    ) throws(TextStoreError) {
+        try self.init(
+            session: session, directory: directory, bundle: bundle, fetcher: fetcher, policy: policy, time: time,
+            options: FileWriteOptions(durability: policy.durability), verify: verify, onEvent: onEvent)
+    }
+
+    package init(
+        session: String, directory: URL?, bundle: Bundle, fetcher: some RevalidatingFetcher<RemoteFile, RemoteText>,
+        policy: TextStorePolicy, time: some TimeSource, options: FileWriteOptions,
+        verify: (@Sendable (TextVerification) throws -> Void)? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
+    ) throws(TextStoreError) {
+        guard !session.isEmpty else { throw TextStoreError(.invalidName, "opening a session: its name is empty; give it one") }
+        let parent = directory ?? Self.defaultDirectory
+        guard parent.isFileURL else {
+            throw TextStoreError(.invalidName, "opening a session: \(parent.absoluteString) is no directory of a disk; give a file URL")
+        }
+        let place = Directory(path: parent.absoluteURL.path(percentEncoded: false))
+        engine = TextEngine(
+            directory: Directory(path: place.path(of: FileNames.digest(of: session))), bundle: bundle, fetcher: fetcher, policy: policy,
+            time: time, options: options, verify: verify, onEvent: onEvent)
+    }
+
+    /// Where sessions are kept by default: Application Support on Apple's systems, `$XDG_STATE_HOME` elsewhere.
+    public static var defaultDirectory: URL {
+        #if canImport(Darwin)
+        return URL.applicationSupportDirectory.appending(path: "Storehouse/Texts", directoryHint: .isDirectory)
+        #else
+        let environment = ProcessInfo.processInfo.environment
+        // Relative paths are to be ignored (XDG Base Directory Specification).
+        let given = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let base = given.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? URL.homeDirectory.appending(path: ".local/state")
+        return base.appending(path: "\(ProcessInfo.processInfo.processName)/texts", directoryHint: .isDirectory)
+        #endif
+    }
+
+    // MARK: Sources
+
+    /// Registers a text; again with the same source changes nothing.
+    ///
+    /// Reads the text's files and raises the floor for what came with the app. Order and number of registrations play no
+    /// part, nor whether the version source is set before or after.
+    ///
+    /// - Parameter provider: The text's source.
+    /// - Throws: ``TextStoreError/Code/conflictingSource``, ``TextStoreError/Code/invalidName``; nothing has changed then.
+    public func register(_ provider: some TextSourceProvider) async throws { try await engine.register([provider.textSource]) }
+
+    /// Registers texts, all of them or none; see above.
+    ///
+    /// - Parameter providers: The texts' sources.
+    public func register(_ providers: some Sequence<some TextSourceProvider>) async throws {
+        try await engine.register(providers.map(\.textSource))
+    }
+
+    /// Says where versions come from; the last one said counts.
+    ///
+    /// A manifest of the bundle that cannot be read is told as an event, and its texts are without version.
+    ///
+    /// - Parameter source: The manifests.
+    public func setVersionSource(_ source: VersionSource) async { await engine.setVersionSource(source) }
+
+    // MARK: Reading
+
+    /// The best text there is.
+    ///
+    /// Without waiting it answers from memory and begins a refresh where one is due. With `.remote` one deadline spans manifest and text; what
+    /// is not here by then is fetched and saved all the same, and the answer carries the reason as its `fallbackReason`.
+    ///
+    /// - Parameters:
+    ///   - provider: The text.
+    ///   - awaiting: Whether to wait for the origin.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task is
+    ///   cancelled while it waits.
+    public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
+        try await engine.text(provider.textIdentifier, awaiting)
+    }
+
+    /// The states of a text: at once what is here, then every change.
+    ///
+    /// - Parameter provider: The text; one that is not registered yet is an error until it is.
+    public func publish(_ provider: some TextSourceProvider) -> LoadingStateSequence<VersionedText> {
+        let (engine, identifier) = (engine, provider.textIdentifier)
+        return LoadingStateSequence { TextObserver(engine, identifier) }
+    }
+
+    /// The increases of versions from now on, each once and after it was saved; ask before registering to miss none.
+    public var versionIncreases: AsyncStream<VersionIncrease> { engine.makeIncreases() }
+
+    // MARK: Refreshing and switching
+
+    /// Asks the origin for everything, whatever intervals and back-off say, and waits until it has answered.
+    ///
+    /// - Throws: The first ``TextStoreError``; what could be had is there all the same. `CancellationError`; the fetches go on.
+    public func refresh() async throws { try await engine.refresh() }
+
+    /// Activates the sets that wait.
+    ///
+    /// - Returns: Whether any text was switched.
+    /// - Throws: ``TextStoreError/Code/fileSystem``; the old sets are then active and whole.
+    @discardableResult
+    public func activate() async throws -> Bool {
+        let turn = try await engine.shelf.activatePending()
+        await engine.take(turn)
+        return turn.hasSwitched
+    }
+
+    /// Forgets all cached texts and the manifest, but not the floors and acceptances; where observed, fetches again.
+    ///
+    /// - Throws: ``TextStoreError/Code/fileSystem``; nothing is forgotten then.
+    public func clear() async throws { try await engine.clear() }
+
+    // MARK: Acceptance
+
+    /// Remembers that a text was accepted; it is saved when this returns.
+    ///
+    /// - Parameter text: The text as it was shown.
+    /// - Throws: ``TextStoreError/Code/fileSystem``; it is not accepted then.
+    public func accept(_ text: VersionedText) async throws {
+        let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
+        for fault in try await engine.acceptances.accept(acceptance) { engine.tell(.fault(fault)) }
+    }
+
+    /// What was accepted of a text; `nil` where nothing was.
+    ///
+    /// - Parameter provider: The text.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` where that cannot be known any more.
+    public func acceptance(of provider: some TextSourceProvider) async throws -> Acceptance? {
+        try await engine.acceptances.acceptance(of: provider.textIdentifier)
+    }
+
+    /// Whether the best text there is has to be accepted.
+    ///
+    /// - Parameters:
+    ///   - provider: The text.
+    ///   - granularity: How large a change must be to ask again.
+    /// - Throws: As ``text(for:awaiting:)``.
+    public func needsAcceptance(
+        of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any
+    ) async throws -> Bool {
+        let text = try await text(for: provider)
+        let accepted: Acceptance?
+        do { accepted = try await acceptance(of: provider) } catch {
+            // Asking once too often harms nobody; the other way round would.
+            engine.tell(.fault(.wrapping(error, .damagedFile, "reading acceptances")))
+            return true
+        }
+        return accepted?.isOutdated(by: text, granularity) ?? true
+    }
+}

@@ -94,6 +94,13 @@ extension Budget {
         .ratio("exchange-64-wide", to: .mutex, 1.15, noisy: false),
         // Against `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
+
+        // Synchronizing: seconds and megabytes, for what others need is seconds and megabytes too
+        .atMost("sync-plan", 1_500_000_000),
+        .atMost("sync-plan-peak", 20_000_000),
+        .atMost("sync-plan-peak-4m", 100_000),
+        .atMost("sync-unchanged", 2_000),
+        .atMost("sync-unchanged-1m", 2_000),
     ]
 }
 

@@ -53,5 +53,6 @@ struct Story {
         "README.md": readme,
         "Sources/StoreCore/StoreCore.docc/StoreCore.md": landingPage,
         "Sources/StoreCore/StoreCore.docc/GettingStarted.md": gettingStarted,
+        "Sources/SyncEngine/SyncEngine.docc/GettingStarted.md": synchronizing,
     ]
 }

@@ -12,7 +12,7 @@ extension RemoteError {
 
         init(verbatim name: String) { rawValue = name }
 
-        /// The route cannot become a request; the underlying ``RouteFault`` says why.
+        /// The route cannot become a request; the underlying `RouteFault` says why.
         public static let invalidRoute = Code(verbatim: "invalidRoute")
         /// An interceptor failed.
         public static let interceptorFailed = Code(verbatim: "interceptorFailed")

@@ -1,4 +1,4 @@
-/// Why one exchange came to nothing; ``RemoteError`` carries it, with what was being attempted.
+/// Why one exchange came to nothing; `RemoteError` carries it, with what was being attempted.
 public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     /// What kind of failure this is.
     public var code: RemoteError.Code

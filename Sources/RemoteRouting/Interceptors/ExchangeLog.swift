@@ -3,9 +3,10 @@ public import Foundation
 /// Tells of every exchange, without its secrets.
 ///
 /// ```swift
-/// let api = RemoteHost("api.example.com").logging(to: ExchangeLog(redactedFields: ["X-Session"]) { entry in
-///     logger.debug("\(entry)")
-/// })
+/// let api = RemoteHost("api.example.com").logging(
+///     to: ExchangeLog(redactedFields: ["X-Session"]) { entry in
+///         logger.debug("\(entry)")
+///     })
 /// ```
 ///
 /// Credentials, cookies and API keys never reach the closure; neither do bodies, unless that is asked for.

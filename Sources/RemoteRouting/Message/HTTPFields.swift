@@ -53,7 +53,12 @@ public struct HTTPFields: Hashable, Sendable {
 /// A header field that cannot go on the wire (RFC 9110 §5.1, §5.5).
 public struct InvalidField: Error, Hashable, Sendable {
     /// What is wrong with it.
-    public enum Part: Hashable, Sendable { case name, value }
+    public enum Part: Hashable, Sendable {
+        /// The name is no token.
+        case name
+        /// The value has a control character, or a blank at an end.
+        case value
+    }
 
     /// The name of the field; the value is left out, since it may be a secret.
     public let name: String

@@ -42,9 +42,9 @@ public struct ParameterValue: Hashable, Sendable {
     public static func number(_ number: Decimal) -> ParameterValue {
         number.isNaN ? ParameterValue(.notFinite) : ParameterValue(.fraction(number.description))
     }
-    /// A date, written as ``ParameterStyle/dates`` says.
+    /// A date, written as `dates` says.
     public static func date(_ date: Date) -> ParameterValue { ParameterValue(.date(date)) }
-    /// Several values, written as ``ParameterStyle/lists`` says.
+    /// Several values, written as `lists` says.
     public static func list(_ values: [ParameterValue]) -> ParameterValue { ParameterValue(.list(values)) }
     /// Nested fields: `name[field]` in a query or form, an object in JSON.
     public static func fields(_ fields: Parameters) -> ParameterValue { ParameterValue(.fields(fields)) }

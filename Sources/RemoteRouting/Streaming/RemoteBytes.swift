@@ -13,7 +13,7 @@ public import Foundation
 public struct RemoteBytes: AsyncSequence, Sendable {
     /// A piece of the body.
     public typealias Element = Data
-    /// A ``RemoteError``.
+    /// A `RemoteError`.
     public typealias Failure = any Error
 
     /// Status, fields, and who answered.

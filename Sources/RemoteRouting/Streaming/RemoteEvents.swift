@@ -13,7 +13,7 @@ internal import StoreCore
 public struct RemoteEvents: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
-    /// A ``RemoteError``.
+    /// A `RemoteError`.
     public typealias Failure = any Error
 
     let host: RemoteHost

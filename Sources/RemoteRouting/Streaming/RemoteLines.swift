@@ -4,7 +4,7 @@ internal import Foundation
 public struct RemoteLines: AsyncSequence, Sendable {
     /// A line, without its end.
     public typealias Element = String
-    /// A ``RemoteError``.
+    /// A `RemoteError`.
     public typealias Failure = any Error
 
     let bytes: RemoteBytes

@@ -73,7 +73,7 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    /// Makes the answer to a request; throws a ``TransportFailure`` where there is none.
+    /// Makes the answer to a request; throws a `TransportFailure` where there is none.
     public typealias Handler = @Sendable (HTTPRequest) async throws -> Answer
 
     private struct Kept {

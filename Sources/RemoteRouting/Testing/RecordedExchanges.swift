@@ -34,7 +34,7 @@ public struct RecordedExchanges: Hashable, Sendable, Codable {
     /// None yet.
     public init() {}
 
-    /// Reads what was written by ``encoded()``.
+    /// Reads what was written by `encoded()`.
     ///
     /// - Throws: `DecodingError` where it is something else.
     public init(decoding data: Data) throws {

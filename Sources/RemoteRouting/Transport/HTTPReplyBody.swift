@@ -10,7 +10,7 @@ public import Foundation
 public struct HTTPReplyBody: AsyncSequence, Sendable {
     /// A piece of the body.
     public typealias Element = Data
-    /// A ``TransportFailure``, or what another transport throws.
+    /// A `TransportFailure`, or what another transport throws.
     public typealias Failure = any Error
 
     /// Ends the exchange when nobody can read it any more.

@@ -42,7 +42,7 @@ public enum HTTPBody: Sendable {
 public struct HTTPBodyStream: Sendable {
     /// The length in bytes, where it is known.
     public var length: Int64?
-    /// Whether ``open`` may be called again and gives the same bytes.
+    /// Whether `open` may be called again and gives the same bytes.
     public var isReplayable: Bool
     /// Begins at the first byte, and returns what reads on: at most so many bytes a call, `nil` at the end.
     public var open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?

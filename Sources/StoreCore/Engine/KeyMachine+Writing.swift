@@ -169,11 +169,14 @@ extension KeyMachine {
 
     /// The cacher has taken another key's record, so it may take what it failed to take of this one.
     mutating func cacherRecovered(_ turn: inout Turn) {
-        guard let debt, isAtRest, debt.since.advanced(by: max(.zero, rules.policy.minimumInterval)) <= turn.now else { return }
+        guard let debt, debt.since.advanced(by: max(.zero, rules.policy.minimumInterval)) <= turn.now else { return }
         switch debt.kind {
         case .truth:
+            guard lane == .idle, settledRevision == revision else { return }
             revision = turn.tickets.next()
         case .invalidation:
+            // Whoever is here has been told that there is nothing, and has a fetch.
+            guard isAtRest else { return }
             self.debt = nil
             (isRead, failure, next, prev) = (false, nil, Side(), Side())
             invalidatePending = true

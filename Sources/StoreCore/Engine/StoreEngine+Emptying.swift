@@ -29,7 +29,7 @@ struct CacherLane<Param: Hashable & Sendable, Content: Sendable> {
 
     /// Whether a record is one that the cacher failed to remove. In doubt it is: a record too few costs a fetch, one too many is a leak.
     func isForgotten(_ record: CacheRecord<Content>) -> Bool {
-        forgotten.map { record.fetchedAt <= $0 } ?? false
+        forgotten.map { !(record.fetchedAt > $0) } ?? false
     }
 }
 

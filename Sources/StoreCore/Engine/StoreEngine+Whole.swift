@@ -14,6 +14,18 @@ extension StoreEngine {
         for param in known where !alreadyDone.contains(param) && fits(param) { await invalidate(param) }
     }
 
+    /// The keys of all records, saved or still to be saved, and of whatever else is live, each once and in no order.
+    ///
+    /// - Throws: ``StoreError/Code/cannotEnumerate``, and whatever the cacher throws.
+    func allKeys() async throws -> [Param] {
+        // The live ones first: what is saved meanwhile is listed by the cacher, what was live already is known.
+        let live = state.withLock { Set($0.live.keys) }
+        guard let known = try await knownKeys() else {
+            throw StoreError(.cannotEnumerate, "listing the keys: the cacher cannot list its keys; implement keys()")
+        }
+        return Array(live.union(known))
+    }
+
     /// Lets observed keys be fetched at each element of a sequence.
     func addTrigger<Trigger: AsyncSequence & Sendable>(_ trigger: Trigger) -> RevalidationTrigger {
         let id = nextID()

@@ -161,14 +161,14 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     var events: UInt64 = 0
     var lane = CacherLane<Param, Content>()
     var triggers: [CallerID: Task<Void, Never>] = [:]
-    /// Keys that are kept only because the cacher failed to take their truth, with the order in which that happened.
-    var unsaved: [Param: UInt64] = [:]
+    /// Keys of which the cacher does not know everything because it failed, with the order in which that happened.
+    var unsaved: [Param: (order: UInt64, since: MonotonicInstant)] = [:]
     private var unsavedOrder: UInt64 = 0
     var restingIndexes = RestingIndexes<Param>()
 
     /// The key that has been waiting longest for a cacher that failed.
     var longestUnsaved: LiveKey<Param, Content>? {
-        guard !unsaved.isEmpty, let oldest = unsaved.min(by: { $0.value < $1.value })?.key else { return nil }
+        guard !unsaved.isEmpty, let oldest = unsaved.min(by: { $0.value.order < $1.value.order })?.key else { return nil }
         return live[oldest]
     }
 
@@ -184,18 +184,19 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
 
     /// Forgets a key about which nothing goes on any longer.
     mutating func retire(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
-        guard key.machine.isAtRest else {
+        guard let debt = key.machine.debt else {
             if !unsaved.isEmpty { unsaved[key.param] = nil }
+            if key.machine.isAtRest { drop(key, &outbox) }
             return
         }
-        guard key.machine.isUnsaved else {
-            if !unsaved.isEmpty { unsaved[key.param] = nil }
-            drop(key, &outbox)
-            return
+        // Once more at the end of the queue after each failure, so that one that always fails does not stand in the others' way.
+        if unsaved[key.param]?.since != debt.since {
+            unsavedOrder += 1
+            unsaved[key.param] = (unsavedOrder, debt.since)
         }
-        unsavedOrder += 1
-        unsaved[key.param] = unsavedOrder
-        guard unsaved.count > Self.unsavedLimit, let oldest = unsaved.min(by: { $0.value < $1.value })?.key else { return }
+        guard unsaved.count > Self.unsavedLimit else { return }
+        let resting = unsaved.filter { live[$0.key]?.machine.isAtRest ?? true }
+        guard resting.count > Self.unsavedLimit, let oldest = resting.min(by: { $0.value.order < $1.value.order })?.key else { return }
         unsaved[oldest] = nil
         report(.droppedUnsaved, oldest, &outbox)
         if let given = live[oldest] { drop(given, &outbox) }

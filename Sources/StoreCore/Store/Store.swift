@@ -97,6 +97,13 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         try await engine.invalidate { fits($0.value(as: Param.self)) }
     }
 
+    /// The keys that may have content, valid or not; whoever reads one may find that it has none.
+    ///
+    /// - Throws: ``StoreError/Code/cannotEnumerate`` where the cacher cannot list its keys, and whatever it throws while listing.
+    package func keys() async throws -> [Param] {
+        try await engine.allKeys().map { $0.value(as: Param.self) }
+    }
+
     /// Forgets everything, in memory and in the cacher; keys that are wanted are fetched anew.
     ///
     /// It is a barrier: saves that began before it have ended when the cacher is emptied, and those that come after it wait.

@@ -259,3 +259,24 @@ struct UserView: View {
     }
 }
 #endif
+
+private func newerDocComments(api: UserAPI, repos: PaginationStore<String, Repo>, log: Printed) async {
+    struct UserFetcher: Fetcher {
+        let api: UserAPI
+        func fetch(param: Int) async throws -> User { try await api.user(param) }
+    }
+    func watched() {
+        let users = Store(
+            cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api),
+            onEvent: { event in log.add("\(event)") })
+        print(users)
+    }
+    func patient() {
+        let users = Store(
+            cacher: MemoryCacher<User.ID, User>(), fetcher: UserFetcher(api: api), policy: StorePolicy(staleWhileRevalidate: .seconds(30)))
+        print(users)
+    }
+    while await repos["apple"].requestNextData() == .loaded {}
+    watched()
+    patient()
+}

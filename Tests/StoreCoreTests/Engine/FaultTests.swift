@@ -24,6 +24,20 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher)
+    func `C6: a record that was not saved is saved also while it is observed`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.fail(.save)
+        await bench.store[1].update(70)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.isCompleted }
+        bench.cacher.recover()
+        bench.time.advance(by: .seconds(1))
+        await bench.store[2].update(71)
+        try await until("it is saved") { bench.cacher.record(of: 1)?.content == 70 }
+        #expect(observer.summary == "completed(70)")
+    }
+
+    @Test(arguments: Backing.withCacher)
     func `C6: a removal that failed is made up for once a record could be saved`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(70)
@@ -158,9 +172,10 @@ struct FaultTests {
 
     // MARK: Hops
 
-    @Test func `emptying a store costs its actor one job`() async throws {
-        let bench = Bench(.plain)
-        #expect(try await CountingActor().clear(bench.store) == 1)
+    @Test(arguments: [(Backing.memory, 0), (.plain, 1)])
+    func `emptying a store costs its actor one job where it has to wait, and otherwise none`(_ backing: Backing, _ jobs: Int) async throws {
+        let bench = Bench(backing)
+        #expect(try await CountingActor().clear(bench.store) == jobs)
     }
 }
 

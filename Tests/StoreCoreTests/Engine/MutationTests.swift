@@ -82,17 +82,22 @@ struct MutationTests {
 
             deinit { store.prefetch([2]) }
         }
-        for succeeds in [true, false] {
-            let bench = Bench()
-            await bench.store[1].update(10)
+        let bench = Bench()
+        await bench.store[1].update(10)
+        let first = Work(bench.store[1], add(5))
+        try await first.hasBegun()
+        do {
             let form = Form(bench.store)
-            _ = try? await bench.store[1].mutate { [form] content in
-                content += form.step
+            try await bench.store[1].mutate { [form] in
+                $0 += form.step
             } perform: {
-                if !succeeds { throw Offline() }
             }
-            #expect(try await bench.store[1].requireData() == (succeeds ? 11 : 10))
         }
+        // Only the store holds the second patch now, and lets it go when the first one is settled.
+        first.end(.success(()))
+        try await first.task.value
+        #expect(try await bench.store[1].requireData() == 16)
+        #expect(try await bench.store[2].requireData() == 1)
     }
 
     @Test(arguments: Backing.allCases)

@@ -1,5 +1,78 @@
-/// A process that writes with the module's own parts and is killed meanwhile.
+import Foundation
+import StoreCore
+import SyncEngine
+
+/// A process that mirrors files of known content into a directory, and is killed meanwhile.
+///
+/// Arguments: the directory, the generation of the files' content, how many files there are, `crash` or `power`, and at which deed to
+/// wait for a byte on the input that never comes (`hold`), if at all.
 @main
 struct SyncCrashWriter {
-    static func main() {}
+    static func main() async throws {
+        var arguments = CommandLine.arguments.dropFirst().makeIterator()
+        let directory = URL(filePath: arguments.next() ?? "", directoryHint: .isDirectory)
+        let generation = arguments.next().flatMap { Int($0) } ?? 0
+        let count = arguments.next().flatMap { Int($0) } ?? 0
+        let durability: Durability = arguments.next() == "power" ? .power : .crash
+        let holds = arguments.next() == "hold"
+        let target = DirectoryTarget(directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability) {
+            ListedSource(MadeUpFiles.list(generation: generation, count: count))
+        }
+        do {
+            try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync(overriding: .everythingChanged)
+            say("done")
+        } catch let error as SyncError {
+            say("failed \(error.code.rawValue) \(error.underlyingError.map { "\($0)" } ?? "")")
+        }
+    }
+
+    /// Says a line at once: what is killed later has said it.
+    static func say(_ line: String) {
+        FileHandle.standardOutput.write(Data((line + "\n").utf8))
+    }
+}
+
+/// Files whose content follows from their name and generation.
+enum MadeUpFiles {
+    static func content(_ number: Int, generation: Int) -> [UInt8] {
+        let size = number % 3 == 0 ? 150_000 + number : 300 + number * 17
+        var value = UInt64(number &* 7919 &+ generation &* 104_729 &+ 1)
+        return (0..<size).map { _ in
+            value = value &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return UInt8(truncatingIfNeeded: value >> 56)
+        }
+    }
+
+    static func list(generation: Int, count: Int) -> [RemoteFile] {
+        (0..<count).map { number in
+            // Every fifth file stays as it is from generation to generation.
+            let own = number % 5 == 0 ? 0 : generation
+            let content = content(number, generation: own)
+            return RemoteFile(
+                path: "d\(number % 4)/f\(number)", version: "\(own)", byteCount: Int64(content.count),
+                sha256: SHA256.digest(of: content).hex)
+        }
+    }
+}
+
+/// Gives the content in small pieces, and tells how many bytes it gave.
+struct MadeUpTransfer: FileTransfer {
+    var holds = false
+
+    func transfer(_ file: RemoteFile, into part: FilePart) async throws {
+        let number = file.path.split(separator: "f").last.flatMap { Int($0) } ?? 0
+        let content = MadeUpFiles.content(number, generation: Int(file.version) ?? 0)
+        let tag = "\"\(file.version)\""
+        let offset = part.resumePoint.flatMap { $0.validator == tag ? Int($0.offset) : nil } ?? 0
+        try part.begin(at: Int64(offset), validator: tag)
+        var place = offset
+        while place < content.count {
+            let end = min(place + 20_000, content.count)
+            try part.append(Array(content[place..<end]))
+            SyncCrashWriter.say("\(file.path) \(end - place)")
+            place = end
+            if holds { while FileHandle.standardInput.availableData.isEmpty {} }
+            await Task.yield()
+        }
+    }
 }

@@ -35,6 +35,19 @@ package struct DirectoryListing: ~Copyable {
         self.path = directory.path
     }
 
+    /// Lists a directory that is open; the handle stays where it is.
+    init(_ directory: DirectoryHandle) throws(StoreError) {
+        path = directory.path
+        let descriptor = uninterrupted { openat(directory.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw .fileSystem("listing directory", path: path, errno: errno) }
+        guard let stream = fdopendir(descriptor) else {
+            let code = errno
+            _ = close(descriptor)
+            throw .fileSystem("listing directory", path: path, errno: code)
+        }
+        self.stream = stream
+    }
+
     deinit {
         // It was only read.
         _ = closedir(stream)

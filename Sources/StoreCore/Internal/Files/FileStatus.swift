@@ -50,6 +50,28 @@ package struct FileStatus: Hashable, Sendable {
         throw .fileSystem("examining", path: path, errno: code)
     }
 
+    /// The status of what stands under a name in an open directory; links are not followed.
+    static func of(_ name: String, in directory: Int32, path: String) throws(StoreError) -> FileStatus? {
+        var info = stat()
+        guard fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) != 0 else { return FileStatus(info) }
+        let code = errno
+        if code == ENOENT { return nil }
+        throw .fileSystem("examining", path: path + "/" + name, errno: code)
+    }
+
+    /// The status of an open file.
+    static func of(descriptor: Int32, path: String) throws(StoreError) -> FileStatus {
+        var info = stat()
+        guard fstat(descriptor, &info) != 0 else { return FileStatus(info) }
+        throw .fileSystem("examining", path: path, errno: errno)
+    }
+
+    /// Whether an open file or directory has lost its last name.
+    static func isRemoved(_ descriptor: Int32) -> Bool {
+        var info = stat()
+        return fstat(descriptor, &info) == 0 && info.st_nlink == 0
+    }
+
     /// The wall clock as the file system counts it: nanoseconds since 1970.
     package static func now() -> Int64 {
         var reading = timespec()

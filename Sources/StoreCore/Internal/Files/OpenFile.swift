@@ -29,6 +29,25 @@ package struct OpenFile: ~Copyable, Sendable {
         self.path = path
     }
 
+    /// Opens what stands under a name in an open directory; a symbolic link is not followed, and a pipe is not waited for.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name; a single one.
+    ///   - directory: The directory.
+    /// - Returns: `nil` where there is nothing.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` where the name is a symbolic link.
+    package init?(reading name: String, in directory: DirectoryHandle) throws(StoreError) {
+        let parent = directory.descriptor
+        let descriptor = uninterrupted { openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            let code = errno
+            if code == ENOENT { return nil }
+            throw .fileSystem("opening", path: directory.path(of: name), errno: code)
+        }
+        self.descriptor = descriptor
+        self.path = directory.path(of: name)
+    }
+
     deinit {
         // Nothing was written, so there is nothing that closing could lose.
         _ = close(descriptor)

@@ -249,9 +249,10 @@ extension HistoryModel {
         return record
     }
 
-    /// The cacher can be written to: it is told what it failed to take of a key about which nothing goes on.
+    /// The cacher can be written to: it is told what it failed to take of another key.
     private mutating func recover(_ key: Int) {
-        guard let debt = self[key].debt, self[key].isAtRest, debt.since + 1_000 <= now else { return }
+        guard let debt = self[key].debt, debt.since + 1_000 <= now else { return }
+        guard debt.isInvalidation ? self[key].isAtRest : self[key].call == nil && self[key].settled == self[key].revision else { return }
         if debt.isInvalidation {
             self[key].debt = nil
             self[key].isRead = false

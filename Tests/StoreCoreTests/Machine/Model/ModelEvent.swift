@@ -105,9 +105,10 @@ extension ModelWorld {
         return events
     }
 
-    /// Whether nothing goes on but that the cacher does not know what it should, and that long enough.
+    /// Whether the cacher does not know what it should, and that long enough.
     private var isRecoverable: Bool {
-        guard let since = oracle.owedSince, machine.isAtRest else { return false }
+        guard let since = oracle.owedSince else { return false }
+        guard oracle.owesInvalidation ? machine.isAtRest : call == nil && oracle.settled == oracle.revision else { return false }
         return since + whole(setting.rules.policy.minimumInterval) <= oracle.now
     }
 

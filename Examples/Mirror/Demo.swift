@@ -1,0 +1,47 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+
+/// The mirror shown to itself: an origin inside this process, and a temporary directory.
+enum Demo {
+    /// Three runs: everything is new, nothing is, and some things have changed.
+    static func run(_ options: Options) async throws -> Int32 {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-mirror-\(UUID().uuidString)")
+        let files = Lock<[String: String]>([:])
+        files.withLock { files in
+            for number in 1...40 { files["films/\(1900 + number)/reel.txt"] = String(repeating: "frame \(number)\n", count: number * 100) }
+        }
+        let origin = try LoopbackOrigin { request in
+            let all = files.withLock { $0 }
+            if request.path == "/manifest.json" { return .json(all.map { ManifestFile($0, $1) }.sorted { $0.path < $1.path }) }
+            guard let text = all[String(request.path.dropFirst())] else { return .notFound(for: request) }
+            return .data(Data(text.utf8)).tagged().ranged(by: request)
+        }
+        defer {
+            origin.stop()
+            // What a failed removal leaves behind is a temporary directory, which the system empties.
+            try? FileManager.default.removeItem(at: directory)
+        }
+        let show = Show(options)
+        let manifest = origin.url.appending(path: "manifest.json")
+        show.line("Storehouse · a mirror of \(manifest)\n\n1  everything is new")
+        var codes = [try await Mirror.run(options, manifest: manifest, directory: directory)]
+        show.line("2  nothing to do")
+        codes.append(try await Mirror.run(options, manifest: manifest, directory: directory))
+        show.line("3  one file has changed, two are gone, one is new")
+        files.withLock { files in
+            files["films/1901/reel.txt"] = "restored"
+            files["films/1902/reel.txt"] = nil
+            files["films/1903/reel.txt"] = nil
+            files["films/1999/reel.txt"] = "found"
+        }
+        codes.append(try await Mirror.run(options, manifest: manifest, directory: directory))
+        return codes.max() ?? 0
+    }
+}
+
+extension ManifestFile {
+    fileprivate init(_ path: String, _ text: String) {
+        self.init(path: path, size: Int64(text.utf8.count), sha256: SHA256.digest(of: Array(text.utf8)).hex, url: path)
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import RemoteRouting
+import SyncEngine
+import Synchronization
+
+/// A file of a manifest.
+struct ManifestFile: FileItem, Codable {
+    var path: String
+    var size: Int64?
+    var sha256: String?
+    /// What tells a change where there is no digest.
+    var tag: String?
+    var url: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case path, size, sha256, url
+        case tag = "version"
+    }
+
+    var key: String { path }
+    var version: String { tag ?? sha256 ?? "" }
+    var byteCount: Int64? { size }
+}
+
+/// The remote side: the manifest and the files it names, over HTTP.
+struct Origin: FileTransfer {
+    let manifest: URL
+
+    func list() async throws -> ListedSource<ManifestFile> {
+        let (host, path) = try reach(manifest)
+        return ListedSource(try Self.read(try await host.data(for: Route(path: path))))
+    }
+
+    /// An array, or one object on each line; a last line without its end was cut off.
+    static func read(_ data: Data) throws -> [ManifestFile] {
+        let decoder = JSONDecoder()
+        let files: [ManifestFile]
+        if data.first(where: { $0 > 0x20 }) == UInt8(ascii: "[") {
+            files = try decoder.decode([ManifestFile].self, from: data)
+        } else {
+            guard data.isEmpty || data.last == UInt8(ascii: "\n") else {
+                throw Options.Mistake(description: "the manifest's last line has no end: it was cut off; nothing was changed")
+            }
+            files = try data.split(separator: UInt8(ascii: "\n")).map { try decoder.decode(ManifestFile.self, from: $0) }
+        }
+        if let file = files.first(where: { $0.version.isEmpty }) {
+            throw Options.Mistake(description: "the manifest says neither sha256 nor version of “\(file.path)”; nothing was changed")
+        }
+        return files
+    }
+
+    func transfer(_ file: ManifestFile, into part: FilePart) async throws {
+        guard let url = URL(string: file.url ?? file.path, relativeTo: manifest) else {
+            throw Options.Mistake(description: "“\(file.url ?? file.path)” is no address")
+        }
+        let (host, path) = try reach(url.absoluteURL)
+        let counted = Counted()
+        // It keeps its own part beside the file, and goes on where that stopped; size and digest are checked by the target.
+        try await host.download(Route(path: path), to: try part.workingFile()) { progress in
+            SyncProgress.transferred(Int(counted.difference(to: progress.bytes)))
+        }
+        try part.adoptWorkingFile()
+    }
+
+    private func reach(_ url: URL) throws -> (RemoteHost, RoutePath) {
+        guard let name = url.host(), let scheme = url.scheme else { throw Options.Mistake(description: "\(url): no address") }
+        guard url.query() == nil else { throw Options.Mistake(description: "\(url): addresses with a query are not supported") }
+        let path: RoutePath = "/\(segments: url.path(percentEncoded: false).split(separator: "/").map(String.init))"
+        return (RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: url.port)), path)
+    }
+}
+
+/// How much a download has said before.
+final class Counted: Sendable {
+    private let last = Mutex<Int64>(0)
+
+    /// What has come since the last call; negative where a download begins anew.
+    func difference(to bytes: Int64) -> Int64 {
+        last.withLock { last in
+            defer { last = bytes }
+            return bytes - last
+        }
+    }
+}

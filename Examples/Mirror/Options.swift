@@ -1,0 +1,72 @@
+import Foundation
+
+/// What the command line says.
+struct Options {
+    var manifest: URL?
+    var directory: URL?
+    var isDryRun = false
+    var isJSON = false
+    var isPlain = false
+    var helps = false
+    var allowsEmpty = false
+    var maxDelete: Int?
+    var concurrency = 8
+    var retries = 3
+
+    struct Mistake: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    static let usage = """
+        usage: mirror [<manifest-url> <directory>] [--dry-run] [--json] [--plain] [--max-delete <count>] [--allow-empty]
+                      [--concurrency <count>] [--retries <count>]
+
+        Makes a directory equal to a manifest: JSON, an array of {"path", "size", "sha256" or "version", "url"}, or the same objects one
+        on each line (NDJSON). Addresses may be relative to the manifest's. What broke off is resumed; files that no run has put there stay.
+        Without arguments it shows itself: an origin inside its own process, and a temporary directory.
+
+          --dry-run              prints what would be done, and why, and does nothing
+          --json                 prints the report as JSON, for scripts
+          --plain                plain lines, as where the output is no terminal
+          --max-delete <count>   refuses to remove more files than this; without it, more than half of them
+          --allow-empty          lets an empty manifest empty the directory
+          --concurrency <count>  how many files are downloaded at a time, 1 to 64; 8 without it
+          --retries <count>      how often a failure that may pass is tried again, 0 to 100; 3 without it
+
+        exit codes: 0 equal now (or the plan was printed), 1 some files failed, 2 refused for safety, 3 the manifest or the directory
+        cannot be used, 64 called wrongly, 130 stopped by ctrl-C; the next run goes on where this one stopped.
+        """
+
+    init(_ arguments: some Sequence<String>) throws {
+        var rest = Array(arguments)[...]
+        var plain: [String] = []
+        func value(of option: String, from range: ClosedRange<Int>) throws -> Int {
+            guard let text = rest.popFirst() else { throw Mistake(description: "\(option) needs a value") }
+            guard let number = Int(text), range.contains(number) else {
+                throw Mistake(description: "\(option) \(text): a number from \(range.lowerBound) to \(range.upperBound) is needed")
+            }
+            return number
+        }
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--dry-run": isDryRun = true
+            case "--json": isJSON = true
+            case "--plain": isPlain = true
+            case "--allow-empty": allowsEmpty = true
+            case "--max-delete": maxDelete = try value(of: argument, from: 0...1_000_000_000)
+            case "--concurrency": concurrency = try value(of: argument, from: 1...64)
+            case "--retries": retries = try value(of: argument, from: 0...100)
+            case "--help", "-h": helps = true
+            case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
+            default: plain.append(argument)
+            }
+        }
+        guard !plain.isEmpty else { return }
+        guard plain.count == 2 else { throw Mistake(description: "a manifest's address and a directory are needed") }
+        guard let url = URL(string: plain[0]), ["http", "https"].contains(url.scheme?.lowercased()), url.host() != nil else {
+            throw Mistake(description: "\(plain[0]): an address with http or https is needed")
+        }
+        manifest = url
+        directory = URL(filePath: plain[1], directoryHint: .isDirectory)
+    }
+}

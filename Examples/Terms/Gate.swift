@@ -1,0 +1,96 @@
+import Foundation
+import LoopbackOrigin
+import TextStore
+
+/// An app's gate: nobody comes in who has not accepted the terms as they are now.
+struct Gate {
+    let screen: Screen
+    let options: Options
+
+    struct Options {
+        var accepts = false
+        var isOffline = false
+        var isFresh = false
+    }
+
+    /// Where the gate remembers: the same place at each start.
+    static var directory: URL {
+        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first ?? FileManager.default.temporaryDirectory
+        return caches.appending(path: "storehouse-terms", directoryHint: .isDirectory)
+    }
+
+    func open() async throws {
+        if options.isFresh, FileManager.default.fileExists(atPath: Self.directory.path(percentEncoded: false)) {
+            try FileManager.default.removeItem(at: Self.directory)
+        }
+        let publisher = options.isOffline ? nil : try Publisher()
+        defer { publisher?.origin.stop() }
+        let base = try publisher?.origin.url ?? offlineAddress()
+        screen.title("Terms", publisher.map { "an app's gate; the publisher is at \($0.origin.url)" } ?? "an app's gate, without network")
+
+        let store = try TextStore(
+            session: "terms", directory: Self.directory, bundle: .module, policy: TextStorePolicy(checkInterval: .zero),
+            onEvent: { [screen] event in
+                if case .fault(let fault) = event { screen.warning("\(fault)") }
+            })
+        let terms = TextSource(
+            identifier: "terms", bundleFile: BundleFile(fileName: "terms", fileExtension: "txt", subdirectory: "Texts"),
+            remoteFile: RemoteFile(url: base.appending(path: "terms.txt")))
+        try await store.register(terms)
+        await store.setVersionSource(
+            VersionSource(
+                bundleFile: BundleFile(fileName: "versions", fileExtension: "json", subdirectory: "Texts"),
+                remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
+
+        let first = try await store.text(for: terms)
+        screen.good("\(name(first)), at once")
+        screen.note("asking the publisher for a newer version")
+        let newest = try await store.text(for: terms, awaiting: .remote(timeout: .seconds(3)))
+        if let reason = newest.fallbackReason {
+            screen.warning("the publisher cannot be reached, so what is here counts: \(reason.code.rawValue)")
+        }
+        try await pass(store, terms, from: first, to: newest)
+    }
+
+    private func pass(_ store: TextStore, _ terms: TextSource, from first: VersionedText, to newest: VersionedText) async throws {
+        let accepted = try await store.acceptance(of: terms)
+        if newest.version != first.version {
+            screen.good("\(name(newest)); this is what has changed:")
+            screen.show(LineDifference(from: first.text, to: newest.text))
+            screen.write("\n")
+        } else if newest.fallbackReason == nil {
+            screen.good("the publisher has nothing newer than \(version(newest))")
+        }
+        guard try await store.needsAcceptance(of: terms, granularity: .minor) else {
+            let date = accepted.map { $0.date.formatted(.iso8601) } ?? ""
+            screen.good("version \(accepted?.version?.description ?? "?") was accepted on \(date): the gate is open\n")
+            return
+        }
+        if newest.version == first.version { screen.show(newest) }
+        let isAccepted = options.accepts || (screen.canAsk && screen.ask("Do you accept version \(version(newest))?"))
+        guard isAccepted else {
+            screen.warning("version \(version(newest)) is not accepted: the gate stays closed; run “terms --accept” to accept it\n")
+            return
+        }
+        try await store.accept(newest)
+        screen.good("version \(version(newest)) is accepted, and that is saved: the gate is open\n")
+    }
+
+    private func name(_ text: VersionedText) -> String {
+        let origin =
+            switch text.origin {
+            case .bundle: "came with the app"
+            case .cache: "was saved by an earlier start"
+            case .remote: text.isVerified ? "came from the publisher, and its digest is right" : "came from the publisher"
+            }
+        return "version \(version(text)) \(origin)"
+    }
+
+    private func version(_ text: VersionedText) -> String { text.version?.description ?? "without number" }
+
+    /// Where the publisher would be: nobody listens there.
+    private func offlineAddress() throws -> URL {
+        guard let url = URL(string: "http://127.0.0.1:\(Publisher.usualPort)") else { throw CocoaError(.fileNoSuchFile) }
+        return url
+    }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import TextStore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// What the gate is shown on: colours on a terminal, plain lines anywhere else.
+struct Screen {
+    private let isLive: Bool
+    /// Whether somebody can be asked.
+    let canAsk: Bool
+
+    init(isPlain: Bool) {
+        isLive = !isPlain && isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+        canAsk = isatty(STDIN_FILENO) == 1
+    }
+
+    enum Paint: String {
+        case bold = "1"
+        case dim = "2"
+        case red = "31"
+        case green = "32"
+        case yellow = "33"
+    }
+
+    func paint(_ paint: Paint, _ text: String) -> String { isLive ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text }
+
+    func title(_ name: String, _ subtitle: String) { write("\n" + paint(.bold, name) + "  " + paint(.dim, subtitle) + "\n\n") }
+
+    func note(_ text: String) { write("   " + paint(.dim, "▸ \(text)") + "\n") }
+
+    func good(_ text: String) { write("   " + paint(.green, "✓ ") + text + "\n") }
+
+    func warning(_ text: String) { write("   " + paint(.yellow, "▲ ") + text + "\n") }
+
+    func show(_ text: VersionedText) {
+        write("\n")
+        for line in text.text.split(separator: "\n", omittingEmptySubsequences: false) { write("     \(line)\n") }
+    }
+
+    func show(_ difference: LineDifference) {
+        write("\n")
+        for line in difference.lines {
+            switch line {
+            case .same(let text): write("       \(text)\n")
+            case .removed(let text): write("     " + paint(.red, "- \(text)") + "\n")
+            case .added(let text): write("     " + paint(.green, "+ \(text)") + "\n")
+            }
+        }
+    }
+
+    /// Asks; anything but a yes is a no.
+    func ask(_ question: String) -> Bool {
+        write("   " + paint(.bold, question) + " [y/N] ")
+        return ["y", "yes"].contains(readLine()?.lowercased() ?? "")
+    }
+
+    func complain(_ text: String) { FileHandle.standardError.write(Data("terms: \(text)\n".utf8)) }
+
+    func write(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
+}

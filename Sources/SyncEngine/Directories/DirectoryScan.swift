@@ -1,0 +1,94 @@
+internal import StoreCore
+
+/// What stands in a directory, compared with what a journal remembers of it.
+struct DirectoryScan: Sendable {
+    /// One file that counts.
+    struct Entry: Sendable {
+        var path: String
+        /// `nil` for a file that no sync has put there.
+        var version: String?
+        var size: Int
+        var isEdited: Bool
+    }
+
+    private(set) var entries: [Entry] = []
+    /// All plain files, by path.
+    private(set) var stamps: [String: FileStamp] = [:]
+    /// Files that somebody has edited or put there.
+    private(set) var edited: [String: FileStamp] = [:]
+    /// Files whose time or number is another one and whose content is not, with what is to be remembered of them now.
+    private(set) var confirmed: [String: FileRecord] = [:]
+    /// What is remembered and not there.
+    private(set) var vanished: [String] = []
+
+    /// Looks at a directory; changes nothing.
+    init(of root: DirectoryHandle, journal: TargetJournal) throws {
+        entries.reserveCapacity(journal.records.count)
+        stamps.reserveCapacity(journal.records.count)
+        try walk(root, below: "", journal)
+        vanished = journal.records.keys.filter { stamps[$0] == nil }.sorted()
+        // A directory that is gone looks empty; taking it for that would download everything into nowhere.
+        if root.isRemoved { throw SyncError.vanished(root.path) }
+    }
+
+    private mutating func walk(_ directory: DirectoryHandle, below prefix: String, _ journal: TargetJournal) throws {
+        var inner: [String] = []
+        var listing = try directory.list()
+        while let entry = try listing.next() {
+            if prefix.isEmpty, entry.name == RelativePath.reserved { continue }
+            // What is gone between two calls, or has a name that is no text, is not there.
+            guard entry.kind != .directory else {
+                inner.append(entry.name)
+                continue
+            }
+            guard let status = try listing.status(of: entry) else { continue }
+            if status.kind == .directory {
+                inner.append(entry.name)
+            } else if status.kind == .regular {
+                try take(prefix + entry.name, FileStamp(status), journal) { try Self.digest(of: entry.name, in: directory) }
+            }
+        }
+        for name in inner {
+            try Task.checkCancellation()
+            if let next = try directory.directory(name) { try walk(next, below: prefix + name + "/", journal) }
+        }
+    }
+
+    private mutating func take(_ path: String, _ stamp: FileStamp, _ journal: TargetJournal, digest: () throws -> SHA256.Digest?) throws {
+        // Two spellings of one name are one key; the second one is left alone.
+        guard stamps.updateValue(stamp, forKey: path) == nil else { return }
+        guard let record = journal.records[path] else {
+            edited[path] = stamp
+            entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true))
+            return
+        }
+        if let known = record.matching(stamp) {
+            entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
+            if known != record { confirmed[path] = known }
+        } else if record.mayHave(size: stamp.size), let found = try digest(), var known = record.matching(found) {
+            known.stamp = stamp
+            known.before = nil
+            confirmed[path] = known
+            entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
+        } else {
+            edited[path] = stamp
+            entries.append(Entry(path: path, version: record.version, size: stamp.size, isEdited: true))
+        }
+    }
+
+    /// The digest of a file; `nil` where it is gone, or is no plain file.
+    static func digest(of name: String, in directory: DirectoryHandle) throws -> SHA256.Digest? {
+        guard let file = try OpenFile(reading: name, in: directory) else { return nil }
+        guard try file.status().kind == .regular else { return nil }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+        defer { buffer.deallocate() }
+        var hash = SHA256()
+        var offset = 0
+        while true {
+            let count = try file.read(into: buffer, at: offset)
+            hash.update(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer).prefix(count)))
+            offset += count
+            if count < buffer.count { return hash.digest() }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+public import Foundation
+public import StoreCore
+
+/// A directory as the target of a sync: its files become those of a remote list.
+///
+/// ```swift
+/// let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
+/// let report = try await OneWaySynchronizer(processor: target).sync()
+/// ```
+///
+/// Each file arrives beside the others, in a directory `.storehouse` of the target's own, is checked by size and digest, and takes its name in
+/// one step: whoever opens a file has the old one or the new one, whole, also after the process was killed. A journal remembers what was
+/// put in place. What broke off is resumed. One process at a time may work in a directory. Names that would lead out of the directory are
+/// refused, and symbolic links are never followed.
+///
+/// A file that no sync has put there is left alone, unless ``foreignFiles`` says otherwise or the list has one of that name; it then counts as
+/// edited, and ``SyncOptions/localEdits`` decides. An edit that keeps size, time and file number of a file is not noticed.
+public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<Source.Item>>: SyncProcessor where Source.Item: FileItem {
+    /// A file of the list.
+    public typealias Item = Source.Item
+
+    /// The directory.
+    public let directory: URL
+    /// What the files survive; with `.crash` nothing is brought to the disk by force, and large directories are made several times faster.
+    public let durability: Durability
+    /// What becomes of files that no sync has put there.
+    public let foreignFiles: ForeignFiles
+
+    private let transfer: Transfer
+    private let makeList: @Sendable () async throws -> Source
+    /// What the disk takes for one name; `nil` lets it be found out.
+    private let folding: NameFolding?
+    private let state = Lock(State())
+
+    private struct State: Sendable {
+        var session: TargetSession?
+        /// How many passes could not begin and have not ended.
+        var failedBegins = 0
+    }
+
+    private var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
+
+    /// Makes a target; nothing happens to the directory until a pass begins, which makes it where it is missing.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory.
+    ///   - transfer: Brings the files' bytes.
+    ///   - durability: What the files survive.
+    ///   - foreignFiles: What becomes of files that no sync has put there.
+    ///   - list: The remote list.
+    public convenience init(
+        directory: URL, transfer: Transfer, durability: Durability = .power, foreignFiles: ForeignFiles = .keep,
+        list: @escaping @Sendable () async throws -> Source
+    ) {
+        self.init(directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, folding: nil, list: list)
+    }
+
+    init(
+        directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, folding: NameFolding?,
+        list: @escaping @Sendable () async throws -> Source
+    ) {
+        self.directory = directory
+        self.transfer = transfer
+        self.durability = durability
+        self.foreignFiles = foreignFiles
+        self.folding = folding
+        makeList = list
+    }
+
+    // MARK: The pass
+
+    /// Takes the directory for this pass alone, and reads the journal.
+    ///
+    /// - Throws: ``SyncError/Code/targetLocked`` where another synchronizer works there; `StoreError` where the disk fails.
+    @concurrent
+    public func syncWillBegin() async throws {
+        do {
+            let session = try TargetSession(place, durability: durability, folding: folding)
+            state.withLock { $0.session = session }
+        } catch {
+            state.withLock { $0.failedBegins += 1 }
+            throw error
+        }
+    }
+
+    /// Lets the directory go.
+    @concurrent
+    public func syncDidEnd(_ report: SyncReport) async {
+        let session = state.withLock { state -> TargetSession? in
+            if state.failedBegins > 0 {
+                state.failedBegins -= 1
+                return nil
+            }
+            defer { state.session = nil }
+            return state.session
+        }
+        // A journal that could not be tidied up is as true as before; the next pass tries again.
+        try? session?.end(isComplete: report.isComplete)
+    }
+
+    /// The remote list.
+    public func sourceList() async throws -> Source { try await makeList() }
+
+    /// The files in the directory, with the versions that the journal remembers.
+    ///
+    /// Costs a look at each file; only files whose time is another one than remembered are read.
+    ///
+    /// - Throws: `StoreError` where the disk fails; ``SyncError/Code/targetVanished`` where the directory is removed meanwhile.
+    @concurrent
+    public func localInventory() async throws -> LocalInventory<Item> {
+        let session = state.withLock { $0.session }
+        guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
+        let journal = try session?.journal ?? journal(in: root)
+        let scan = try DirectoryScan(of: root, journal: journal)
+        try session?.saw(scan)
+        // While a lost journal is built up again, a file without a record may be ours: it is compared, and never removed.
+        let mayRemove = foreignFiles == .remove && !journal.isRebuilding
+        return LocalInventory(
+            scan.entries.map { entry in
+                let isForeign = entry.version == nil
+                return LocalEntry(
+                    entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !(isForeign && mayRemove),
+                    isForeign: isForeign && !mayRemove)
+            })
+    }
+
+    private func journal(in root: DirectoryHandle) throws -> TargetJournal {
+        var lost = TargetJournal()
+        lost.apply(.rebuilding)
+        guard let own = try root.directory(RelativePath.reserved), try own.status(of: TargetSession.journalName) != nil else { return lost }
+        let text = try WritableFile(TargetSession.journalName, in: own).readAll(atMost: .max)
+        let reading = text.withUnsafeBytes { TargetJournal.read($0) }
+        return reading.isWhole ? reading.journal : lost
+    }
+
+    /// Names the items whose path is unsafe or clashes with another one, and those that are not well-formed.
+    public func refusals(among items: [Item]) async throws -> [SyncRefusal<String>] {
+        var refused: [SyncRefusal<String>] = []
+        var clashes = NameClashes(try folding ?? probedFolding())
+        let keys = Set(items.lazy.map(\.key))
+        for item in items {
+            do {
+                let path = try RelativePath(item.key)
+                try Self.check(item)
+                if let other = clashes.insert(path) { throw SyncError.clash(item.key, with: other) }
+                if let file = path.ancestors.first(where: { keys.contains($0) }) {
+                    throw SyncError.taken(item.key, by: "the list has a file “\(file)”, which would have to be a directory")
+                }
+            } catch {
+                refused.append(SyncRefusal(item.key, because: error))
+            }
+        }
+        return refused
+    }
+
+    /// Without a pass nothing is written, so nothing is tried out either.
+    private func probedFolding() throws -> NameFolding {
+        guard let session = state.withLock({ $0.session }) else { return [] }
+        return try NameFolding.probe(session.places.own)
+    }
+
+    private static func check(_ item: Item) throws {
+        if let size = item.byteCount, size < 0 {
+            throw SyncError(
+                .invalidItem, "reading the item “\(item.key.shownSafely)”: its size is \(size); it is not downloaded. Mend the list")
+        }
+        if item.sha256 != nil, digest(of: item) == nil {
+            throw SyncError(
+                .invalidItem,
+                "reading the item “\(item.key.shownSafely)”: its digest is not 64 hexadecimal digits; it is not downloaded. Mend the list")
+        }
+    }
+
+    private static func digest(of item: Item) -> SHA256.Digest? {
+        item.sha256.flatMap { SHA256.Digest(hex: Array($0.lowercased().utf8)) }
+    }
+
+    /// Whether the content really is another one: a file that has the digest of the list already is taken as it is.
+    @concurrent
+    public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool {
+        guard let wanted = Self.digest(of: item), item.byteCount.map({ $0 == local.byteCount }) ?? true,
+            let path = try? RelativePath(item.key)  // What is wrong with it is told by the refusals.
+        else { return true }
+        let session = state.withLock { $0.session }
+        guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
+        let places = root
+        var current = places
+        for part in path.parts.dropLast() {
+            guard let next = try current.directory(part) else { return true }
+            current = next
+        }
+        guard let name = path.parts.last, let status = try current.status(of: name),
+            try DirectoryScan.digest(of: name, in: current) == wanted
+        else { return true }
+        try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
+        return false
+    }
+
+    /// Throws away parts of files that are no longer wanted.
+    @concurrent
+    public func prepareDownload(_ plan: SyncPlan<Item>) async throws {
+        try session().prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
+    }
+
+    /// Whether a file is still as the plan has seen it.
+    @concurrent
+    public func isUnchanged(_ key: String, since entry: LocalEntry<Item>?) async throws -> Bool {
+        try session().isUnchanged(try RelativePath(key), key: key, since: entry)
+    }
+
+    /// Downloads a file, or what is missing of it, and puts it in place.
+    @concurrent
+    public func downloadContent(of item: Item) async throws {
+        let session = try session()
+        let path = try RelativePath(item.key)
+        let digest = Self.digest(of: item)
+        let part = try FilePart(of: item, in: session.places)
+        if try !part.isWholeAlready(digest: digest) {
+            try await transfer.transfer(item, into: part)
+            try Task.checkCancellation()
+        }
+        let whole = try part.finish(digest: digest)
+        try session.commit(whole, as: path, of: item)
+        try part.cleanUp()
+    }
+
+    /// Removes files, and directories that are empty then.
+    @concurrent
+    public func remove(_ keys: Set<String>) async throws {
+        let session = try session()
+        for key in keys.sorted() { try session.remove(try RelativePath(key), key: key) }
+    }
+
+    private func session() throws -> TargetSession {
+        guard let session = state.withLock({ $0.session }) else {
+            throw SyncError(.targetLocked, "working in \(place.path): no pass has begun; a synchronizer calls syncWillBegin() first")
+        }
+        return session
+    }
+}
+
+/// What becomes of files in a target's directory that no sync has put there and the list does not have.
+public enum ForeignFiles: Hashable, Sendable {
+    /// They are left alone.
+    case keep
+    /// They are removed, from the second complete pass on: as long as there is no journal to rely on, nothing is.
+    case remove
+}

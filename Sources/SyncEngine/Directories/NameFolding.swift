@@ -1,0 +1,70 @@
+internal import Foundation
+internal import StoreCore
+
+/// Which names a disk takes for one.
+struct NameFolding: OptionSet, Hashable, Sendable {
+    let rawValue: Int
+
+    /// Upper and lower case are the same.
+    static let letterCase = NameFolding(rawValue: 1 << 0)
+    /// Composed and decomposed characters are the same.
+    static let normalization = NameFolding(rawValue: 1 << 1)
+    static let all: NameFolding = [.letterCase, .normalization]
+
+    /// A spelling that all names have in common that the disk takes for one.
+    func fold(_ name: String) -> String {
+        if isEmpty || name.utf8.allSatisfy({ $0 < 0x80 && !(0x41...0x5A).contains($0) }) { return name }
+        // Case first: lower-casing may leave characters that compose.
+        let cased = contains(.letterCase) ? name.folding(options: .caseInsensitive, locale: nil) : name
+        return contains(.normalization) ? cased.precomposedStringWithCanonicalMapping : cased
+    }
+
+    /// Finds out by trying, in a directory that is the caller's own.
+    static func probe(_ directory: DirectoryHandle) throws(StoreError) -> NameFolding {
+        var folding: NameFolding = []
+        for (made, other, kind) in [("probe-k", "PROBE-K", letterCase), ("probe-\u{E9}", "probe-e\u{301}", normalization)] {
+            _ = try WritableFile(made, in: directory)
+            if try directory.status(of: other) != nil { folding.insert(kind) }
+            try directory.remove(made)
+        }
+        return folding
+    }
+}
+
+/// Keys that a disk would take for one.
+struct NameClashes {
+    private let folding: NameFolding
+    /// The spelling that came first, by folded name; directories too.
+    private var spellings: [String: String] = [:]
+
+    init(_ folding: NameFolding) {
+        self.folding = folding
+    }
+
+    /// Whether the disk takes any two names for one.
+    var isNeeded: Bool { !folding.isEmpty }
+
+    /// Takes a path that is there, or will be.
+    ///
+    /// - Returns: The path that it clashes with; it is then not taken.
+    mutating func insert(_ path: RelativePath) -> String? {
+        guard !folding.isEmpty else { return nil }
+        var spelled = ""
+        var places: [(String, String)] = []
+        for part in path.parts {
+            spelled += spelled.isEmpty ? part : "/" + part
+            let folded = folding.fold(spelled)
+            // Not `==`, which takes composed and decomposed for the same.
+            if let other = spellings[folded], !other.utf8.elementsEqual(spelled.utf8) { return other }
+            places.append((folded, spelled))
+        }
+        for (folded, spelled) in places { spellings[folded] = spelled }
+        return nil
+    }
+
+    /// Forgets a file that was removed; its directories stay known.
+    mutating func remove(_ path: String) {
+        guard !folding.isEmpty else { return }
+        spellings[folding.fold(path)] = nil
+    }
+}

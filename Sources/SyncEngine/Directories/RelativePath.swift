@@ -1,0 +1,60 @@
+/// A file's path below a directory that cannot lead out of it.
+struct RelativePath: Hashable, Sendable {
+    /// The names of the directories, from the top, and of the file.
+    let parts: [String]
+
+    /// The name of the directory in which a target keeps its own files.
+    static let reserved = ".storehouse"
+    /// How long a name may be, in UTF-8; what Linux and Apple's systems hold.
+    static let longestName = 255
+    /// How long a path may be, in UTF-8; with the directory's own path in front of it, it still fits.
+    static let longestPath = 3072
+
+    /// Checks a path.
+    ///
+    /// - Throws: ``SyncError/Code/unsafeName``, which says what is wrong with it.
+    init(_ path: String) throws(SyncError) {
+        func refuse(_ reason: String) -> SyncError {
+            SyncError(.unsafeName, "reading the path “\(path.shownSafely)”: \(reason); it is not downloaded. Mend the list")
+        }
+        guard !path.isEmpty else { throw refuse("it is empty") }
+        guard path.utf8.count <= Self.longestPath else { throw refuse("it has \(path.utf8.count) bytes, more than \(Self.longestPath)") }
+        var parts: [String] = []
+        for part in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+            guard !part.isEmpty else { throw refuse(parts.isEmpty ? "it is absolute" : "it has an empty part") }
+            guard part.count <= Self.longestName else {
+                throw refuse("a name in it has \(part.count) bytes, more than \(Self.longestName)")
+            }
+            guard !part.contains(0) else { throw refuse("it contains a null character") }
+            guard !part.elementsEqual(".".utf8), !part.elementsEqual("..".utf8) else {
+                throw refuse("it contains “.” or “..”, which would lead elsewhere")
+            }
+            parts.append(String(decoding: part, as: UTF8.self))
+        }
+        // In any spelling, since a folding disk takes them for one.
+        guard let first = parts.first, NameFolding.all.fold(first) != Self.reserved else {
+            throw refuse("the name \(Self.reserved) is the target's own")
+        }
+        self.parts = parts
+    }
+
+    /// The path of a directory that a checked path has.
+    init(trusting parts: [String]) {
+        self.parts = parts
+    }
+
+    /// The paths of the directories above, from the top.
+    var ancestors: [String] {
+        var all: [String] = []
+        for part in parts.dropLast() { all.append(all.last.map { $0 + "/" + part } ?? part) }
+        return all
+    }
+}
+
+extension String {
+    /// The text for a message: short, and without characters that would act on a terminal.
+    var shownSafely: String {
+        let cut = unicodeScalars.prefix(120).map { $0.value < 0x20 || $0.value == 0x7F ? "\u{FFFD}" : Character($0) }
+        return String(cut) + (unicodeScalars.count > 120 ? "…" : "")
+    }
+}

@@ -1,0 +1,58 @@
+internal import Foundation
+internal import StoreCore
+
+extension SyncError.Code {
+    /// The target's directory was removed, or its disk taken away, in the middle of a pass.
+    public static let targetVanished = SyncError.Code(verbatim: "targetVanished")
+    /// An item of the list is not well-formed: its digest is none, or its size is negative.
+    public static let invalidItem = SyncError.Code(verbatim: "invalidItem")
+    /// A transfer did what its part of the bargain does not allow, such as beginning at a byte that is not the next one.
+    public static let transferMisused = SyncError.Code(verbatim: "transferMisused")
+}
+
+extension SyncError {
+    static func vanished(_ path: String, underlyingError: (any Error)? = nil) -> SyncError {
+        SyncError(
+            .targetVanished,
+            "working in \(path): the directory is gone; nothing was removed on its account. Bring it back, or the disk it is on, and sync again",
+            underlyingError: underlyingError)
+    }
+
+    static func locked(_ path: String, holder: String?) -> SyncError {
+        SyncError(
+            .targetLocked,
+            "beginning a pass in \(path): \(holder.map { "process \($0)" } ?? "another synchronizer") works in this directory; "
+                + "wait until it has ended, and sync again")
+    }
+
+    static func taken(_ path: String, by what: String) -> SyncError {
+        SyncError(.nameTaken, "putting “\(path)” in place: \(what); it was left alone. Move it away, and sync again")
+    }
+
+    static func clash(_ path: String, with other: String) -> SyncError {
+        SyncError(
+            .nameClash,
+            "putting “\(path)” in place: this disk takes it for the same name as “\(other)”; neither was overwritten. Give one of them "
+                + "another name, or choose a disk that tells them apart")
+    }
+
+    static func wrongContent(_ path: String, _ reason: String) -> SyncError {
+        SyncError(
+            .wrongContent, "downloading “\(path)”: \(reason); it did not get the name. Look at the list and at the origin, then sync again")
+    }
+}
+
+extension FileKind {
+    /// What stands under a name, in words.
+    var words: String {
+        switch self {
+        case .regular: "a file has this name"
+        case .directory: "a directory has this name"
+        case .link: "a symbolic link has this name, and links are not followed"
+        case .other, .unknown: "something that is no plain file has this name"
+        }
+    }
+}
+
+/// What the system answers where a directory must be and something else is.
+let notDirectory: Int32 = POSIXErrorCode.ENOTDIR.rawValue

@@ -1,0 +1,140 @@
+internal import StoreCore
+
+/// What a target remembers of the files it has put in place: the version, and what they looked like then.
+///
+/// A value without any input or output. Written down, it is a text of lines that each carry a checksum over themselves and all lines
+/// before, so that a line which was changed, moved or taken out is found. A last line without its end is one that was being written when the
+/// process ended; it counts as not written. Anything else that does not verify makes the whole journal worthless.
+struct TargetJournal: Sendable {
+    /// By path.
+    private(set) var records: [String: FileRecord] = [:]
+    /// Whether an older journal was lost, so that files without a record may be ours all the same.
+    private(set) var isRebuilding = false
+    /// How many lines were read or written.
+    private(set) var lineCount = 0
+    /// What the next line's checksum begins with: that of the line before.
+    private var seed: UInt64 = 0
+
+    /// What can happen to a journal.
+    enum Change: Hashable, Sendable {
+        /// Begins every journal.
+        case header
+        /// A file of this content is about to take the path's name, or has it.
+        ///
+        /// The record before stays known until the next one: the process may end between this line and the deed.
+        case put(String, FileRecord)
+        /// The path's file was removed.
+        case removed(String)
+        /// An older journal was lost.
+        case rebuilding
+        /// Everything is as the source has it: whatever has no record now is not ours.
+        case rebuilt
+    }
+
+    /// Takes a change in.
+    mutating func apply(_ change: Change) {
+        switch change {
+        case .header: break
+        case .put(let path, var record):
+            if let before = records[path] {
+                record.before = FileRecord.Before(version: before.version, digest: before.digest, stamp: before.stamp)
+            }
+            records[path] = record
+        case .removed(let path): records[path] = nil
+        case .rebuilding: isRebuilding = true
+        case .rebuilt: isRebuilding = false
+        }
+    }
+
+    /// Says that a file has its name now, and the record before is of no more use.
+    mutating func settle(_ path: String) {
+        records[path]?.before = nil
+    }
+
+    // MARK: Text
+
+    /// Takes a change in and gives back the line to be written for it.
+    mutating func line(for change: Change) -> [UInt8] {
+        apply(change)
+        lineCount += 1
+        var body: [UInt8] = []
+        switch change {
+        case .header: body += Self.format
+        case .put(let path, let record): record.write(to: &body, path: path)
+        case .removed(let path):
+            body += "- ".utf8
+            LineText.escape(path, to: &body)
+        case .rebuilding: body += "!".utf8
+        case .rebuilt: body += ".".utf8
+        }
+        seed = body.withUnsafeBytes { Checksum64.of($0, seed: seed) }
+        var line = LineText.hex(seed)
+        line.append(LineText.space)
+        line += body
+        line.append(LineText.newline)
+        return line
+    }
+
+    private static let format = Array("storehouse-journal 1".utf8)
+
+    /// What was made of a journal's text.
+    struct Reading: Sendable {
+        var journal = TargetJournal()
+        /// How many bytes verify; what follows is a line that was never finished.
+        var length = 0
+        /// Whether there is a journal, and all of it verifies.
+        var isWhole = false
+    }
+
+    /// Reads a journal.
+    static func read(_ text: UnsafeRawBufferPointer) -> Reading {
+        var reading = Reading()
+        var start = 0
+        let bytes = text.bindMemory(to: UInt8.self)
+        while start < bytes.count, let end = bytes[start...].firstIndex(of: LineText.newline) {
+            let line = UnsafeBufferPointer(rebasing: bytes[start..<end])
+            guard let change = reading.journal.verify(line, isFirst: start == 0) else { return Reading() }
+            reading.journal.apply(change)
+            reading.journal.lineCount += 1
+            start = end + 1
+        }
+        // Without as much as a header there is no journal.
+        guard start > 0 else { return Reading() }
+        reading.length = start
+        reading.isWhole = true
+        return reading
+    }
+
+    private mutating func verify(_ line: UnsafeBufferPointer<UInt8>, isFirst: Bool) -> Change? {
+        guard line.count > 17, line[16] == LineText.space, let sum = LineText.number(hex: line[..<16]) else { return nil }
+        let body = UnsafeBufferPointer(rebasing: line[17...])
+        let found = Checksum64.of(UnsafeRawBufferPointer(body), seed: seed)
+        guard found == sum else { return nil }
+        seed = found
+        if isFirst { return body.elementsEqual(Self.format) ? .header : nil }
+        switch body[0] {
+        case UInt8(ascii: "+"): return FileRecord.read(body).map { .put($0.path, $0.record) }
+        case UInt8(ascii: "-"): return LineText.unescape(body.dropFirst(2)).map { .removed($0) }
+        case UInt8(ascii: "!"): return .rebuilding
+        case UInt8(ascii: "."): return .rebuilt
+        default: return nil
+        }
+    }
+
+    /// The same journal without what is no longer true: a header and a line for each record.
+    func compacted() -> (journal: TargetJournal, text: [UInt8]) {
+        var fresh = TargetJournal()
+        var text = fresh.line(for: .header)
+        if isRebuilding { text += fresh.line(for: .rebuilding) }
+        for (path, record) in records.sorted(by: { $0.key < $1.key }) {
+            if let before = record.before {
+                text += fresh.line(for: .put(path, FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)))
+            }
+            text += fresh.line(for: .put(path, record))
+        }
+        return (fresh, text)
+    }
+
+    /// Whether most of the lines are of no more use.
+    var isMostlyStale: Bool { lineCount > 2 * records.count + 256 }
+}

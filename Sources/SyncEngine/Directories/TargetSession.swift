@@ -1,0 +1,187 @@
+internal import StoreCore
+
+/// One pass in a directory: the lock, the journal, and every deed that it is written for.
+final class TargetSession: Sendable {
+    let places: TargetPlaces
+    private let lockFile: WritableFile
+    private let state: Lock<State>
+
+    private struct State: Sendable {
+        var journal: TargetJournal
+        var file: WritableFile
+        /// How long the journal's file is.
+        var length: Int
+        var clashes: NameClashes
+        /// What was there when an item was looked at just before its download, so that nothing newer is replaced.
+        var expected: [String: FileStamp?] = [:]
+        /// Edited files as the inventory has seen them.
+        var edited: [String: FileStamp] = [:]
+    }
+
+    static let journalName = "journal"
+    static let lockName = "lock"
+
+    /// Takes the directory for this pass alone.
+    ///
+    /// - Throws: ``SyncError/Code/targetLocked`` where somebody else has it.
+    init(_ directory: Directory, durability: Durability, folding: NameFolding?) throws {
+        let places = try TargetPlaces(directory, durability: durability)
+        self.places = places
+        lockFile = try WritableFile(Self.lockName, in: places.own)
+        guard try lockFile.lock() else {
+            let holder = String(decoding: try lockFile.readAll(atMost: 20), as: UTF8.self)
+            throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
+        }
+        try lockFile.truncate(to: 0)
+        try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
+        let clashes = NameClashes(try folding ?? NameFolding.probe(places.own))
+        let file = try WritableFile(Self.journalName, in: places.own)
+        let reading = try file.readAll(atMost: .max).withUnsafeBytes { TargetJournal.read($0) }
+        state = Lock(
+            State(journal: reading.journal, file: file, length: reading.length, clashes: clashes))
+        // What follows the last whole line was being written when the process ended.
+        try file.truncate(to: reading.length)
+        if !reading.isWhole { try write([.header, .rebuilding]) }
+    }
+
+    var journal: TargetJournal { state.withLock { $0.journal } }
+
+    // MARK: The inventory
+
+    /// Remembers what is there, for the checks just before each deed.
+    func saw(_ scan: DirectoryScan) throws {
+        state.withLock { state in
+            for path in state.clashes.isNeeded ? scan.stamps.keys.sorted() : [] {
+                // A local file whose name is no path of ours is nobody's business here.
+                if let path = try? RelativePath(path) { _ = state.clashes.insert(path) }
+            }
+            state.edited = scan.edited
+        }
+        try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.vanished.map { .removed($0) })
+        state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
+    }
+
+    /// Whether a file is still as the plan has seen it; remembers what is there for the moment of replacing.
+    func isUnchanged(_ path: RelativePath, key: String, since entry: LocalEntry<some FileItem>?) throws -> Bool {
+        let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
+        let stamp = found.map { FileStamp($0) }
+        return state.withLock { state in
+            state.expected[key] = .some(stamp)
+            guard entry != nil else { return found == nil || found?.kind != .regular }
+            guard let stamp else { return false }
+            return state.journal.records[key]?.matching(stamp) != nil || state.edited[key] == stamp
+        }
+    }
+
+    // MARK: Deeds
+
+    /// Says that a file which is there is the one that the list has.
+    func adopt(_ key: String, version: String, digest: SHA256.Digest, stamp: FileStamp) throws {
+        try write([.put(key, FileRecord(version: version, digest: digest, stamp: stamp))])
+        state.withLock { $0.journal.settle(key) }
+    }
+
+    /// Gives a file that has arrived its name: journal first, then the one step.
+    func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) throws {
+        let key = item.key
+        if let other = state.withLock({ $0.clashes.insert(path) }) { throw SyncError.clash(key, with: other) }
+        if places.durability == .power { try whole.file.synchronize() }
+        _ = try places.inDirectory(of: path, isMaking: true) { directory, name in
+            let found = try directory.status(of: name)
+            if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
+            if let expected = state.withLock({ $0.expected[key] }), expected != found.map({ FileStamp($0) }) {
+                throw SyncError.changedLocally(.contents)
+            }
+            let before = state.withLock { $0.journal.records[key] }
+            try write([.put(key, FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp))])
+            do {
+                if let inner = whole.directory, let working = try places.parts.directory(inner) {
+                    try working.rename(whole.name, to: directory, as: name)
+                } else {
+                    try places.parts.rename(whole.name, to: directory, as: name)
+                }
+            } catch {
+                // The name was not taken: what was known before is what is true.
+                try write([before.map { .put(key, $0) } ?? .removed(key)])
+                throw error
+            }
+            if places.durability == .power { try directory.synchronize() }
+        }
+        state.withLock { state in
+            state.journal.settle(key)
+            state.expected[key] = nil
+        }
+    }
+
+    /// Removes a file and the directories that it leaves empty.
+    func remove(_ path: RelativePath, key: String) throws {
+        _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
+            if let found = try directory.status(of: name), found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
+            try directory.remove(name)
+            if places.durability == .power { try directory.synchronize() }
+        }
+        try write([.removed(key)])
+        state.withLock { $0.clashes.remove(key) }
+        try places.removeEmptyDirectories(above: path)
+    }
+
+    /// Throws away parts of files that nobody is about to download.
+    func prune(keeping paths: some Sequence<String>) throws {
+        var names: Set<String> = []
+        for path in paths {
+            let own = PartNames(path: path)
+            names.formUnion([own.bytes, own.memory, own.directory])
+        }
+        var stale: [DirectoryListing.Entry] = []
+        var listing = try places.parts.list()
+        while let entry = try listing.next() {
+            if !names.contains(entry.name) { stale.append(entry) }
+        }
+        for entry in stale {
+            if try places.parts.status(of: entry.name)?.kind == .directory {
+                try places.removeWorkingDirectory(entry.name)
+            } else {
+                try places.parts.remove(entry.name)
+            }
+        }
+    }
+
+    /// Ends the pass.
+    ///
+    /// - Parameter isComplete: Whether everything is as the source has it.
+    func end(isComplete: Bool) throws {
+        if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
+        let power = places.durability == .power
+        try state.withLock { state throws in
+            if state.journal.isMostlyStale {
+                let (journal, text) = state.journal.compacted()
+                try places.own.remove("journal.new")
+                let file = try WritableFile("journal.new", in: places.own)
+                try text.withUnsafeBytes { try file.write($0, at: 0) }
+                if power { try file.synchronize() }
+                try places.own.rename("journal.new", to: places.own, as: Self.journalName)
+                (state.journal, state.file, state.length) = (journal, file, text.count)
+            } else if power {
+                try state.file.synchronize()
+            }
+        }
+        if power { try places.own.synchronize() }
+    }
+
+    private func write(_ changes: [TargetJournal.Change]) throws {
+        guard !changes.isEmpty else { return }
+        try state.withLock { state throws in
+            var journal = state.journal
+            let text = changes.flatMap { journal.line(for: $0) }
+            do {
+                try text.withUnsafeBytes { try state.file.write($0, at: state.length) }
+            } catch {
+                // Half a line would make the next one unreadable; the first failure is the one to tell.
+                try? state.file.truncate(to: state.length)
+                throw error
+            }
+            state.journal = journal
+            state.length += text.count
+        }
+    }
+}

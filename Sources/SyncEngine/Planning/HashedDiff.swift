@@ -1,0 +1,87 @@
+/// Compares two sides in any order; keeps the source in memory and, of the local side, what differs.
+///
+/// The whole source is given first, then the local side.
+struct HashedDiff<Item: SyncItem>: Sendable {
+    /// What is known of an item's place here.
+    private enum Match: UInt8 {
+        case missing, same, different
+    }
+
+    private var builder: PlanBuilder<Item>
+    private let duplicates: DuplicateKeys
+    /// The items, in the order in which their keys came first, and where the item of a key stands.
+    private var items: [Item] = []
+    private var places: [Item.Key: Int] = [:]
+    private var matches: [Match] = []
+    /// What stands here for items that are different.
+    private var partners: [Int: LocalEntry<Item>] = [:]
+    /// What the source does not have.
+    private var gone: [LocalEntry<Item>] = []
+    private var goneKeys: Set<Item.Key> = []
+
+    init(localEdits: LocalEdits, duplicates: DuplicateKeys) {
+        builder = PlanBuilder(localEdits: localEdits, duplicates: duplicates)
+        self.duplicates = duplicates
+    }
+
+    /// Takes items of the source.
+    mutating func take(source page: [Item]) {
+        for item in page {
+            // One look into the table, for a new key as for a known one.
+            let place = Self.place(&places[item.key, default: -1], orNew: items.count)
+            if place == items.count {
+                items.append(item)
+                matches.append(.missing)
+            } else {
+                builder.duplicated(item.key)
+                if duplicates == .keepLast { items[place] = item }
+            }
+        }
+    }
+
+    private static func place(_ known: inout Int, orNew next: Int) -> Int {
+        if known < 0 { known = next }
+        return known
+    }
+
+    /// Takes entries of the local side.
+    mutating func take(local page: [LocalEntry<Item>]) throws(SyncError) {
+        for entry in page {
+            guard let place = places[entry.key] else {
+                guard goneKeys.insert(entry.key).inserted else { throw .duplicated(entry.key) }
+                gone.append(entry)
+                continue
+            }
+            guard matches[place] == .missing else { throw .duplicated(entry.key) }
+            if entry.isSame(as: items[place]) {
+                matches[place] = .same
+            } else {
+                matches[place] = .different
+                partners[place] = entry
+            }
+        }
+    }
+
+    /// The plan.
+    consuming func finish() throws(SyncError) -> SyncPlan<Item> {
+        for place in items.indices {
+            switch matches[place] {
+            case .same: builder.same()
+            case .missing: builder.added(items[place])
+            case .different:
+                if let entry = partners[place] { builder.paired(items[place], entry) }
+            }
+        }
+        for entry in gone { builder.gone(entry) }
+        return try builder.finish()
+    }
+}
+
+extension SyncError {
+    /// The local side lists one key twice.
+    static func duplicated(_ key: some Hashable) -> SyncError {
+        SyncError(
+            .duplicateKeys, "listing the local side: the key “\(key)” came twice; a local inventory has each key once",
+            stage: .localInventory)
+    }
+}

@@ -1,0 +1,129 @@
+/// Compares two sides that are sorted by key, as streams: nothing is kept but the pages at hand and the changes.
+///
+/// A machine: it says which side it wants more of, and is given that.
+struct MergeDiff<Item: SyncItem>: Sendable {
+    /// What the comparison needs to go on.
+    enum Want: Hashable, Sendable {
+        case source, local, nothing
+    }
+
+    private var builder: PlanBuilder<Item>
+    private let duplicates: DuplicateKeys
+    private var source: [Item] = []
+    private var sourceIndex = 0
+    private var hasSourceEnded = false
+    private var local: [LocalEntry<Item>] = []
+    private var localIndex = 0
+    private var hasLocalEnded = false
+    private var lastLocalKey: Item.Key?
+
+    init(localEdits: LocalEdits, duplicates: DuplicateKeys) {
+        builder = PlanBuilder(localEdits: localEdits, duplicates: duplicates)
+        self.duplicates = duplicates
+    }
+
+    /// How many items and entries are held beside the changes.
+    var heldCount: Int { source.count + local.count }
+
+    /// Takes the next items of the source; `nil` where it has ended.
+    mutating func take(source page: [Item]?) throws(SyncError) {
+        guard let page else {
+            hasSourceEnded = true
+            return
+        }
+        source.removeSubrange(..<sourceIndex)
+        sourceIndex = 0
+        var last = source.last?.key ?? lastSourceKey
+        for item in page {
+            if let last, !(last < item.key) {
+                guard last == item.key else { throw .unsorted(.sourceList, last, item.key) }
+                builder.duplicated(item.key)
+                if duplicates == .keepLast { replaceLast(with: item) }
+                continue
+            }
+            source.append(item)
+            last = item.key
+        }
+        lastSourceKey = last
+    }
+
+    private var lastSourceKey: Item.Key?
+
+    private mutating func replaceLast(with item: Item) {
+        if !source.isEmpty { source[source.count - 1] = item }
+    }
+
+    /// Takes the next entries of the local side; `nil` where it has ended.
+    mutating func take(local page: [LocalEntry<Item>]?) throws(SyncError) {
+        guard let page else {
+            hasLocalEnded = true
+            return
+        }
+        local = page
+        localIndex = 0
+        var last = lastLocalKey
+        for entry in page {
+            if let last, !(last < entry.key) {
+                guard last == entry.key else { throw .unsorted(.localInventory, last, entry.key) }
+                throw .duplicated(entry.key)
+            }
+            last = entry.key
+        }
+        lastLocalKey = last
+    }
+
+    /// Compares until one side has run out.
+    mutating func advance() -> Want {
+        // The last item at hand is only used once the next page has shown that no other one has its key.
+        let usable = hasSourceEnded ? source.count : source.count - 1
+        while true {
+            if sourceIndex >= usable, !hasSourceEnded { return .source }
+            if localIndex >= local.count, !hasLocalEnded { return .local }
+            let hasItem = sourceIndex < usable
+            let hasEntry = localIndex < local.count
+            if hasItem, hasEntry {
+                compare()
+            } else if hasItem {
+                builder.added(source[sourceIndex])
+                sourceIndex += 1
+            } else if hasEntry {
+                builder.gone(local[localIndex])
+                localIndex += 1
+            } else {
+                return .nothing
+            }
+        }
+    }
+
+    private mutating func compare() {
+        let key = source[sourceIndex].key
+        let localKey = local[localIndex].key
+        if key == localKey {
+            builder.paired(source[sourceIndex], local[localIndex])
+            sourceIndex += 1
+            localIndex += 1
+        } else if key < localKey {
+            builder.added(source[sourceIndex])
+            sourceIndex += 1
+        } else {
+            builder.gone(local[localIndex])
+            localIndex += 1
+        }
+    }
+
+    /// The plan.
+    consuming func finish() throws(SyncError) -> SyncPlan<Item> {
+        try builder.finish()
+    }
+}
+
+extension SyncError {
+    /// A side that is said to be sorted is not.
+    fileprivate static func unsorted(_ stage: SyncStage, _ first: some Any, _ second: some Any) -> SyncError {
+        SyncError(
+            .unsortedList,
+            "reading the \(stage): “\(second)” comes after “\(first)” although the order is said to be by key; "
+                + "sort it, or say .unsorted",
+            stage: stage)
+    }
+}

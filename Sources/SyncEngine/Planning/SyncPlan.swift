@@ -1,0 +1,92 @@
+/// What a pass would do, and why: what is new, what has changed, what is gone.
+///
+/// ```swift
+/// let plan = try await synchronizer.plan()
+/// for update in plan.updates { print("\(update.item.key): \(update.reason)") }
+/// ```
+///
+/// Items that are as the source has them are counted, not listed.
+public struct SyncPlan<Item: SyncItem>: Sendable {
+    /// An item that is downloaded.
+    public struct Download: Sendable {
+        /// The item as the source has it.
+        public let item: Item
+        /// The item as it is here; `nil` where it is new.
+        public let local: LocalEntry<Item>?
+        /// Why it is downloaded.
+        public let reason: DownloadReason
+    }
+
+    /// Why an item is downloaded.
+    public enum DownloadReason: Hashable, Sendable {
+        /// It is not here.
+        case missing
+        /// The source has another version.
+        case changed
+        /// It is here in a version that nobody knows.
+        case unknownVersion
+        /// Somebody has edited it here, and edits are overwritten.
+        case editedLocally
+    }
+
+    /// A local item that is removed.
+    public struct Removal: Sendable {
+        /// The item as it is here.
+        public let local: LocalEntry<Item>
+        /// Why it is removed.
+        public let reason: RemovalReason
+    }
+
+    /// Why an item is removed.
+    public enum RemovalReason: Hashable, Sendable {
+        /// The source no longer has it.
+        case notInSource
+        /// The source no longer has it; somebody has edited it here, and edits are overwritten.
+        case editedLocally
+    }
+
+    /// Items that are new, in the source's order.
+    public internal(set) var additions: [Download] = []
+    /// Items that have changed, in the source's order.
+    public internal(set) var updates: [Download] = []
+    /// Items that are gone.
+    public internal(set) var removals: [Removal] = []
+    /// How many items are as the source has them.
+    public internal(set) var unchangedCount = 0
+    /// Local edits that are kept, although the source has another version or none.
+    public internal(set) var keptEdits: [Item.Key] = []
+    /// Keys that the source has more than once; all but one item of each are left out.
+    public internal(set) var duplicates: [Item.Key] = []
+    /// Items that cannot be put in place here.
+    public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
+    /// How many of the refused items are here in another version: they have changed all the same.
+    var refusedUpdateCount = 0
+    /// How many items the source has, duplicates left out.
+    public internal(set) var sourceCount = 0
+    /// How many items are here.
+    public internal(set) var localCount = 0
+    /// Why the safety gate would not let this plan pass; `nil` where it would.
+    public internal(set) var gateRefusal: SyncError?
+
+    init() {}
+
+    /// Whether there is nothing to do.
+    public var isEmpty: Bool { additions.isEmpty && updates.isEmpty && removals.isEmpty && refusals.isEmpty }
+
+    /// How much is downloaded, in bytes; `nil` where an item's size is not known.
+    public var downloadBytes: Int64? { Self.sum((additions + updates).lazy.map(\.item.byteCount)) }
+
+    /// How much is removed, in bytes; `nil` where an item's size is not known.
+    public var removalBytes: Int64? { Self.sum(removals.lazy.map(\.local.byteCount)) }
+
+    /// The sum of sizes; held at the largest number, for a list may announce anything.
+    static func sum(_ sizes: some Sequence<Int64?>) -> Int64? {
+        var total: Int64 = 0
+        for size in sizes {
+            guard let size else { return nil }
+            let (sum, overflow) = total.addingReportingOverflow(max(0, size))
+            total = overflow ? .max : sum
+        }
+        return total
+    }
+}

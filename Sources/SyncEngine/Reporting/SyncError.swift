@@ -1,0 +1,101 @@
+public import StoreCore
+
+/// Why a pass did not make the local side equal to the source.
+public struct SyncError: Error, Sendable, CustomStringConvertible {
+    /// What kind of error this is.
+    public var code: Code
+    /// The operation that failed and what to do about it.
+    public var message: String
+    /// In which stage it failed; `nil` outside a pass.
+    public var stage: SyncStage?
+    /// How far the pass came, with everything that went wrong; `nil` outside a pass.
+    public var report: SyncReport?
+    /// What the error comes from, where something below failed.
+    public var underlyingError: (any Error)?
+
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: What kind of error this is.
+    ///   - message: The operation that failed and what to do about it.
+    ///   - stage: In which stage it failed.
+    ///   - report: How far the pass came.
+    ///   - underlyingError: What it comes from.
+    public init(
+        _ code: Code, _ message: String, stage: SyncStage? = nil, report: SyncReport? = nil, underlyingError: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.stage = stage
+        self.report = report
+        self.underlyingError = underlyingError
+    }
+
+    /// The operation that failed, what to do about it, and what it comes from.
+    public var description: String {
+        var text = "SyncError.\(code.rawValue): \(message)"
+        if let underlyingError { text += " (underlying: \(underlyingError))" }
+        return text
+    }
+
+    /// The kinds of errors; the set is open.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The code's name.
+        public let rawValue: String
+
+        /// Makes a code; `nil` for an empty name.
+        public init?(rawValue: String) {
+            guard !rawValue.isEmpty else { return nil }
+            self.init(verbatim: rawValue)
+        }
+
+        init(verbatim name: String) { rawValue = name }
+
+        /// Some items failed; the report names each with stage and key. Everything else was done.
+        public static let incomplete = Code(verbatim: "incomplete")
+        /// The run was cancelled; the next one goes on where it stopped.
+        public static let cancelled = Code(verbatim: "cancelled")
+        /// A stage that is not about a single item failed; the underlying error tells why.
+        public static let stageFailed = Code(verbatim: "stageFailed")
+        /// The remote list stopped without its end, or had another count than it said.
+        public static let incompleteList = Code(verbatim: "incompleteList")
+        /// A list that is said to be sorted is not.
+        public static let unsortedList = Code(verbatim: "unsortedList")
+        /// A list has a key more than once.
+        public static let duplicateKeys = Code(verbatim: "duplicateKeys")
+        /// The remote list is empty and the local side is not.
+        public static let emptySource = Code(verbatim: "emptySource")
+        /// More would be removed than ``SyncOptions/removalLimit`` allows.
+        public static let removalLimit = Code(verbatim: "removalLimit")
+        /// Not one local item is as the source has it.
+        public static let everythingChanged = Code(verbatim: "everythingChanged")
+        /// `sync()` was called by a call of the processor that the run waits for.
+        public static let calledFromWithin = Code(verbatim: "calledFromWithin")
+        /// A local item was changed between plan and deed, and is left alone.
+        public static let changedLocally = Code(verbatim: "changedLocally")
+        /// Another process, or another synchronizer, works on the same target.
+        public static let targetLocked = Code(verbatim: "targetLocked")
+        /// A name that would leave the target's directory, or that cannot be a file's name.
+        public static let unsafeName = Code(verbatim: "unsafeName")
+        /// Two names that the target takes for one.
+        public static let nameClash = Code(verbatim: "nameClash")
+        /// Something that is no plain file, or a file where a directory must be, has the name.
+        public static let nameTaken = Code(verbatim: "nameTaken")
+        /// What was downloaded has not the size or the digest that the list says.
+        public static let wrongContent = Code(verbatim: "wrongContent")
+    }
+}
+
+extension SyncError: FailureAdvising {
+    /// Another writer, or bytes that came out wrong, may be better next time, and a stage fails as what it failed of; what the list or the
+    /// target is wrong about stays wrong.
+    public var failureKind: FailureKind {
+        switch code {
+        case .cancelled: .cancelled
+        case .targetVanished: .fatal
+        case .targetLocked, .wrongContent: .transient
+        case .stageFailed, .incomplete: underlyingError.map { FailureKind(judging: $0) } ?? .permanent
+        default: .permanent
+        }
+    }
+}

@@ -1,0 +1,94 @@
+internal import StoreCore
+internal import Synchronization
+
+/// Does something with many items, a few at a time: so many workers take one item after another.
+///
+/// Not one child task for each item: a group of ten thousand is quadratic in the runtime.
+struct ItemWorkers: Sendable {
+    let options: SyncOptions
+    let time: any TimeSource
+    let board: ProgressBoard
+
+    /// How many workers there are.
+    static func count(_ wanted: Int) -> Int {
+        wanted > 0 ? wanted : min(16, max(4, 2 * availableProcessors))
+    }
+
+    /// Does something with every item; failures are written on the board.
+    ///
+    /// Returns when all workers have: at the end of the items, after a failure that stops the pass, or when the task is cancelled.
+    ///
+    /// - Parameters:
+    ///   - items: The items, in the order in which they are begun.
+    ///   - stage: The stage that failures are written down with.
+    ///   - key: What names an item.
+    ///   - bytes: How many bytes an item counts as when it is done.
+    ///   - action: What is done; tried again where that may help.
+    ///   - done: Writes down that it is done.
+    func run<Element: Sendable>(
+        _ items: [Element], stage: SyncStage, key: @escaping @Sendable (Element) -> some Hashable & Sendable,
+        bytes: @escaping @Sendable (Element) -> Int64 = { _ in 0 },
+        action: @escaping @Sendable (Element) async throws -> Void,
+        done: @escaping @Sendable (Element, inout SyncReport) -> Void
+    ) async {
+        let cursor = Cursor(end: items.count)
+        let retries = Retries(policy: options.retry, time: time)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<min(Self.count(options.concurrency), items.count) {
+                group.addTask {
+                    let meter = ItemMeter(board: board)
+                    await ItemMeter.$current.withValue(meter) {
+                        while let index = cursor.next(), !Task.isCancelled {
+                            let item = items[index]
+                            do throws(Retries.Failure) {
+                                try await retries {
+                                    try await action(item)
+                                } beforeRetry: {
+                                    board.advance(items: 0, bytes: -meter.take())
+                                }
+                                let counted = meter.take()
+                                board.advance(items: 1, bytes: max(0, bytes(item)) - counted) { done(item, &$0) }
+                            } catch {
+                                board.advance(items: 0, bytes: -meter.take())
+                                // What a cancelled pass did not do has not failed: it is pending.
+                                if Task.isCancelled, error.kind == .cancelled || error.kind == .transient { return }
+                                let stops = options.stopsOnError || error.kind == .fatal
+                                board.failed(
+                                    SyncFailure(stage: stage, key: SyncKey(key(item)), error: error.error, attempts: error.attempts),
+                                    stops: stops)
+                                if stops { return cursor.stop() }
+                            }
+                        }
+                    }
+                }
+            }
+            // One worker may have met what stops the pass while the others are in the middle of long items.
+            for await _ in group where cursor.isStopped { group.cancelAll() }
+        }
+    }
+}
+
+/// Which item comes next, for several workers.
+private final class Cursor: Sendable {
+    private let position = Atomic<Int>(0)
+    private let end: Int
+
+    init(end: Int) {
+        self.end = end
+    }
+
+    func next() -> Int? {
+        let index = position.wrappingAdd(1, ordering: .relaxed).oldValue
+        return index >= 0 && index < end ? index : nil
+    }
+
+    /// Nobody gets another item.
+    func stop() {
+        position.store(Self.stopped, ordering: .relaxed)
+    }
+
+    var isStopped: Bool { position.load(ordering: .relaxed) < 0 }
+
+    /// So far below zero that no number of workers can count it up.
+    private static let stopped = Int.min / 2
+}

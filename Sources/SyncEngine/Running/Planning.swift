@@ -1,0 +1,128 @@
+internal import StoreCore
+
+/// Reads both sides and compares them; changes nothing.
+struct Planning<Processor: SyncProcessor>: Sendable {
+    typealias Item = Processor.Item
+
+    let processor: Processor
+    let options: SyncOptions
+    let time: any TimeSource
+    /// Where progress is written; `nil` for a plan that is only looked at.
+    let board: ProgressBoard?
+
+    /// Makes the plan; transient failures are tried again from the beginning.
+    ///
+    /// - Throws: ``StageFailure``.
+    func plan() async throws -> SyncPlan<Item> {
+        let retries = Retries(policy: options.retry, time: time)
+        do throws(Retries.Failure) {
+            return try await retries { try await makePlan() }
+        } catch {
+            throw error.error
+        }
+    }
+
+    private func makePlan() async throws -> SyncPlan<Item> {
+        board?.enter(.sourceList)
+        let list = try await stage(.sourceList) { try await processor.sourceList() }
+        var source = ListReading(reader: list.makeReader(), board: board)
+        var plan: SyncPlan<Item>
+        if list.order == .sortedByKey {
+            let inventory = try await stage(.localInventory) { try await processor.localInventory() }
+            plan = inventory.order == .sortedByKey ? try await merge(&source, inventory) : try await hash(&source) { inventory }
+        } else {
+            // The list first: an inventory that is read later is the younger one.
+            plan = try await hash(&source) {
+                board?.enter(.localInventory)
+                return try await stage(.localInventory) { try await processor.localInventory() }
+            }
+        }
+        board?.enter(.plan, items: .exactly(plan.sourceCount))
+        return try await stage(.plan) {
+            try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
+            let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
+            if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
+            return plan
+        }
+    }
+
+    private func merge(
+        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>
+    ) async throws -> SyncPlan<Item> {
+        var diff = MergeDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
+        let nextLocal = inventory.makePages()
+        while true {
+            switch diff.advance() {
+            case .source: try diff.take(source: try await stage(.sourceList) { try await source.next() })
+            case .local: try diff.take(local: try await stage(.localInventory) { try await nextLocal() })
+            case .nothing: return try diff.finish()
+            }
+        }
+    }
+
+    private func hash(
+        _ source: inout ListReading<Processor.Source.Reader>, inventory: () async throws -> LocalInventory<Item>
+    ) async throws -> SyncPlan<Item> {
+        var diff = HashedDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
+        while let items = try await stage(.sourceList, { try await source.next() }) { diff.take(source: items) }
+        let nextLocal = try await inventory().makePages()
+        while let entries = try await stage(.localInventory, { try await nextLocal() }) { try diff.take(local: entries) }
+        return try diff.finish()
+    }
+
+    /// Names the stage of what something fails with.
+    private func stage<Result>(_ stage: SyncStage, _ body: () async throws -> Result) async throws -> Result {
+        do {
+            try Task.checkCancellation()
+            return try await body()
+        } catch {
+            throw StageFailure(stage: stage, error: error)
+        }
+    }
+}
+
+/// Reads a list to its end, and does not take for an end what is none.
+struct ListReading<Reader: SourceReader> {
+    private var reader: Reader
+    private let board: ProgressBoard?
+    private var count = 0
+    private var hasEnded = false
+
+    init(reader: Reader, board: ProgressBoard?) {
+        self.reader = reader
+        self.board = board
+    }
+
+    /// The next items; `nil` once the source has said that the list is complete.
+    mutating func next() async throws -> [Reader.Item]? {
+        guard !hasEnded else { return nil }
+        guard let page = try await reader.next() else {
+            throw SyncError(
+                .incompleteList,
+                "reading the remote list: it stopped after \(count) items without its end; nothing was changed. Read it again",
+                stage: .sourceList)
+        }
+        count += page.items.count
+        board?.listed(items: page.items.count)
+        if case .complete(let expected) = page.end {
+            hasEnded = true
+            if let expected, expected != count {
+                throw SyncError(
+                    .incompleteList,
+                    "reading the remote list: it has \(count) items and should have \(expected); nothing was changed. Read it again",
+                    stage: .sourceList)
+            }
+        }
+        return page.items
+    }
+}
+
+/// An error and the stage it comes from, where several stages run in one function.
+struct StageFailure: Error, FailureAdvising {
+    var stage: SyncStage
+    var error: any Error
+
+    var failureKind: FailureKind { FailureKind(judging: error) }
+    var retryAfter: Duration? { (error as? any FailureAdvising)?.retryAfter }
+    var attempts: Int { (error as? any FailureAdvising)?.attempts ?? 1 }
+}

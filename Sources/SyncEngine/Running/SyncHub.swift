@@ -1,0 +1,282 @@
+internal import StoreCore
+
+/// Callers, observers and the pass that runs, behind one lock; what a pass does is none of its business.
+final class SyncHub: Sendable {
+    typealias Outcome = Result<SyncReport, SyncError>
+
+    private enum Answer: Sendable {
+        case outcome(Outcome)
+        /// The caller's own task was cancelled.
+        case left
+    }
+
+    private struct Caller {
+        var waiting: CheckedContinuation<Void, Never>?
+        var answer: Answer?
+    }
+
+    private struct State {
+        var lifecycle = SyncLifecycle()
+        var lastID = 0
+        var callers: [Int: Caller] = [:]
+        /// Those who observe, and what wakes them while they wait.
+        var observers: [Int: CheckedContinuation<Void, Never>?] = [:]
+        var task: Task<Void, Never>?
+        /// What an observer may show now; `nil` before the first pass.
+        var shown: LoadingState<SyncReport>?
+        var version: UInt64 = 0
+        /// The last publication of the pass that runs: an older one that comes late is dropped.
+        var serial = 0
+
+        mutating func makeID() -> Int {
+            lastID += 1
+            return lastID
+        }
+
+        mutating func show(_ state: LoadingState<SyncReport>, _ outbox: inout Outbox) {
+            shown = state
+            version += 1
+            for (id, waiting) in observers {
+                guard let waiting else { continue }
+                observers[id] = .some(nil)
+                outbox.woken.append(waiting)
+            }
+        }
+    }
+
+    /// What is done outside the lock.
+    private struct Outbox {
+        var woken: [CheckedContinuation<Void, Never>] = []
+        var cancelled: Task<Void, Never>?
+
+        func deliver() {
+            cancelled?.cancel()
+            for waiting in woken { waiting.resume() }
+        }
+    }
+
+    /// Guards the lifecycle, the callers, the observers and what is shown. Under it: decide and register. Outside it: resume and cancel.
+    private let state = Lock(State())
+    private let makeBoard: @Sendable (Int, @escaping @Sendable (SyncReport, Int) -> Void) -> ProgressBoard
+    private let run: @Sendable (SyncLifecycle.Pass, ProgressBoard) async -> Outcome
+
+    init(
+        makeBoard: @escaping @Sendable (Int, @escaping @Sendable (SyncReport, Int) -> Void) -> ProgressBoard,
+        run: @escaping @Sendable (SyncLifecycle.Pass, ProgressBoard) async -> Outcome
+    ) {
+        self.makeBoard = makeBoard
+        self.run = run
+    }
+
+    var isSyncing: Bool { state.withLock { $0.lifecycle.phase != .idle } }
+
+    /// How many calls of `sync()` have not returned.
+    var callerCount: Int { state.withLock { $0.callers.count } }
+
+    /// How many iterators observe.
+    var observerCount: Int { state.withLock { $0.observers.count } }
+
+    // MARK: Callers
+
+    func sync(_ overrides: SyncOverrides, isolation: isolated (any Actor)? = #isolation) async throws -> SyncReport {
+        try Task.checkCancellation()
+        let marks = PassMark.all
+        let id: Int? = act { state, outbox in
+            // The run waits for the call that this one comes from, and this one would wait for the run.
+            if let current = state.lifecycle.current, marks.contains(PassMark(hub: ObjectIdentifier(self), pass: current.number)) {
+                return nil
+            }
+            let id = state.makeID()
+            state.callers[id] = Caller()
+            apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &outbox)
+            return id
+        }
+        guard let id else {
+            throw SyncError(
+                .calledFromWithin,
+                "synchronizing: sync() was called by a call of the processor that the run waits for; call it when the run has ended, "
+                    + "or from a detached task that the processor does not wait for")
+        }
+        await withTaskCancellationHandler {
+            // Captured, for else the closure runs on no actor: two hops for every call from an actor.
+            _ = isolation
+            await withCheckedContinuation { (waiting: CheckedContinuation<Void, Never>) in
+                let mustWait = state.withLock { state in
+                    guard state.callers[id]?.answer == nil else { return false }
+                    state.callers[id]?.waiting = waiting
+                    return true
+                }
+                if !mustWait { waiting.resume() }
+            }
+        } onCancel: {
+            leave(id)
+        }
+        let answer = state.withLock { state in state.callers.removeValue(forKey: id)?.answer }
+        switch answer {
+        case .outcome(let outcome): return try outcome.get()
+        case .left, nil: throw CancellationError()
+        }
+    }
+
+    private func leave(_ id: Int) {
+        act { state, outbox in
+            // Legal: the answer was decided a moment before.
+            guard state.callers[id]?.answer == nil else { return }
+            answer(id, .left, &state, &outbox)
+            apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &outbox)
+        }
+    }
+
+    func cancel() {
+        act { state, outbox in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &outbox) }
+    }
+
+    private func answer(_ id: Int, _ answer: Answer, _ state: inout State, _ outbox: inout Outbox) {
+        state.callers[id]?.answer = answer
+        if let waiting = state.callers[id]?.waiting {
+            state.callers[id]?.waiting = nil
+            outbox.woken.append(waiting)
+        }
+    }
+
+    // MARK: Passes
+
+    /// Does something under the lock, and what follows from it outside.
+    private func act<Answer: Sendable>(_ body: (inout State, inout Outbox) -> Answer) -> Answer {
+        let (answer, outbox) = state.withLock { state in
+            var outbox = Outbox()
+            let answer = body(&state, &outbox)
+            return (answer, outbox)
+        }
+        outbox.deliver()
+        return answer
+    }
+
+    private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ outbox: inout Outbox) {
+        for id in actions.cancelled { answer(id, .outcome(.failure(.cancelled)), &state, &outbox) }
+        if let outcome {
+            for id in actions.answered { answer(id, .outcome(outcome), &state, &outbox) }
+        }
+        if actions.cancelsWork { outbox.cancelled = state.task }
+        if let pass = actions.starts { start(pass, &state, &outbox) }
+    }
+
+    private func start(_ pass: SyncLifecycle.Pass, _ state: inout State, _ outbox: inout Outbox) {
+        state.serial = 0
+        state.show(.loading(content: SyncReport(pass: pass.number)), &outbox)
+        let board = makeBoard(pass.number) { [self] report, serial in show(report, serial) }
+        let marks = PassMark.all.union([PassMark(hub: ObjectIdentifier(self), pass: pass.number)])
+        // Detached: a pass that many share runs with nobody's task-local values, and is not cancelled with anybody's task.
+        state.task = Task.detached(priority: Task.currentPriority) { [self] in
+            let outcome = await PassMark.$all.withValue(marks) { await run(pass, board) }
+            ended(outcome)
+        }
+    }
+
+    private func ended(_ outcome: Outcome) {
+        act { state, outbox in
+            switch outcome {
+            case .success(let report): state.show(.completed(report), &outbox)
+            case .failure(let error): state.show(.error(rawError: error, content: error.report), &outbox)
+            }
+            state.task = nil
+            apply(state.lifecycle.passEnded(), outcome: outcome, &state, &outbox)
+        }
+    }
+
+    private func show(_ report: SyncReport, _ serial: Int) {
+        act { state, outbox in
+            // A publication that comes late: another one was faster, or the pass has ended.
+            guard state.lifecycle.current?.number == report.pass, serial > state.serial else { return }
+            state.serial = serial
+            state.show(.loading(content: report), &outbox)
+        }
+    }
+
+    // MARK: Observers
+
+    /// What an observer has got.
+    struct Step: Sendable {
+        var state: LoadingState<SyncReport>
+        var version: UInt64
+    }
+
+    func join() -> Int {
+        state.withLock { state in
+            let id = state.makeID()
+            state.observers[id] = .some(nil)
+            state.lifecycle.observerJoined()
+            return id
+        }
+    }
+
+    func leaveObserving(_ id: Int) {
+        act { state, outbox in
+            guard let waiting = state.observers.removeValue(forKey: id) else { return }
+            if let waiting { outbox.woken.append(waiting) }
+            apply(state.lifecycle.observerLeft(), outcome: nil, &state, &outbox)
+        }
+    }
+
+    /// Waits for a state that the observer has not seen; `nil` once he has left.
+    func next(_ id: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Step? {
+        while true {
+            await withTaskCancellationHandler {
+                _ = isolation
+                await withCheckedContinuation { (waiting: CheckedContinuation<Void, Never>) in
+                    let mustWait = state.withLock { state in
+                        guard state.observers[id] != nil, state.version <= seen else { return false }
+                        state.observers[id] = .some(waiting)
+                        return true
+                    }
+                    if !mustWait { waiting.resume() }
+                }
+            } onCancel: {
+                leaveObserving(id)
+            }
+            let found: Step?? = state.withLock { state in
+                guard state.observers[id] != nil else { return .some(nil) }
+                guard state.version > seen, let shown = state.shown else { return nil }
+                return Step(state: shown, version: state.version)
+            }
+            if let found { return found }
+        }
+    }
+}
+
+/// One observer; it leaves when its iterator is released.
+final class SyncObserver: LoadingStateSource {
+    private let hub: SyncHub
+    private var id: Int?
+    private var seen: UInt64 = 0
+
+    init(_ hub: SyncHub) {
+        self.hub = hub
+    }
+
+    deinit {
+        if let id { hub.leaveObserving(id) }
+    }
+
+    func next() async -> LoadingState<SyncReport>? {
+        let id = self.id ?? hub.join()
+        self.id = id
+        guard let step = await hub.next(id, seen: seen) else { return nil }
+        seen = step.version
+        return step.state
+    }
+}
+
+/// Says of a task that it works for a pass.
+struct PassMark: Hashable, Sendable {
+    /// The passes that the present task works for.
+    @TaskLocal static var all: Set<PassMark> = []
+
+    var hub: ObjectIdentifier
+    var pass: Int
+}
+
+extension SyncError {
+    /// What callers get when somebody calls `cancel()`.
+    static let cancelled = SyncError(.cancelled, "synchronizing: cancel() was called; call sync() to go on where the run stopped")
+}

@@ -1,0 +1,241 @@
+internal import StoreCore
+
+/// One pass: all stages in their order, and one end whatever happens.
+final class SyncPass<Processor: SyncProcessor>: Sendable {
+    typealias Item = Processor.Item
+
+    let processor: Processor
+    let options: SyncOptions
+    let overrides: SyncOverrides
+    let time: any TimeSource
+    let board: ProgressBoard
+    private let retries: Retries
+    private let removed = Lock<Set<Item.Key>>([])
+
+    init(processor: Processor, options: SyncOptions, overrides: SyncOverrides, time: any TimeSource, board: ProgressBoard) {
+        self.processor = processor
+        self.options = options
+        self.overrides = overrides
+        self.time = time
+        self.board = board
+        retries = Retries(policy: options.retry, time: time)
+    }
+
+    /// Runs the pass.
+    ///
+    /// - Returns: The report of a pass after which everything is as the source has it, or why it is not.
+    func run() async -> Result<SyncReport, SyncError> {
+        let outcome: Result<Void, SyncError>
+        do {
+            try await runStages()
+            outcome = .success(())
+        } catch {
+            let stage = board.report.progress.stage
+            // Whatever comes out of calls that were cancelled is no fault of theirs.
+            outcome = .failure(Task.isCancelled ? SyncError(cancelledIn: stage, by: error) : SyncError(wrapping: error, stage: stage))
+        }
+        let report = board.finish()
+        board.enter(.end)
+        // A task of its own: the end is not cancelled with the work before it.
+        await Task { [processor] in await processor.syncDidEnd(report) }.value
+        switch outcome {
+        case .success:
+            return .success(report)
+        case .failure(var error):
+            error.report = report
+            return .failure(error)
+        }
+    }
+
+    private func runStages() async throws {
+        board.enter(.begin)
+        try await processor.syncWillBegin()
+        let plan = try await Planning(processor: processor, options: options, time: time, board: board).plan()
+        board.enter(.safetyGate)
+        board.change { $0.take(plan, downloadsContents: options.downloadsContents) }
+        if let refusal = SafetyGate.refusal(of: plan, limit: options.removalLimit, overrides: overrides) { throw refusal }
+        defer { noteRemovals(of: plan) }
+        for refusal in plan.refusals {
+            board.failed(
+                SyncFailure(stage: .plan, key: SyncKey(refusal.key), error: refusal.error),
+                stops: options.stopsOnError || FailureKind(judging: refusal.error) == .fatal)
+        }
+        try Task.checkCancellation()
+        if !board.mustStop, !plan.isEmpty {
+            board.enter(.prepare)
+            try await processor.prepareDownload(plan)
+            // An item that is refused may be what a removed one was to be replaced by.
+            if options.removalTiming == .beforeDownloads, plan.refusals.isEmpty { try await remove(plan) }
+            try await download(plan)
+        }
+        // Whatever has failed may be what the removed items were to be replaced by.
+        if options.removalTiming == .afterDownloads, board.report.failures.isEmpty { try await remove(plan) }
+        try Task.checkCancellation()
+        let failures = board.report.failures
+        if let first = failures.first {
+            throw SyncError(
+                .incomplete,
+                "synchronizing: \(failures.count) items failed, first \(first.description); the report names them all. "
+                    + "What is done is done: call sync() again for the rest",
+                stage: first.stage, underlyingError: first.error)
+        }
+    }
+
+    // MARK: Downloading
+
+    private func download(_ plan: SyncPlan<Item>) async throws {
+        var downloads = plan.additions + plan.updates
+        options.order.sort(&downloads)
+        let workers = ItemWorkers(options: options, time: time, board: board)
+        if options.downloadsPreviews, !downloads.isEmpty, !board.mustStop {
+            board.enter(.previews, items: .exactly(downloads.count))
+            await workers.run(downloads, stage: .previews, key: \.item.key) { [processor] download in
+                try await processor.downloadPreview(of: download.item)
+            } done: { _, report in
+                report.previewCount += 1
+            }
+            try Task.checkCancellation()
+        }
+        guard options.downloadsContents, !downloads.isEmpty, !board.mustStop else { return }
+        board.enter(.contents, items: .exactly(downloads.count), bytes: SyncPlan<Item>.sum(downloads.lazy.map(\.item.byteCount)))
+        await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount ?? 0 }) { [processor] download in
+            guard try await processor.isUnchanged(download.item.key, since: download.local) else {
+                throw SyncError.changedLocally(.contents)
+            }
+            try await processor.downloadContent(of: download.item)
+        } done: { download, report in
+            if download.local == nil { report.addedCount += 1 } else { report.updatedCount += 1 }
+            report.downloadedBytes = report.downloadedBytes.saturatingAdd(max(0, download.item.byteCount ?? 0))
+            report.pendingDownloadCount -= 1
+        }
+        try Task.checkCancellation()
+    }
+
+    // MARK: Removing
+
+    /// How many items are removed by one call: few enough that a failure is found, many enough that calls cost nothing.
+    private static var removalsInOneCall: Int { 256 }
+
+    private func remove(_ plan: SyncPlan<Item>) async throws {
+        let removals = plan.removals
+        guard !removals.isEmpty, !board.mustStop else { return }
+        board.enter(.removals, items: .exactly(removals.count), bytes: plan.removalBytes)
+        var done = 0
+        while done < removals.count, !board.mustStop {
+            try Task.checkCancellation()
+            let some = removals[done..<min(done + Self.removalsInOneCall, removals.count)]
+            try await remove(some)
+            done += some.count
+        }
+    }
+
+    private func remove(_ removals: ArraySlice<SyncPlan<Item>.Removal>) async throws {
+        var keys: Set<Item.Key> = []
+        for removal in removals where !board.mustStop {
+            let key = removal.local.key
+            do throws(Retries.Failure) {
+                try await retries {
+                    guard try await processor.isUnchanged(key, since: removal.local) else { throw SyncError.changedLocally(.removals) }
+                }
+                keys.insert(key)
+            } catch {
+                try judge(error, of: key)
+            }
+        }
+        guard !keys.isEmpty, !board.mustStop else { return }
+        do throws(Retries.Failure) {
+            try await retries { try await processor.remove(keys) }
+            took(keys)
+        } catch {
+            guard keys.count > 1, error.kind != .fatal else {
+                for key in keys.sorted() where !board.mustStop { try judge(error, of: key) }
+                return
+            }
+            try Task.checkCancellation()
+            // Some may be gone and some not: one by one it shows which cannot be removed. What was tried often enough is tried once more.
+            let retries = error.kind == .transient ? Retries(policy: .never, time: time) : retries
+            for key in keys.sorted() where !board.mustStop {
+                do throws(Retries.Failure) {
+                    try await retries { try await processor.remove([key]) }
+                    took([key])
+                } catch {
+                    try judge(error, of: key)
+                }
+            }
+        }
+    }
+
+    private func took(_ keys: Set<Item.Key>) {
+        removed.withLock { $0.formUnion(keys) }
+        board.advance(items: keys.count) { $0.removedCount += keys.count }
+    }
+
+    /// Writes down what was not removed, however the pass ends.
+    private func noteRemovals(of plan: SyncPlan<Item>) {
+        let removed = removed.withLock { $0 }
+        guard removed.count < plan.removals.count else { return }
+        let pending = plan.removals.lazy.map(\.local.key).filter { !removed.contains($0) }.map { SyncKey($0) }
+        board.change { $0.pendingRemovals = Array(pending) }
+    }
+
+    /// Writes down that a removal failed; throws on where the pass was cancelled.
+    private func judge(_ failure: Retries.Failure, of key: Item.Key) throws {
+        try Task.checkCancellation()
+        board.failed(
+            SyncFailure(stage: .removals, key: SyncKey(key), error: failure.error, attempts: failure.attempts),
+            stops: options.stopsOnError || failure.kind == .fatal)
+    }
+}
+
+extension SyncReport {
+    /// What a plan says before any of it is done.
+    fileprivate mutating func take(_ plan: SyncPlan<some SyncItem>, downloadsContents: Bool) {
+        sourceCount = plan.sourceCount
+        localCount = plan.localCount
+        unchangedCount = plan.unchangedCount
+        planned = Planned(additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count)
+        pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count : 0
+        duplicates = plan.duplicates.map { SyncKey($0) }
+        localEdits =
+            plan.keptEdits.map { SyncKey($0) } + plan.updates.filter { $0.reason == .editedLocally }.map { SyncKey($0.item.key) }
+            + plan.removals.filter { $0.reason == .editedLocally }.map { SyncKey($0.local.key) }
+    }
+}
+
+extension SyncError {
+    /// A local item that is not as the plan has seen it.
+    static func changedLocally(_ stage: SyncStage) -> SyncError {
+        SyncError(
+            .changedLocally, "the local item was changed after the plan was made, and is left alone; the next pass compares it again",
+            stage: stage)
+    }
+
+    /// A run that was cancelled; what its calls then failed with goes along.
+    init(cancelledIn stage: SyncStage, by error: any Error) {
+        let cause = (error as? StageFailure)?.error ?? error
+        self.init(
+            .cancelled, "synchronizing: the run was cancelled in the stage “\(stage)”; call sync() to go on", stage: stage,
+            underlyingError: cause is CancellationError ? nil : cause)
+    }
+
+    /// Any error of a stage, as one of ours.
+    init(wrapping error: any Error, stage: SyncStage) {
+        if let failure = error as? StageFailure {
+            self.init(wrapping: failure.error, stage: failure.stage)
+        } else if var own = error as? SyncError {
+            own.stage = own.stage ?? stage
+            self = own
+        } else {
+            self.init(
+                .stageFailed, "synchronizing: the stage “\(stage)” failed; nothing after it was done", stage: stage, underlyingError: error)
+        }
+    }
+}
+
+extension Int64 {
+    /// The sum, held at the largest number or the smallest.
+    func saturatingAdd(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other < 0 ? .min : .max) : sum
+    }
+}

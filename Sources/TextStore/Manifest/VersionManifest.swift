@@ -1,0 +1,226 @@
+public import Foundation
+
+/// What a manifest says: which version each text has, and, in its rich form, where it stands and how its bytes are known.
+///
+/// The plain form is an object of identifiers and versions:
+///
+/// ```text
+/// { "eula": "1.2.3", "privacy": "2.0.0" }
+/// ```
+///
+/// In the rich form the texts stand under `texts`, and an entry may be an object. `revision` orders manifests, `expires` (RFC 3339) says
+/// until when this one is to be believed, and `rollback` takes a text back to an older version:
+///
+/// ```text
+/// { "revision": 7, "expires": "2030-01-01T00:00:00Z",
+///   "texts": { "eula": { "version": "1.2.3", "url": "eula-1.2.3.txt", "sha256": "…", "length": 5120, "group": "legal" } } }
+/// ```
+public struct VersionManifest: Hashable, Sendable {
+    /// What is known of each text.
+    public var entries: [String: Entry]
+    /// What orders the manifests of one origin; `nil` where it does not say.
+    public var revision: UInt64?
+    /// Until when the manifest is to be believed; `nil` for as long as there is no newer one.
+    public var expires: Date?
+    /// The entries that cannot be used, and why.
+    public var problems: [Problem]
+
+    /// What a manifest says of one text.
+    public struct Entry: Hashable, Sendable {
+        /// The version.
+        public var version: SemanticVersion
+        /// The address, absolute or relative to the manifest's.
+        public var url: String?
+        /// The SHA-256 of the file's bytes in 64 hexadecimal digits, lower case.
+        public var sha256: String?
+        /// The length of the file in bytes.
+        public var length: Int?
+        /// The set that the text belongs to.
+        public var group: String?
+        /// Whether the version is meant even though it is older than what was there.
+        public var isRollback: Bool
+
+        /// Makes an entry.
+        ///
+        /// - Parameters:
+        ///   - version: The version.
+        ///   - url: The address, absolute or relative to the manifest's.
+        ///   - sha256: The SHA-256 of the file's bytes.
+        ///   - length: The length of the file in bytes.
+        ///   - group: The set that the text belongs to.
+        ///   - isRollback: Whether the version is meant even though it is older than what was there.
+        public init(
+            version: SemanticVersion, url: String? = nil, sha256: String? = nil, length: Int? = nil, group: String? = nil,
+            isRollback: Bool = false
+        ) {
+            self.version = version
+            self.url = url
+            self.sha256 = sha256
+            self.length = length
+            self.group = group
+            self.isRollback = isRollback
+        }
+
+        /// Whether both say the same to the letter: versions of one precedence may differ in their build metadata.
+        public static func == (lhs: Entry, rhs: Entry) -> Bool {
+            lhs.version.isIdentical(to: rhs.version) && lhs.url == rhs.url && lhs.sha256 == rhs.sha256 && lhs.length == rhs.length
+                && lhs.group == rhs.group && lhs.isRollback == rhs.isRollback
+        }
+    }
+
+    /// An entry that cannot be used.
+    public struct Problem: Hashable, Sendable {
+        /// The text.
+        public var identifier: String
+        /// What is wrong.
+        public var reason: String
+    }
+
+    /// Reads a manifest.
+    ///
+    /// An entry that cannot be used is found among ``problems`` and spoils no other.
+    ///
+    /// - Parameters:
+    ///   - data: The manifest's bytes.
+    ///   - mode: How strictly versions are read.
+    ///   - limit: How many bytes are read at most.
+    /// - Throws: ``TextStoreError/Code/malformedManifest`` or ``TextStoreError/Code/tooLarge``.
+    public init(parsing data: Data, mode: SemanticVersion.Mode = .strict, limit: Int = 1_000_000) throws(TextStoreError) {
+        guard data.count <= limit else {
+            throw TextStoreError(
+                .tooLarge, "reading a manifest: its \(data.count) bytes are more than the limit of \(limit); raise the limit")
+        }
+        let bytes = [UInt8](data)
+        let read = bytes.withUnsafeBufferPointer { bytes in
+            Result { () throws(JSONValue.Malformed) in try JSONValue.read(bytes, depth: 16) }
+        }
+        switch read {
+        case .failure(let malformed):
+            throw .malformed("it is no JSON at byte \(malformed.offset): \(malformed.reason)")
+        case .success(.object(let members)):
+            try self.init(members, mode: mode)
+        case .success(let other):
+            throw .malformed("it is \(other.kind) instead of an object")
+        }
+    }
+
+    private init(_ members: [JSONValue.Member], mode: SemanticVersion.Mode) throws(TextStoreError) {
+        var texts = members
+        revision = nil
+        expires = nil
+        let rich = members.filter { $0.name == "texts" }
+        if let member = rich.first, case .object(let inner) = member.value {
+            guard rich.count == 1 else { throw .malformed("“texts” stands there twice") }
+            texts = inner
+            revision = try Self.revision(members)
+            expires = try Self.expires(members)
+        }
+        entries = [:]
+        problems = []
+        var seen: Set<String> = []
+        for member in texts {
+            guard seen.insert(member.name).inserted else {
+                // Neither of the two is more right than the other.
+                entries[member.name] = nil
+                problems.append(Problem(identifier: member.name, reason: "it stands in the manifest more than once"))
+                continue
+            }
+            switch Self.entry(member.value, mode: mode, revision: revision) {
+            case .success(let entry): entries[member.name] = entry
+            case .failure(let refusal): problems.append(Problem(identifier: member.name, reason: refusal.reason))
+            }
+        }
+    }
+
+    private static func revision(_ members: [JSONValue.Member]) throws(TextStoreError) -> UInt64? {
+        switch try single("revision", in: members) {
+        case nil: return nil
+        case .number(let digits)?:
+            guard let revision = UInt64(digits) else { throw .malformed("its revision is \(digits.prefix(32)), not a whole number") }
+            return revision
+        case .some(let other): throw .malformed("its revision is \(other.kind) instead of a number")
+        }
+    }
+
+    private static func expires(_ members: [JSONValue.Member]) throws(TextStoreError) -> Date? {
+        switch try single("expires", in: members) {
+        case nil: return nil
+        case .string(let text)?:
+            do { return try Date(text, strategy: .iso8601) } catch {
+                throw .malformed("“\(text.prefix(64))” is no date and time such as 2030-01-01T00:00:00Z", underlying: error)
+            }
+        case .some(let other): throw .malformed("its expiry is \(other.kind) instead of a string")
+        }
+    }
+
+    private static func single(_ name: String, in members: [JSONValue.Member]) throws(TextStoreError) -> JSONValue? {
+        let found = members.filter { $0.name == name }
+        guard found.count <= 1 else { throw .malformed("“\(name)” stands there twice") }
+        return found.first?.value
+    }
+
+    private struct Refusal: Error { let reason: String }
+
+    private static func entry(_ value: JSONValue, mode: SemanticVersion.Mode, revision: UInt64?) -> Result<Entry, Refusal> {
+        Result { () throws(Refusal) in
+            switch value {
+            case .string(let text): return Entry(version: try version(text, mode))
+            case .object(let members): return try entry(members, mode, revision)
+            default: throw Refusal(reason: "its version is \(value.kind); write it as a string")
+            }
+        }
+    }
+
+    private static func version(_ text: String, _ mode: SemanticVersion.Mode) throws(Refusal) -> SemanticVersion {
+        do throws(SemanticVersion.Malformed) { return try SemanticVersion(parsing: text, mode: mode) } catch {
+            throw Refusal(reason: error.description)
+        }
+    }
+
+    private static func entry(
+        _ members: [JSONValue.Member], _ mode: SemanticVersion.Mode, _ revision: UInt64?
+    ) throws(Refusal) -> Entry {
+        func value(_ name: String) throws(Refusal) -> JSONValue? {
+            let found = members.filter { $0.name == name && $0.value != .null }
+            guard found.count <= 1 else { throw Refusal(reason: "its “\(name)” stands there twice") }
+            return found.first?.value
+        }
+        func string(_ name: String) throws(Refusal) -> String? {
+            switch try value(name) {
+            case nil: return nil
+            case .string(let text)?: return text
+            case .some(let other): throw Refusal(reason: "its “\(name)” is \(other.kind); write it as a string")
+            }
+        }
+        guard let text = try string("version") else { throw Refusal(reason: "it has no version") }
+        var entry = Entry(version: try version(text, mode), url: try string("url"), group: try string("group"))
+        if let digest = try string("sha256")?.lowercased() {
+            guard digest.utf8.count == 64, digest.utf8.allSatisfy({ $0 &- 0x30 <= 9 || $0 &- 0x61 < 6 }) else {
+                throw Refusal(reason: "its “sha256” is not 64 hexadecimal digits")
+            }
+            entry.sha256 = digest
+        }
+        switch try value("length") {
+        case nil: break
+        case .number(let digits)?:
+            guard let length = Int(digits), length >= 0 else { throw Refusal(reason: "its “length” is no number of bytes") }
+            entry.length = length
+        case .some(let other): throw Refusal(reason: "its “length” is \(other.kind); write it as a number")
+        }
+        switch try value("rollback") {
+        case nil, .bool(false)?: break
+        case .bool(true)?:
+            guard revision != nil else { throw Refusal(reason: "a rollback needs a manifest with a revision") }
+            entry.isRollback = true
+        case .some(let other): throw Refusal(reason: "its “rollback” is \(other.kind) instead of true or false")
+        }
+        if entry.group?.isEmpty == true { throw Refusal(reason: "its group has an empty name") }
+        return entry
+    }
+}
+
+extension TextStoreError {
+    fileprivate static func malformed(_ reason: String, underlying: (any Error)? = nil) -> TextStoreError {
+        TextStoreError(.malformedManifest, "reading a manifest: \(reason); put the manifest right", underlyingError: underlying)
+    }
+}

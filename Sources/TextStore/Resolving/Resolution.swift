@@ -1,0 +1,67 @@
+/// How new a text is: first by how often the origin has taken texts back, then by version.
+///
+/// The epoch is the revision of the manifest that ordered the last rollback, 0 without one: within an epoch nothing goes backwards, and
+/// a new epoch is the only way to an older version.
+struct Rank: Hashable, Comparable, Codable, Sendable {
+    var epoch: UInt64 = 0
+    /// `nil` is unversioned, and lower than every version.
+    var version: SemanticVersion?
+
+    static func < (lhs: Rank, rhs: Rank) -> Bool {
+        if lhs.epoch != rhs.epoch { return lhs.epoch < rhs.epoch }
+        switch (lhs.version, rhs.version) {
+        case (_, nil): return false
+        case (nil, _?): return true
+        case (let left?, let right?): return left < right
+        }
+    }
+}
+
+/// The newest that was ever active of one text, and what is known of it.
+struct Floor: Hashable, Codable, Sendable {
+    var rank: Rank
+    /// The highest version that a rollback has taken back; a bundle must have a higher one to count as newer.
+    var withdrawn: SemanticVersion?
+    /// The SHA-256 of the text that was active.
+    var digest: String
+
+    /// The rank of a text that came with the app.
+    func rankOfBundled(_ version: SemanticVersion?) -> Rank {
+        guard let withdrawn, let version else { return Rank(epoch: withdrawn == nil ? rank.epoch : 0, version: version) }
+        return Rank(epoch: version > withdrawn ? rank.epoch : 0, version: version)
+    }
+
+    /// The rank of what a manifest offers.
+    func rankOfOffered(_ entry: VersionManifest.Entry, revision: UInt64?) -> Rank {
+        let isOlder = rank.version.map { entry.version < $0 } ?? false
+        if entry.isRollback, isOlder, let revision, revision > rank.epoch { return Rank(epoch: revision, version: entry.version) }
+        return Rank(epoch: rank.epoch, version: entry.version)
+    }
+}
+
+/// Which source of a text is asked first, second and third.
+enum Resolution {
+    /// Where a text can come from, the most local first.
+    enum Origin: Int, Hashable, Sendable, CaseIterable {
+        case cache, bundle, remote
+    }
+
+    /// A source that has, or says it has, the text.
+    struct Candidate: Hashable, Sendable {
+        var origin: Origin
+        var rank: Rank
+    }
+
+    /// The newest first; among equals the most local.
+    static func order(_ candidates: [Candidate]) -> [Origin] {
+        candidates.sorted { left, right in
+            left.rank == right.rank ? left.origin.rawValue < right.origin.rawValue : left.rank > right.rank
+        }.map(\.origin)
+    }
+
+    /// Whether a whole bundled set is to be used instead of a whole cached one: nowhere older, and somewhere newer.
+    static func prefersBundledSet(_ pairs: [(cached: Rank, bundled: Rank?)]) -> Bool {
+        let comparable = pairs.allSatisfy { pair in pair.bundled.map { $0 >= pair.cached } ?? false }
+        return comparable && pairs.contains { pair in pair.bundled.map { $0 > pair.cached } ?? false }
+    }
+}

@@ -1,0 +1,53 @@
+internal import Foundation
+import StoreCore
+
+/// Reads what came with the app.
+enum BundleReading {
+    /// Reads the bundled texts, away from the caller's actor.
+    @concurrent
+    static func texts(
+        of sources: [TextSource], in bundle: Bundle
+    ) async -> [String: Result<SessionState.BundledText, TextStoreError>] {
+        var results: [String: Result<SessionState.BundledText, TextStoreError>] = [:]
+        for source in sources {
+            guard let file = source.bundleFile else { continue }
+            results[source.identifier] = Result { () throws(TextStoreError) in
+                do throws(TextStoreError) {
+                    let data = try data(of: file, in: bundle)
+                    let text = try TextValidation.text(of: data, source.emptiness)
+                    return SessionState.BundledText(
+                        text: text, digest: VersionedText.digest(of: text), fileDigest: data.withUnsafeBytes { SHA256.digest(of: $0).hex })
+                } catch {
+                    throw TextStoreError(
+                        .unreadableBundleFile, identifier: source.identifier, "reading “\(file.path)” of the bundle: \(error.message)",
+                        underlyingError: error.underlyingError)
+                }
+            }
+        }
+        return results
+    }
+
+    /// Reads the bundled manifest.
+    @concurrent
+    static func manifest(of source: VersionSource, in bundle: Bundle) async -> (VersionManifest?, TextStoreError?) {
+        guard let file = source.bundleFile else { return (nil, nil) }
+        do throws(TextStoreError) {
+            return (try VersionManifest(parsing: try data(of: file, in: bundle), mode: source.mode), nil)
+        } catch {
+            return (
+                nil,
+                TextStoreError(
+                    .unreadableBundleFile, "reading the manifest “\(file.path)” of the bundle: \(error.message)", underlyingError: error)
+            )
+        }
+    }
+
+    private static func data(of file: BundleFile, in bundle: Bundle) throws(TextStoreError) -> Data {
+        guard let url = file.url(in: bundle) else {
+            throw TextStoreError(.unreadableBundleFile, "there is no such file; add it to the target's resources")
+        }
+        do { return try Data(contentsOf: url) } catch {
+            throw TextStoreError(.unreadableBundleFile, "it cannot be read; look at its permissions", underlyingError: error)
+        }
+    }
+}

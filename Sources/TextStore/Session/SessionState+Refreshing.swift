@@ -1,0 +1,254 @@
+internal import Foundation
+import StoreCore
+
+/// What is to be fetched, as the session decided; the engine does it and says how it ended.
+enum SessionAction: Sendable {
+    case fetchManifest(ticket: UInt64, VersionSource, RemoteFile, ManifestRecord)
+    case fetchSet(SetPlan)
+}
+
+/// How a whole set is brought together.
+struct SetPlan: Sendable {
+    var ticket: UInt64
+    var key: String
+    /// How often everything had been forgotten when this began.
+    var generation: UInt64
+    var items: [Item]
+
+    /// One text of the set.
+    struct Item: Sendable {
+        var identifier: String
+        var rank: Rank
+        var work: Work
+    }
+
+    /// Where a text of the set comes from.
+    enum Work: Sendable {
+        case fetch(RemoteFile, TextValidation.Expectation, known: TextRecord?)
+        /// It is here already, in the bundle or waiting.
+        case copy(TextRecord)
+        /// It cannot be had.
+        case refuse(TextStoreError)
+    }
+}
+
+extension SessionState {
+    /// What the origin has of a text.
+    struct Offer: Sendable {
+        var rank: Rank
+        /// `nil` for a text without version.
+        var entry: VersionManifest.Entry?
+    }
+
+    /// What the origin has of a text, as far as that is known.
+    func offer(for identifier: String) -> Offer? {
+        let floor = shelf.floors.texts[identifier]
+        if versionSource?.remoteFile != nil {
+            guard let manifest else { return nil }
+            if let entry = manifest.entries[identifier] {
+                return Offer(rank: floor?.rankOfOffered(entry, revision: manifest.revision) ?? Rank(version: entry.version), entry: entry)
+            }
+            guard !manifest.problems.contains(where: { $0.identifier == identifier }) else { return nil }
+        }
+        // An unversioned text is older than every version, so where one was active there is nothing to be had.
+        guard sources[identifier]?.remoteFile != nil, floor == nil, bundledManifest?.entries[identifier] == nil else { return nil }
+        return Offer(rank: Rank(), entry: nil)
+    }
+
+    /// Whether a text is to be fetched.
+    func wants(_ identifier: String, at now: Date, _ policy: TextStorePolicy) -> Bool {
+        guard let offer = offer(for: identifier) else { return false }
+        guard let entry = offer.entry else {
+            if isForced { return true }
+            guard let record = shelf.active[identifier] else { return true }
+            let checkedAt = max(record.facts.fetchedAt, shelf.checked[identifier] ?? .distantPast)
+            // A check in the future says that the clock was set back.
+            return checkedAt > now || checkedAt.addingTimeInterval(policy.textExpiry.timeInterval) <= now
+        }
+        if let floor = shelf.floors.texts[identifier], offer.rank < floor.rank { return false }
+        return !isHere(identifier, offer.rank, entry)
+    }
+
+    /// Whether the newest text is on the shelf, active or waiting, or in the bundle.
+    private func isHere(_ identifier: String, _ rank: Rank, _ entry: VersionManifest.Entry) -> Bool {
+        func fits(_ found: Rank, _ digest: String?) -> Bool {
+            if found > rank { return true }
+            return found == rank && (entry.sha256 == nil || digest == nil || entry.sha256 == digest)
+        }
+        if let waiting = shelf.pending[set(of: identifier)]?[identifier], fits(waiting.rank, waiting.facts.fileDigest) { return true }
+        guard let found = resolved[identifier] else { return false }
+        let digest = found.text.origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
+        return fits(found.rank, digest)
+    }
+
+    // MARK: Beginning
+
+    /// Begins what is due.
+    mutating func begin(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
+        if let source = versionSource, let file = source.remoteFile {
+            guard manifestFlight == nil else { return [] }
+            let record = manifestRecord ?? ManifestRecord(url: file.url.absoluteString)
+            if isForced || record.isDue(at: now) {
+                let number = ticket()
+                manifestFlight = number
+                return [.fetchManifest(ticket: number, source, file, record)]
+            }
+        }
+        return beginSets(at: now, instant, policy)
+    }
+
+    /// Begins everything, due or not.
+    mutating func beginForced(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
+        isForced = true
+        for key in failures.keys { failures[key]?.retryAt = instant }
+        return begin(at: now, instant, policy)
+    }
+
+    /// Whether `begin` would begin anything for a text; cheap enough to be asked at each read.
+    func isDue(_ identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Bool {
+        if versionSource?.remoteFile != nil {
+            guard manifestFlight == nil else { return false }
+            if manifestRecord?.isDue(at: now) ?? true { return true }
+        }
+        let key = set(of: identifier)
+        return flights[key] == nil && (failures[key].map { $0.retryAt <= instant } ?? true) && wants(identifier, at: now, policy)
+    }
+
+    private mutating func beginSets(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
+        var actions: [SessionAction] = []
+        for (key, members) in sets where flights[key] == nil {
+            if let failure = failures[key], failure.retryAt > instant { continue }
+            guard members.contains(where: { wants($0, at: now, policy) }) else {
+                failures[key] = nil
+                continue
+            }
+            let items = members.compactMap { item($0, now) }
+            guard !items.isEmpty else { continue }
+            let number = ticket()
+            flights[key] = number
+            actions.append(.fetchSet(SetPlan(ticket: number, key: key, generation: shelf.generation, items: items)))
+        }
+        isForced = false
+        return actions
+    }
+
+    private func item(_ identifier: String, _ now: Date) -> SetPlan.Item? {
+        guard let offer = offer(for: identifier), let source = sources[identifier] else { return nil }
+        let active = shelf.active[identifier]
+        guard let entry = offer.entry else {
+            guard let file = source.remoteFile else { return nil }
+            return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, nil), known: active))
+        }
+        func fits(_ rank: Rank, _ digest: String) -> Bool { rank == offer.rank && (entry.sha256 == nil || entry.sha256 == digest) }
+        // What is active stays active: only a set with something new is switched.
+        if let active, fits(active.rank, active.facts.fileDigest) { return nil }
+        if let floor = shelf.floors.texts[identifier], offer.rank < floor.rank { return nil }
+        if let waiting = shelf.pending[set(of: identifier)]?[identifier], fits(waiting.rank, waiting.facts.fileDigest) {
+            return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .copy(waiting))
+        }
+        if let found = bundled[identifier], let version = bundledManifest?.entries[identifier]?.version,
+            version == entry.version, entry.sha256 == nil || entry.sha256 == found.fileDigest
+        {
+            let facts = TextRecord.Facts(
+                version: version, epoch: offer.rank.epoch, digest: found.digest, fileDigest: found.fileDigest, isVerified: true,
+                fetchedAt: now)
+            return SetPlan.Item(
+                identifier: identifier, rank: offer.rank,
+                work: .copy(TextRecord(identifier: identifier, text: found.text, facts: facts)))
+        }
+        do throws(TextStoreError) {
+            let file = try address(of: entry, source)
+            return SetPlan.Item(
+                identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, entry), known: active))
+        } catch {
+            return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .refuse(error.about(identifier)))
+        }
+    }
+
+    private func expectation(_ source: TextSource, _ file: RemoteFile, _ entry: VersionManifest.Entry?) -> TextValidation.Expectation {
+        TextValidation.Expectation(
+            mediaTypes: file.mediaTypes, emptiness: source.emptiness, limit: file.limit, length: entry?.length, sha256: entry?.sha256)
+    }
+
+    /// Where a text stands that a manifest names.
+    private func address(of entry: VersionManifest.Entry, _ source: TextSource) throws(TextStoreError) -> RemoteFile {
+        let base = versionSource?.remoteFile?.url
+        var file: RemoteFile
+        if let written = entry.url {
+            guard let url = URL(string: written, relativeTo: base)?.absoluteURL, let scheme = url.scheme?.lowercased(),
+                scheme == "https" || (scheme == "http" && base?.scheme?.lowercased() == "http"), url.host() != nil
+            else {
+                throw TextStoreError(.malformedEntry, "its address in the manifest is “\(written.prefix(64))”; let it be one of HTTPS")
+            }
+            file = source.remoteFile ?? RemoteFile(url: url)
+            // Fields such as an API key are for the origin that the source names, and for no other.
+            if !file.url.hasOrigin(of: url) { file.headers = [:] }
+            file.url = url
+        } else {
+            guard let remote = source.remoteFile else {
+                throw TextStoreError(.notAvailable, "neither its source nor the manifest says where the new version stands; add a url")
+            }
+            file = remote
+        }
+        file.expectedLength = entry.length
+        file.caching = entry.sha256 == nil ? .revalidated : .allowed
+        return file
+    }
+
+    // MARK: Ending
+
+    /// The manifest's fetch has ended.
+    ///
+    /// - Returns: What begins next; `nil` where the fetch was of a source that is no longer asked.
+    mutating func manifestEnded(
+        ticket: UInt64, _ record: ManifestRecord, _ manifest: VersionManifest?, _ failure: TextStoreError?, at now: Date,
+        _ instant: MonotonicInstant, _ policy: TextStorePolicy
+    ) -> [SessionAction]? {
+        guard manifestFlight == ticket else { return nil }
+        manifestFlight = nil
+        manifestRecord = record
+        if let manifest { self.manifest = manifest }
+        manifestFailure = failure
+        resolve()
+        return beginSets(at: now, instant, policy)
+    }
+
+    /// The fetch of a set has ended.
+    ///
+    /// - Returns: Whether it counted.
+    mutating func setEnded(
+        _ plan: SetPlan, _ failure: TextStoreError?, at instant: MonotonicInstant, _ policy: TextStorePolicy
+    ) -> Bool {
+        guard flights[plan.key] == plan.ticket else { return false }
+        flights[plan.key] = nil
+        guard let failure else {
+            failures[plan.key] = nil
+            return true
+        }
+        let count = (failures[plan.key]?.count ?? 0) + 1
+        let retryAt = instant.advanced(by: policy.delay(after: failure, failures: count))
+        failures[plan.key] = SetFailure(error: failure, count: count, retryAt: retryAt)
+        return true
+    }
+
+    // MARK: Time
+
+    /// When something is next to be done for observers; `nil` where time alone changes nothing.
+    func nextDeadline(at now: Date, _ instant: MonotonicInstant) -> MonotonicInstant? {
+        guard !observers.isEmpty else { return nil }
+        var deadlines = failures.values.map(\.retryAt).filter { $0 > instant }
+        func add(_ date: Date) {
+            if date > now { deadlines.append(instant.advanced(by: Duration(saturating: date.timeIntervalSince(now)))) }
+        }
+        if versionSource?.remoteFile != nil, let record = manifestRecord { add(record.dueAt(now)) }
+        if let expires = manifest?.expires { add(expires) }
+        return deadlines.min()
+    }
+}
+
+extension URL {
+    /// Whether both have the same scheme, host and port.
+    fileprivate func hasOrigin(of other: URL) -> Bool {
+        scheme?.lowercased() == other.scheme?.lowercased() && host()?.lowercased() == other.host()?.lowercased() && port == other.port
+    }
+}

@@ -1,0 +1,244 @@
+internal import Foundation
+import StoreCore
+
+extension TextEngine {
+    // MARK: The manifest
+
+    /// Fetches the manifest, takes it where it is good, and begins what follows from it.
+    func fetchManifest(_ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ known: ManifestRecord) async {
+        var record = known
+        var manifest: VersionManifest?
+        var failure: TextStoreError?
+        do throws(TextStoreError) {
+            manifest = try await newManifest(source, file, &record)
+            record.succeeded(at: time.date, policy)
+        } catch {
+            failure = error
+            record = known
+            record.failed(error, at: time.date, policy)
+        }
+        let (ended, taken) = (record, manifest)
+        let isCurrent = session.read { $0.manifestFlight == ticket }
+        if isCurrent, let manifest { tellRefusals(of: manifest) }
+        // Saved before anybody sees it: who waits for the manifest may end the process next.
+        if isCurrent { await save(ended) }
+        let now = time.date, instant = time.now
+        let actions = session.update { session in
+            session.manifestEnded(ticket: ticket, ended, taken, failure, at: now, instant, policy)
+        }
+        guard let actions else { return }
+        if let failure {
+            tell(.refused(failure))
+        } else {
+            tell(.checked(revision: session.read { $0.manifest?.revision }))
+        }
+        // What is bundled may have become part of another set.
+        await take(nil)
+        perform(actions)
+    }
+
+    /// Asks the origin.
+    ///
+    /// - Returns: The new manifest; `nil` where the one that is here was confirmed.
+    @concurrent
+    private func newManifest(
+        _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
+    ) async throws(TextStoreError) -> VersionManifest? {
+        // A validator is worth something only beside the body that it describes.
+        let validator = record.body == nil ? nil : record.validator
+        let result: FetchResult<RemoteText>
+        do { result = try await fetcher.fetch(param: file, revalidating: validator) } catch {
+            throw .wrapping(error, .unreachable, "getting the manifest: the fetcher failed; try again later")
+        }
+        switch result {
+        case .notModified:
+            guard record.body != nil else {
+                throw TextStoreError(
+                    .unexpectedStatus, "getting the manifest: the origin confirmed one that is not here; look at the server")
+            }
+            return nil
+        case .modified(let answer, _, let validator):
+            let manifest = try VersionManifest(parsing: answer.bytes, mode: source.mode, limit: file.limit).taken(by: source)
+            try check(TextVerification(identifier: nil, version: nil, bytes: Array(answer.bytes)))
+            let turn = try await shelf.accept(revision: manifest.revision)
+            await take(turn)
+            record.body = answer.bytes
+            record.validator = validator
+            record.receivedAt = time.date
+            return manifest
+        }
+    }
+
+    @concurrent
+    func save(_ record: ManifestRecord?) async {
+        // An empty record is as good as none: its address is nobody's.
+        let fault: TextStoreError?
+        do throws(TextStoreError) { fault = try manifestFile.save(record ?? ManifestRecord(url: ""), serial: 1).first } catch {
+            fault = error
+        }
+        if let fault { tell(.fault(fault)) }
+    }
+
+    private func tellRefusals(of manifest: VersionManifest) {
+        for refusal in manifest.refusals { tell(.refused(refusal)) }
+        var session = session.current
+        session.manifest = manifest
+        let offers = session.loaded.sorted().compactMap { id in session.offer(for: id).map { (id, $0) } }
+        let floors = session.shelf.floors.texts
+        for (identifier, offer) in offers {
+            guard let floor = floors[identifier], offer.rank < floor.rank else { continue }
+            tell(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
+        }
+    }
+
+    private func check(_ verification: TextVerification) throws(TextStoreError) {
+        guard let verify else { return }
+        do { try verify(verification) } catch {
+            throw TextStoreError(
+                .verificationFailed, identifier: verification.identifier, "the app's own verification refused the bytes",
+                underlyingError: error)
+        }
+    }
+
+    // MARK: Sets
+
+    /// What came of one text.
+    enum Fetched: Sendable {
+        case new(TextRecord)
+        case unchanged(String)
+    }
+
+    /// Fetches a set, and stores it where all of it is good.
+    func fetchSet(_ plan: SetPlan) async {
+        let results = await fetchItems(plan.items)
+        var records: [TextRecord] = []
+        var unchanged: [String] = []
+        var faults: [TextStoreError] = []
+        for result in results {
+            switch result {
+            case .success(.new(let record)): records.append(record)
+            case .success(.unchanged(let identifier)): unchanged.append(identifier)
+            case .failure(let fault): faults.append(fault)
+            }
+        }
+        let isCurrent = session.read { $0.flights[plan.key] == plan.ticket }
+        // Legal: the session was cleared meanwhile, and what was on its way belongs to what is gone.
+        guard isCurrent else { return }
+        let failure = faults.first.map { fault in
+            plan.items.count == 1
+                ? fault
+                : TextStoreError(
+                    .incompleteSet, identifier: fault.identifier,
+                    "its set “\(plan.key.dropFirst(6))” was not switched, because: \(fault.message)", underlyingError: fault,
+                    retryAfter: fault.retryAfter)
+        }
+        for fault in faults { tell(.refused(fault)) }
+        if let failure {
+            await end(plan, failure, nil, [])
+        } else {
+            await store(plan, records, unchanged)
+        }
+    }
+
+    private func store(_ plan: SetPlan, _ records: [TextRecord], _ unchanged: [String]) async {
+        do throws(TextStoreError) {
+            var turn: Shelf.Turn?
+            if !records.isEmpty {
+                let isActivated = policy.activation == .immediately
+                turn = try await shelf.store(plan.key, records, isActivated: isActivated, begun: plan.generation)
+                guard turn != nil else { return }
+            }
+            if !unchanged.isEmpty {
+                let confirmed = await shelf.confirm(unchanged, at: time.date)
+                if turn == nil { turn = confirmed } else { turn?.contents = confirmed.contents }
+            }
+            // Told before anybody is shown them: whoever sees the text finds it in the log.
+            for record in records { tell(.saved(identifier: record.identifier, version: record.facts.version)) }
+            await end(plan, nil, turn, records)
+        } catch {
+            tell(.refused(error))
+            await end(plan, error, nil, [])
+        }
+    }
+
+    private func end(_ plan: SetPlan, _ failure: TextStoreError?, _ turn: Shelf.Turn?, _ records: [TextRecord]) async {
+        let instant = time.now
+        // In one step with the new text: nobody is shown the old one as complete.
+        await take(turn) { [policy] session in
+            for record in records { session.fetched[record.identifier] = record.facts.digest }
+            _ = session.setEnded(plan, failure, at: instant, policy)
+        }
+        arm()
+    }
+
+    @concurrent
+    private func fetchItems(_ items: [SetPlan.Item]) async -> [Result<Fetched, TextStoreError>] {
+        await withTaskGroup(of: (Int, Result<Fetched, TextStoreError>).self) { group in
+            for (number, item) in items.enumerated() {
+                group.addTask { [self] in
+                    do throws(TextStoreError) { return (number, .success(try await fetch(item))) } catch {
+                        return (number, .failure(error.about(item.identifier)))
+                    }
+                }
+            }
+            var results: [(Int, Result<Fetched, TextStoreError>)] = []
+            for await result in group { results.append(result) }
+            return results.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+    }
+
+    private func fetch(_ item: SetPlan.Item) async throws(TextStoreError) -> Fetched {
+        switch item.work {
+        case .refuse(let error): throw error
+        case .copy(let record): return .new(record)
+        case .fetch(let file, let expected, let known):
+            // A validator is sent only to the address that gave it.
+            let url = file.url.absoluteString
+            let validator = known?.facts.url == url ? known?.facts.validator : nil
+            let result: FetchResult<RemoteText>
+            do { result = try await fetcher.fetch(param: file, revalidating: validator) } catch {
+                throw .wrapping(error, .unreachable, "getting \(url): the fetcher failed; try again later")
+            }
+            switch result {
+            case .modified(let answer, _, let validator): return .new(try record(of: answer, validator, item, url, expected))
+            case .notModified:
+                guard let known, validator != nil else {
+                    throw TextStoreError(
+                        .unexpectedStatus, "getting \(url): the origin confirmed a text that is not here; look at the server")
+                }
+                return try confirmed(known, item, expected)
+            }
+        }
+    }
+
+    private func record(
+        of answer: RemoteText, _ validator: Validator?, _ item: SetPlan.Item, _ url: String, _ expected: TextValidation.Expectation
+    ) throws(TextStoreError) -> TextRecord {
+        let text = try TextValidation.text(of: answer, expected)
+        if verify != nil {
+            try check(TextVerification(identifier: item.identifier, version: item.rank.version, bytes: Array(answer.bytes)))
+        }
+        let facts = TextRecord.Facts(
+            version: item.rank.version, epoch: item.rank.epoch, digest: VersionedText.digest(of: text),
+            fileDigest: answer.bytes.withUnsafeBytes { SHA256.digest(of: $0).hex }, validator: validator, url: url,
+            isVerified: expected.sha256 != nil || verify != nil, fetchedAt: time.date)
+        return TextRecord(identifier: item.identifier, text: text, facts: facts)
+    }
+
+    /// The origin says that the bytes that are here are those of the version it has now.
+    private func confirmed(
+        _ known: TextRecord, _ item: SetPlan.Item, _ expected: TextValidation.Expectation
+    ) throws(TextStoreError) -> Fetched {
+        if let sha256 = expected.sha256, sha256 != known.facts.fileDigest {
+            throw TextStoreError(
+                .digestMismatch, "the origin confirms a text whose SHA-256 is not what the manifest says; it or a cache before it is stale")
+        }
+        if known.rank == item.rank { return .unchanged(known.identifier) }
+        var record = known
+        record.facts.version = item.rank.version
+        record.facts.epoch = item.rank.epoch
+        record.facts.isVerified = expected.sha256 != nil
+        record.facts.fetchedAt = time.date
+        return .new(record)
+    }
+}

@@ -1,0 +1,136 @@
+internal import Foundation
+import StoreCore
+
+extension TextEngine {
+    func text(_ identifier: String, _ awaiting: TextAwaiting) async throws -> VersionedText {
+        let now = time.date, instant = time.now
+        let (sight, isDue) = session.read { session in
+            (session.look(identifier, at: now), session.isDue(identifier, at: now, instant, policy))
+        }
+        if case .text(let text) = sight, awaiting == .nothing {
+            if isDue { begin() }
+            return text
+        }
+        if case .unknown = sight { throw TextStoreError.unknown(identifier) }
+        if case .loading = sight { try await waitUntilLoaded(identifier) }
+        begin()
+        var timeIsOver = false
+        if case .remote(let timeout) = awaiting { timeIsOver = try await waitUntilSettled(identifier, timeout) }
+        let end = time.date
+        switch session.read({ $0.look(identifier, at: end) }) {
+        case .text(var text):
+            guard awaiting != .nothing else { return text }
+            text.fallbackReason = timeIsOver ? .tooSlow(identifier) : session.read { $0.failure(of: identifier) }
+            return text
+        case .missing(let error):
+            throw timeIsOver ? .tooSlow(identifier) : error
+        case .unknown, .loading:
+            throw TextStoreError.unknown(identifier)
+        }
+    }
+
+    private func waitUntilLoaded(_ identifier: String) async throws {
+        try await session.wait { $0.loaded.contains(identifier) ? () : nil }
+    }
+
+    /// Waits until nothing is under way for a text.
+    ///
+    /// - Returns: Whether the time was over before.
+    private func waitUntilSettled(_ identifier: String, _ timeout: Duration) async throws -> Bool {
+        let ticket = session.update { $0.ticket() }
+        let deadline = time.now.advanced(by: timeout)
+        let timer = Task { [time, session] in
+            // Cancelled when the text is here.
+            guard (try? await time.sleep(until: deadline)) != nil else { return }
+            session.update { _ = $0.expired.insert(ticket) }
+        }
+        defer {
+            timer.cancel()
+            session.update { _ = $0.expired.remove(ticket) }
+        }
+        return try await session.wait { session in
+            if session.manifestFlight == nil, session.flights[session.set(of: identifier)] == nil { return false }
+            return session.expired.contains(ticket) ? true : nil
+        }
+    }
+
+    func refresh() async throws {
+        begin(isForced: true)
+        try await session.wait { $0.manifestFlight == nil && $0.flights.isEmpty ? () : nil }
+        let failure = session.read { session in
+            session.manifestFailure ?? session.failures.sorted { $0.key < $1.key }.first?.value.error
+        }
+        if let failure { throw failure }
+    }
+
+    func clear() async throws {
+        let turn = try await shelf.clear()
+        await save(nil)
+        await take(turn) { session in
+            // What is on its way belongs to what is gone.
+            session.manifestFlight = nil
+            session.flights = [:]
+            session.manifest = nil
+            session.manifestRecord = nil
+            session.manifestFailure = nil
+            session.failures = [:]
+            session.fetched = [:]
+        }
+        if session.read({ !$0.observers.isEmpty }) { begin(isForced: true) }
+    }
+}
+
+extension TextStoreError {
+    fileprivate static func tooSlow(_ identifier: String) -> TextStoreError {
+        TextStoreError(.timedOut, identifier: identifier, "waiting for the origin: it has not answered in time; the fetch goes on")
+    }
+}
+
+/// One observer of one text.
+final class TextObserver: LoadingStateSource {
+    private let engine: TextEngine
+    private let identifier: String
+    private var last: LoadingState<VersionedText>?
+    private var hasJoined = false
+    private var hasLeft = false
+
+    init(_ engine: TextEngine, _ identifier: String) {
+        self.engine = engine
+        self.identifier = identifier
+    }
+
+    deinit { leave() }
+
+    func next() async -> LoadingState<VersionedText>? {
+        guard !hasLeft else { return nil }
+        if !hasJoined {
+            hasJoined = true
+            let identifier = identifier
+            engine.session.update { $0.observers[identifier, default: 0] += 1 }
+            engine.begin()
+        }
+        let (last, identifier, time) = (last, identifier, engine.time)
+        do {
+            let state = try await engine.session.wait { session -> LoadingState<VersionedText>? in
+                guard let state = session.state(of: identifier, at: time.date), state != last else { return nil }
+                return state
+            }
+            self.last = state
+            return state
+        } catch {
+            // Cancelled, which is the only way for a wait to fail.
+            leave()
+            return nil
+        }
+    }
+
+    private func leave() {
+        guard hasJoined, !hasLeft else { return }
+        hasLeft = true
+        let identifier = identifier
+        engine.session.update { session in
+            guard let count = session.observers[identifier] else { return }
+            session.observers[identifier] = count > 1 ? count - 1 : nil
+        }
+    }
+}

@@ -1,0 +1,67 @@
+internal import Foundation
+import StoreCore
+
+/// A small value in one or two files beside each other, each written whole: one of two may be damaged, and nothing is lost.
+struct KeptValue<Value: Codable & Sendable>: Sendable {
+    /// What the files are called, without the number of the copy.
+    let name: String
+    let directory: Directory
+    var copies = 2
+    var options = FileWriteOptions()
+
+    /// One file: the value, and a number that rises with each save.
+    struct Copy: Codable, Sendable {
+        var serial: UInt64
+        var value: Value
+    }
+
+    /// What could be read, the newest first, and what could not.
+    func load() -> (copies: [Copy], faults: [TextStoreError]) {
+        var found: [Copy] = []
+        var faults: [TextStoreError] = []
+        for number in 0..<copies {
+            do throws(TextStoreError) {
+                if let copy = try read(number) { found.append(copy) }
+            } catch {
+                faults.append(error)
+            }
+        }
+        return (found.sorted { $0.serial > $1.serial }, faults)
+    }
+
+    /// Saves a value, first copy first.
+    ///
+    /// - Returns: Why a copy behind the first could not be written; the value is saved all the same.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` where not even the first copy could be written; nothing has changed then.
+    func save(_ value: Value, serial: UInt64) throws(TextStoreError) -> [TextStoreError] {
+        let bytes: [UInt8]
+        do { bytes = Array(try JSONEncoder().encode(Copy(serial: serial, value: value))) } catch {
+            throw TextStoreError(
+                .fileSystem, "encoding “\(name)” of the session: this is a defect of the framework", underlyingError: error)
+        }
+        do throws(StoreError) { try directory.create(durability: options.durability) } catch {
+            throw TextStoreError(.fileSystem, "making the session's directory: \(error.message)", underlyingError: error)
+        }
+        try SealedFile.write(bytes, as: file(0), in: directory, options: options)
+        var faults: [TextStoreError] = []
+        for number in 1..<max(1, copies) {
+            do throws(TextStoreError) {
+                try SealedFile.write(bytes, as: file(number), in: directory, options: options)
+            } catch {
+                faults.append(error)
+            }
+        }
+        return faults
+    }
+
+    func file(_ number: Int) -> String { "\(name).\(number)" }
+
+    private func read(_ number: Int) throws(TextStoreError) -> Copy? {
+        guard let bytes = try SealedFile.read(file(number), in: directory) else { return nil }
+        do { return try JSONDecoder().decode(Copy.self, from: Data(bytes)) } catch {
+            let path = directory.path(of: file(number))
+            throw TextStoreError(
+                .damagedFile, "reading \(path): another version of the framework wrote it; it is not used", underlyingError: error)
+        }
+    }
+}

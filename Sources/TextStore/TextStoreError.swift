@@ -1,0 +1,129 @@
+public import StoreCore
+
+/// What went wrong with a text, a manifest, or the files of a session; it says which text, why, and what to do.
+public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What kind of error this is.
+    public var code: Code
+    /// The text it is about; `nil` where it is about the manifest or the whole session.
+    public var identifier: String?
+    /// The operation that failed and what to do about it.
+    public var message: String
+    /// What the error comes from, where something below failed.
+    public var underlyingError: (any Error)?
+    /// How long the origin asked to be left alone.
+    public var retryAfter: Duration?
+
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - code: What kind of error this is.
+    ///   - identifier: The text it is about.
+    ///   - message: The operation that failed and what to do about it.
+    ///   - underlyingError: What it comes from.
+    ///   - retryAfter: How long the origin asked to be left alone.
+    public init(
+        _ code: Code, identifier: String? = nil, _ message: String, underlyingError: (any Error)? = nil, retryAfter: Duration? = nil
+    ) {
+        self.code = code
+        self.identifier = identifier
+        self.message = message
+        self.underlyingError = underlyingError
+        self.retryAfter = retryAfter
+    }
+
+    /// The text, the operation that failed, what to do about it, and what it comes from.
+    public var description: String {
+        var text = "TextStoreError.\(code.rawValue): "
+        if let identifier { text += "text “\(identifier.count > 64 ? identifier.prefix(64) + "…" : identifier[...])”: " }
+        text += message
+        if let underlyingError { text += " (underlying: \(underlyingError))" }
+        return text
+    }
+
+    /// Whether both say the same; what they come from plays no part.
+    public static func == (lhs: TextStoreError, rhs: TextStoreError) -> Bool {
+        lhs.code == rhs.code && lhs.identifier == rhs.identifier && lhs.message == rhs.message
+    }
+
+    /// The same error about a text.
+    func about(_ identifier: String) -> TextStoreError {
+        var copy = self
+        copy.identifier = identifier
+        return copy
+    }
+
+    /// An error as it is, or a foreign one in this form.
+    static func wrapping(_ error: any Error, _ code: Code, _ message: String) -> TextStoreError {
+        if let error = error as? TextStoreError { return error }
+        let wish = (error as? any FailureAdvising)?.retryAfter
+        return TextStoreError(code, message, underlyingError: error, retryAfter: wish)
+    }
+
+    /// The kinds of errors; the set is open.
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The code's name.
+        public let rawValue: String
+
+        /// Makes a code; `nil` for an empty name.
+        public init?(rawValue: String) {
+            guard !rawValue.isEmpty else { return nil }
+            self.rawValue = rawValue
+        }
+
+        private init(verbatim name: String) { rawValue = name }
+
+        /// No text of that identifier was registered.
+        public static let unknownIdentifier = Code(verbatim: "unknownIdentifier")
+        /// An identifier, session or directory that cannot be used.
+        public static let invalidName = Code(verbatim: "invalidName")
+        /// The identifier is registered with another source.
+        public static let conflictingSource = Code(verbatim: "conflictingSource")
+        /// Neither cache nor bundle has the text, and the origin did not give it.
+        public static let notAvailable = Code(verbatim: "notAvailable")
+        /// The bundle has no such file, or one that is no text.
+        public static let unreadableBundleFile = Code(verbatim: "unreadableBundleFile")
+        /// The manifest is no manifest.
+        public static let malformedManifest = Code(verbatim: "malformedManifest")
+        /// One entry of a manifest cannot be used; the others can.
+        public static let malformedEntry = Code(verbatim: "malformedEntry")
+        /// The manifest's revision is lower than one seen before.
+        public static let outdatedManifest = Code(verbatim: "outdatedManifest")
+        /// The origin answered with something else than 200, or 304 to a conditional request.
+        public static let unexpectedStatus = Code(verbatim: "unexpectedStatus")
+        /// The answer is not of a text's media type.
+        public static let unexpectedMediaType = Code(verbatim: "unexpectedMediaType")
+        /// The bytes are no text: not UTF-8, empty, or with NUL.
+        public static let malformedText = Code(verbatim: "malformedText")
+        /// There are more bytes than allowed.
+        public static let tooLarge = Code(verbatim: "tooLarge")
+        /// There are more or fewer bytes than the manifest or the answer's head said.
+        public static let lengthMismatch = Code(verbatim: "lengthMismatch")
+        /// The bytes have another SHA-256 than the manifest says.
+        public static let digestMismatch = Code(verbatim: "digestMismatch")
+        /// The store's own verification refused the bytes.
+        public static let verificationFailed = Code(verbatim: "verificationFailed")
+        /// The version is lower than one that was active before.
+        public static let belowFloor = Code(verbatim: "belowFloor")
+        /// Another text of the same set could not be had, so the set was not switched.
+        public static let incompleteSet = Code(verbatim: "incompleteSet")
+        /// The origin did not answer before the deadline.
+        public static let timedOut = Code(verbatim: "timedOut")
+        /// The origin could not be reached, or the connection was lost.
+        public static let unreachable = Code(verbatim: "unreachable")
+        /// A file or directory of the session could not be read or written.
+        public static let fileSystem = Code(verbatim: "fileSystem")
+        /// A file of the session was damaged and is not used.
+        public static let damagedFile = Code(verbatim: "damagedFile")
+    }
+}
+
+extension TextStoreError: FailureAdvising {
+    /// Transient where the origin may answer better later, else permanent until something changes.
+    public var failureKind: FailureKind {
+        switch code {
+        case .timedOut, .unreachable, .unexpectedStatus, .lengthMismatch: .transient
+        case .fileSystem: .fatal
+        default: .permanent
+        }
+    }
+}

@@ -1,0 +1,100 @@
+public import Foundation
+import StoreCore
+
+/// A text with what is known of it.
+public struct VersionedText: Hashable, Sendable {
+    /// What names the text.
+    public var identifier: String
+    /// The text itself.
+    public var text: String
+    /// The version; `nil` for an unversioned text, which is older than every version and not 0.0.0.
+    public var version: SemanticVersion?
+    /// Where the text was taken from.
+    public var origin: Origin
+    /// Since when something newer is known to exist that is not here, or what is known of versions has expired; `nil` where it is current.
+    public var staleSince: Date?
+    /// Whether a digest or a signature has shown that the bytes are those of the version; what came with the app is verified.
+    public var isVerified: Bool
+    /// Whether a newer version was active once that is not here any more.
+    public var isBelowFloor: Bool
+    /// Why this text and not what the origin has, where that was waited for.
+    public var fallbackReason: TextStoreError?
+    /// The digest where it is known already.
+    var knownDigest: String?
+
+    /// Where a text was taken from.
+    public enum Origin: String, Hashable, Sendable {
+        /// The app's bundle.
+        case bundle
+        /// A file of the session, saved by an earlier start of the app.
+        case cache
+        /// The origin, in this start of the app.
+        case remote
+    }
+
+    /// Makes a text, for tests and previews.
+    ///
+    /// - Parameters:
+    ///   - identifier: What names the text.
+    ///   - text: The text itself.
+    ///   - version: The version.
+    ///   - origin: Where the text was taken from.
+    public init(identifier: String, text: String, version: SemanticVersion?, origin: Origin = .bundle) {
+        self.identifier = identifier
+        self.text = text
+        self.version = version
+        self.origin = origin
+        isVerified = origin == .bundle
+        isBelowFloor = false
+    }
+
+    /// The SHA-256 of the text's UTF-8, without a byte order mark, in 64 hexadecimal digits.
+    ///
+    /// It costs a pass over the text where it came with the app, nothing elsewhere.
+    public var digest: String { knownDigest ?? Self.digest(of: text) }
+
+    static func digest(of text: String) -> String {
+        var text = text
+        return text.withUTF8 { SHA256.digest(of: UnsafeRawBufferPointer($0)).hex }
+    }
+
+    /// Whether all that is known of both is equal; versions are compared as they are written.
+    public static func == (lhs: VersionedText, rhs: VersionedText) -> Bool {
+        lhs.identifier == rhs.identifier && lhs.version?.description == rhs.version?.description && lhs.origin == rhs.origin
+            && lhs.staleSince == rhs.staleSince && lhs.isVerified == rhs.isVerified && lhs.isBelowFloor == rhs.isBelowFloor
+            && lhs.fallbackReason == rhs.fallbackReason && lhs.text == rhs.text
+    }
+
+    /// Hashes what names the text and its version.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(identifier)
+        hasher.combine(version?.description)
+        hasher.combine(text)
+    }
+}
+
+/// A text whose version has risen.
+public struct VersionIncrease: Hashable, Sendable {
+    /// The text.
+    public var identifier: String
+    /// The version that was active before; `nil` at the first installation, and where the text was unversioned.
+    public var from: SemanticVersion?
+    /// The version that is active now.
+    public var to: SemanticVersion
+    /// Whether the text differs, and not its version alone.
+    public var textChanged: Bool
+    /// Whether no version of this text was ever active in this session.
+    public var isFirstInstallation: Bool
+}
+
+/// What happened in a store beside the states of its texts; for logs.
+public enum TextStoreEvent: Sendable {
+    /// A text, an entry of a manifest or a whole manifest was refused, and what was there stays.
+    case refused(TextStoreError)
+    /// A file could not be read or written, or was damaged; the store goes on without it.
+    case fault(TextStoreError)
+    /// A text was fetched, found good, and saved.
+    case saved(identifier: String, version: SemanticVersion?)
+    /// A manifest was fetched and found good, or confirmed.
+    case checked(revision: UInt64?)
+}

@@ -1,0 +1,141 @@
+internal import StoreCore
+internal import SyncEngine
+internal import Synchronization
+
+extension Experiment {
+    static var synchronizing: [Experiment] { [plan(.sortedByKey), plan(.unsorted), planMemory, unchanged(100_000), unchanged(1_000_000)] }
+
+    /// Both sides are made while they are read, which is in every figure; the floor is nothing but that.
+    private static func plan(_ order: SourceOrder) -> Experiment {
+        let isSorted = order == .sortedByKey
+        let figure = Figure(
+            name: isSorted ? "sync-plan" : "sync-plan-unsorted",
+            title: "plan of 1 M + 1 M \(isSorted ? "sorted" : "unsorted") entries, 0.1 % changed", unit: .nanoseconds)
+        return Experiment(section: .sync, figures: [figure]) { _ in
+            let rows = Rows(count: 1_000_000, changes: 1_000)
+            return [
+                (
+                    .floor,
+                    {
+                        let watch = Stopwatch()
+                        for start in stride(from: 0, to: rows.count, by: Rows.pageSize) {
+                            blackHole(rows.sourcePage(at: start))
+                            blackHole(rows.localPage(at: start))
+                        }
+                        return [watch.nanoseconds]
+                    }
+                ),
+                (
+                    .mutex,
+                    {
+                        let watch = Stopwatch()
+                        blackHole(isSorted ? HandwrittenSync.merge(rows).count : HandwrittenSync.hash(rows).count)
+                        return [watch.nanoseconds]
+                    }
+                ),
+                (
+                    .storehouse,
+                    {
+                        let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: order))
+                        let watch = Stopwatch()
+                        blackHole(try await synchronizer.plan().updates.count)
+                        return [watch.nanoseconds]
+                    }
+                ),
+            ]
+        }
+    }
+
+    /// As many changes in the longer list as in the shorter: what grows with the changes is meant to.
+    private static let planMemory = Experiment(
+        section: .sync,
+        figures: [
+            Figure(name: "sync-plan-peak", title: "most bytes held by a plan of 1 M + 1 M sorted entries", unit: .bytes),
+            Figure(name: "sync-plan-peak-4m", title: "the same of 4 M + 4 M beyond it, with as many changes", unit: .bytes),
+        ],
+        isSteady: true
+    ) { _ in
+        [
+            (
+                .storehouse,
+                {
+                    let short = try await peak(Rows(count: 1_000_000, changes: 1_000))
+                    return [short, max(0, try await peak(Rows(count: 4_000_000, changes: 1_000)) - short)]
+                }
+            )
+        ]
+    }
+
+    /// The most that is on the heap whenever a page is asked for, beyond what was there before.
+    private static func peak(_ rows: Rows) async throws -> Double {
+        let most = Mutex(0.0)
+        let before = HeapUsage.bytes
+        let processor = RowProcessor(rows: rows, order: .sortedByKey) {
+            let held = HeapUsage.bytes - before
+            most.withLock { $0 = max($0, held) }
+        }
+        blackHole(try await OneWaySynchronizer(processor: processor).plan().updates.count)
+        return most.withLock { $0 }
+    }
+
+    private static func unchanged(_ count: Int) -> Experiment {
+        let isSmall = count == 100_000
+        let figure = Figure(
+            name: isSmall ? "sync-unchanged" : "sync-unchanged-1m",
+            title: "each of \(isSmall ? "100 000" : "1 M") items with nothing to do, through the whole engine", unit: .nanoseconds)
+        return Experiment(section: .sync, figures: [figure]) { _ in
+            let rows = Rows(count: count, changes: 0)
+            let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: .unsorted))
+            return [
+                (
+                    .mutex,
+                    {
+                        let watch = Stopwatch()
+                        blackHole(HandwrittenSync.hash(rows).count)
+                        return [watch.nanoseconds / Double(count)]
+                    }
+                ),
+                (
+                    .storehouse,
+                    {
+                        let watch = Stopwatch()
+                        blackHole(try await synchronizer.sync().unchangedCount)
+                        return [watch.nanoseconds / Double(count)]
+                    }
+                ),
+            ]
+        }
+    }
+}
+
+/// Synchronizes rows with nothing: downloads and removals do not happen in what is measured.
+private struct RowProcessor: SyncProcessor {
+    var rows: Rows
+    var order: SourceOrder
+    /// Called whenever a page of the source is asked for.
+    var onPage: @Sendable () -> Void = {}
+
+    func sourceList() async throws -> PagedSource<Row, Int> {
+        PagedSource(order: order) { [rows, onPage] cursor in
+            onPage()
+            let start = cursor ?? 0
+            let page = rows.sourcePage(at: start)
+            let end = start + page.count
+            return .init(page, then: end < rows.count ? .page(end) : .end(.complete(count: rows.count)))
+        }
+    }
+
+    func localInventory() async throws -> LocalInventory<Row> {
+        LocalInventory(order: order) { [rows] in
+            var start = 0
+            return {
+                guard start < rows.count else { return nil }
+                defer { start += Rows.pageSize }
+                return rows.localPage(at: start).map { LocalEntry($0.key, version: $0.version) }
+            }
+        }
+    }
+
+    func downloadContent(of item: Row) async throws {}
+    func remove(_ keys: Set<Int>) async throws {}
+}

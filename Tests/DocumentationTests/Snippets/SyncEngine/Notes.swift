@@ -1,0 +1,99 @@
+internal import StoreCore
+internal import SyncEngine
+internal import Testing
+
+// The examples of SyncEngine's articles.
+
+struct Note: SyncItem, Hashable {
+    var id: Int
+    var revision: Int
+
+    var key: Int { id }
+    var version: Int { revision }
+}
+
+/// Where notes come from.
+actor NoteOrigin {
+    var notes = [Note(id: 1, revision: 1), Note(id: 2, revision: 1)]
+
+    func text(of note: Note) throws -> String { "note \(note.id)" }
+
+    func page(_ number: Int) -> (notes: [Note], next: Int?) { (number == 0 ? notes : [], number == 0 ? 1 : nil) }
+
+    func empty() { notes = [] }
+}
+
+/// Where notes are kept.
+actor NoteShelf {
+    private var texts: [Int: (revision: Int, text: String)] = [:]
+
+    var versions: [Int: Int] { texts.mapValues(\.revision) }
+
+    func put(_ note: Note, _ text: String) { texts[note.id] = (note.revision, text) }
+
+    func remove(_ ids: Set<Int>) { for id in ids { texts[id] = nil } }
+}
+
+struct NoteProcessor: SyncProcessor {
+    let origin: NoteOrigin
+    let shelf: NoteShelf
+
+    func sourceList() async throws -> ListedSource<Note> { ListedSource(await origin.notes) }
+    func localInventory() async throws -> LocalInventory<Note> { LocalInventory(versions: await shelf.versions) }
+    func downloadContent(of note: Note) async throws { await shelf.put(note, try await origin.text(of: note)) }
+    func remove(_ keys: Set<Int>) async throws { await shelf.remove(keys) }
+}
+
+extension Story {
+    /// A first pass, and a plan after it.
+    @Sendable static func synchronizing() async throws -> [[String]] {
+        try await tell { printed in
+            let (origin, shelf) = (NoteOrigin(), NoteShelf())
+            let synchronizer = OneWaySynchronizer(processor: NoteProcessor(origin: origin, shelf: shelf))
+            let report = try await synchronizer.sync()
+            print(report.summary)
+            let first = try await printed.next(1)
+            let plan = try await synchronizer.plan()
+            print(plan.additions.count, plan.updates.count, plan.removals.count)
+            return [first, try await printed.next(1)]
+        }
+    }
+}
+
+struct SynchronizingTests {
+    @Test func `an empty list is refused, and allowed by name`() async throws {
+        let (origin, shelf) = (NoteOrigin(), NoteShelf())
+        let synchronizer = OneWaySynchronizer(processor: NoteProcessor(origin: origin, shelf: shelf))
+        try await synchronizer.sync()
+        await origin.empty()
+        await #expect(throws: SyncError.self) { try await synchronizer.sync() }
+        #expect(await shelf.versions.count == 2)
+        try await synchronizer.sync(overriding: .emptySource)
+        #expect(await shelf.versions.isEmpty)
+    }
+
+    @Test func `sorted pages are compared as a stream`() async throws {
+        let origin = NoteOrigin()
+        let list = PagedSource(order: .sortedByKey) { (cursor: Int?) in
+            let page = await origin.page(cursor ?? 0)
+            return PagedSource.Step(page.notes, then: page.next.map { .page($0) } ?? .end(.complete()))
+        }
+        var reader = list.makeReader()
+        #expect(try await reader.next()?.items.count == 2)
+        #expect(try await reader.next()?.end == .complete())
+    }
+}
+
+// Compiled only.
+
+private func watching(_ synchronizer: OneWaySynchronizer<NoteProcessor>) async throws {
+    for await state in synchronizer.publish() {
+        guard let progress = state.content?.progress else { continue }
+        print(progress.stage, progress.doneItems, "of", progress.totalItems)
+    }
+    do {
+        try await synchronizer.sync()
+    } catch let error as SyncError {
+        for failure in error.report?.failures ?? [] { print(failure) }
+    }
+}

@@ -1,0 +1,124 @@
+internal import Foundation
+internal import StoreCore
+internal import SyncEngine
+
+// The examples of SyncEngine's doc comments, compiled.
+
+private enum Photos {
+    struct Photo: SyncItem {
+        var id: Int
+        var revision: Int
+        var size: Int64
+
+        var key: Int { id }
+        var version: Int { revision }
+        var byteCount: Int64? { size }
+    }
+
+    struct PhotoProcessor: SyncProcessor {
+        let api: PhotoAPI
+        let album: PhotoAlbum
+
+        func sourceList() async throws -> ListedSource<Photo> { ListedSource(try await api.photos()) }
+        func localInventory() async throws -> LocalInventory<Photo> { LocalInventory(versions: await album.versions) }
+        func downloadContent(of photo: Photo) async throws { await album.add(try await api.image(of: photo), for: photo) }
+        func remove(_ keys: Set<Photo.Key>) async throws { await album.remove(keys) }
+    }
+
+    struct PhotoAPI: Sendable {
+        struct Answer {
+            var photos: [Photo]
+            var isLast: Bool
+            var total: Int
+            var cursor: String
+        }
+
+        func photos() async throws -> [Photo] { [] }
+        func photos(after cursor: String?) async throws -> Answer { Answer(photos: [], isLast: true, total: 0, cursor: "") }
+        func image(of photo: Photo) async throws -> Data { Data() }
+    }
+
+    actor PhotoAlbum {
+        var versions: [Int: Int] = [:]
+
+        func add(_ image: Data, for photo: Photo) {}
+        func remove(_ keys: Set<Int>) {}
+    }
+
+    static func lists(api: PhotoAPI, photos: [Photo], answer: PhotoAPI.Answer) -> [any SourceList] {
+        func counted() -> any SourceList {
+            let list = ListedSource(photos, expectedCount: answer.total)
+            return list
+        }
+        func paged() -> any SourceList {
+            let list = PagedSource { (cursor: String?) in
+                let answer = try await api.photos(after: cursor)
+                return PagedSource.Step(answer.photos, then: answer.isLast ? .end(.complete(count: answer.total)) : .page(answer.cursor))
+            }
+            return list
+        }
+        func fetched(_ photoFetcher: ClosureFetcher<Int, [Photo]>, album: Int) -> any SourceList {
+            let list = OriginSource(photoFetcher, param: album)
+            return list
+        }
+        return [counted(), paged(), fetched(ClosureFetcher { _ in [] }, album: 1)]
+    }
+
+    static func inventory() -> LocalInventory<Photo> {
+        LocalInventory(versions: [1: 7, 2: 4])
+    }
+
+    static func passes(api: PhotoAPI, album: PhotoAlbum) async throws {
+        let synchronizer = OneWaySynchronizer(processor: PhotoProcessor(api: api, album: album))
+        let report = try await synchronizer.sync()
+        let plan = try await synchronizer.plan()
+        for update in plan.updates { print("\(update.item.key): \(update.reason)") }
+        for failure in report.failures {
+            let number = failure.key.value(as: Int.self)
+            print(number as Any)
+        }
+    }
+
+    static func options() -> SyncOptions {
+        var options = SyncOptions()
+        options.downloadsPreviews = true
+        options.stopsOnError = false
+        return options
+    }
+
+    static func store(photoListFetcher: ClosureFetcher<Int, [Photo]>, album: Int, photos: Store<Int, Photo>) async throws {
+        let processor = StoreSyncProcessor(list: OriginSource(photoListFetcher, param: album), store: photos, version: { $0.revision })
+        try await OneWaySynchronizer(processor: processor).sync()
+    }
+}
+
+struct FileClient: Sendable {
+    struct Answer: Sendable {
+        var firstByte: Int64
+        var entityTag: String?
+        var body: AsyncStream<[UInt8]>
+    }
+
+    func get(_ path: String, range: ResumePoint?) async throws -> Answer {
+        Answer(firstByte: range?.offset ?? 0, entityTag: nil, body: AsyncStream { $0.finish() })
+    }
+
+    func files() async throws -> [RemoteFile] { [] }
+}
+
+private let client = FileClient()
+
+struct HTTPTransfer: FileTransfer {
+    func transfer(_ file: RemoteFile, into part: FilePart) async throws {
+        let answer = try await client.get(file.path, range: part.resumePoint)  // Range: bytes=offset-, If-Range: validator
+        try part.begin(at: answer.firstByte, validator: answer.entityTag)
+        for try await piece in answer.body { try part.append(piece) }
+    }
+}
+
+private func mirror(url: URL, api: FileClient, digest: String) async throws {
+    let file = RemoteFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
+    let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
+    let report = try await OneWaySynchronizer(processor: target).sync()
+    print(file, report)
+}

@@ -1,0 +1,174 @@
+internal import Foundation
+internal import LoopbackOrigin
+internal import RemoteRouting
+internal import StoreCore
+internal import Testing
+internal import TextStore
+
+// The examples of TextStore's articles and doc comments; what needs no more than a directory and a loopback origin runs.
+
+private let legalServer = URL(filePath: "/").appending(path: "legal")
+
+enum Legal: String, TextSourceProvider, CaseIterable {
+    case eula, privacy
+
+    var textSource: TextSource {
+        TextSource(
+            identifier: rawValue,
+            bundleFile: BundleFile(fileName: rawValue, fileExtension: "txt"),
+            remoteFile: RemoteFile(url: legalServer.appending(path: "\(rawValue).txt")))
+    }
+}
+
+struct RoutedTextFetcher: RevalidatingFetcher {
+    let host: RemoteHost
+
+    func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
+        var route = Route(path: "/\(segments: file.url.pathComponents.dropFirst())")
+        route.options.accept = .plainText
+        route.options.responseLimit = file.limit
+        if let tag = validator?.entityTag { route.headers.append("If-None-Match", tag) }
+        do {
+            let answer = try await host.dataResponse(for: route)
+            let text = RemoteText(bytes: answer.value, contentType: answer.fields["Content-Type"])
+            return .modified(text, .unspecified, answer.fields["ETag"].map { Validator(entityTag: $0) })
+        } catch let error as RemoteError where error.status == 304 {
+            return .notModified()
+        }
+    }
+}
+
+struct TextArticleTests {
+    private func withBundle<Result>(_ body: (_ bundle: Bundle, _ directory: URL) async throws -> Result) async throws -> Result {
+        let place = FileManager.default.temporaryDirectory.appending(path: "storehouse-texts-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: place) }
+        let bundle = place.appending(path: "bundle")
+        try FileManager.default.createDirectory(at: bundle, withIntermediateDirectories: true)
+        try Data("Be kind.".utf8).write(to: bundle.appending(path: "eula.txt"))
+        try Data("We know nothing.".utf8).write(to: bundle.appending(path: "privacy.txt"))
+        try Data(#"{ "eula": "1.0.0", "privacy": "2.1.0" }"#.utf8).write(to: bundle.appending(path: "versions.json"))
+        return try await body(try #require(Bundle(path: bundle.path())), place.appending(path: "state"))
+    }
+
+    @Test func `a text is there at once`() async throws {
+        try await withBundle { bundle, directory in
+            let versions = VersionSource(
+                bundleFile: BundleFile(fileName: "versions", fileExtension: "json"),
+                remoteFile: RemoteFile(url: legalServer.appending(path: "versions.json")))
+            let texts = try TextStore(session: "legal", directory: directory, bundle: bundle)
+            try await texts.register(Legal.allCases)
+            await texts.setVersionSource(versions)
+
+            let here = try await texts.text(for: Legal.eula)
+            #expect(here.text == "Be kind." && here.version == SemanticVersion("1.0.0"))
+        }
+    }
+
+    @Test func `terms are asked for once`() async throws {
+        try await withBundle { bundle, directory in
+            let asked = Printed()
+            func ask(_ terms: VersionedText) async throws { asked.add(terms.text) }
+            let texts = try TextStore(session: "legal", directory: directory, bundle: bundle)
+            try await texts.register(TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt")))
+            for _ in 1...2 {
+                let terms = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+                if try await texts.needsAcceptance(of: Legal.eula, granularity: .major) {
+                    try await ask(terms)
+                    try await texts.accept(terms)
+                }
+            }
+            #expect(asked.lines == ["Be kind."])
+        }
+    }
+
+    @Test func `a host of RemoteRouting gets texts`() async throws {
+        let origin = try LoopbackOrigin()
+        defer { origin.stop() }
+        origin.on(.get, "/legal/eula.txt") { request in .text("Be kinder.").tagged().revalidated(by: request) }
+        let fetcher = RoutedTextFetcher(host: RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port))))
+        let file = RemoteFile(url: origin.url.appending(path: "legal/eula.txt"))
+        guard case .modified(let text, _, let validator?) = try await fetcher.fetch(param: file, revalidating: nil) else {
+            Issue.record("no text came, or no validator")
+            return
+        }
+        #expect(text.bytes == Data("Be kinder.".utf8))
+        guard case .notModified = try await fetcher.fetch(param: file, revalidating: validator) else {
+            Issue.record("what was not changed came again")
+            return
+        }
+    }
+
+    @Test func `versions are compared`() {
+        let old = SemanticVersion("1.9.0")
+        let new = SemanticVersion("1.10.0-rc.1+build.5")
+        let odd = SemanticVersion("v1.0.001", mode: .lenient)  // its description stays "v1.0.001"
+        #expect(odd?.description == "v1.0.001")
+        if let old, let new { #expect(old < new) }
+    }
+}
+
+// Compiled only.
+
+private func waiting(_ texts: TextStore) async throws {
+    let newest = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+    print(newest)
+    let text = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+    if let reason = text.fallbackReason {
+        print("showing \(text.version?.description ?? "a text without version"): \(reason.code.rawValue)")
+    }
+    for await state in texts.publish(Legal.eula) {
+        print(state.content?.version?.description ?? "none", state.isLoading ? "and looking for a newer one" : "")
+    }
+}
+
+private func sets(directory: URL, bundle: Bundle) async throws {
+    let summary = TextSource(identifier: "summary", remoteFile: RemoteFile(url: legalServer.appending(path: "summary.txt")), group: "legal")
+    let details = TextSource(identifier: "details", remoteFile: RemoteFile(url: legalServer.appending(path: "details.txt")), group: "legal")
+    var policy = TextStorePolicy()
+    policy.activation = .manually
+    let store = try TextStore(session: "legal", directory: directory, bundle: bundle, policy: policy)
+    try await store.register([summary, details])
+    let hasSwitched = try await store.activate()
+    print(hasSwitched)
+}
+
+private func policies() {
+    var policy = TextStorePolicy()
+    policy.activation = .atNextLaunch
+    policy.checkInterval = .seconds(3600)
+    print(policy)
+}
+
+private func fetchers() throws {
+    let texts = try TextStore(session: "legal", fetcher: HTTPTextFetcher(deadline: .seconds(10)))
+    print(texts)
+}
+
+private func sources(base: URL) {
+    let eula = TextSource(
+        identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt"),
+        remoteFile: RemoteFile(url: base.appending(path: "eula.txt")))
+    print(eula)
+}
+
+private func providers() {
+    enum Legal: String, TextSourceProvider, CaseIterable {
+        case eula, privacy
+
+        var textSource: TextSource {
+            TextSource(identifier: rawValue, bundleFile: BundleFile(fileName: rawValue, fileExtension: "txt"))
+        }
+    }
+    print(Legal.allCases)
+}
+
+private func store(eula: TextSource, versions: VersionSource, render: (LoadingState<VersionedText>) -> Void) async throws {
+    let texts = try TextStore(session: "legal")
+    try await texts.register(eula)
+    await texts.setVersionSource(versions)
+
+    let now = try await texts.text(for: eula)  // what is here, at once
+    let newest = try await texts.text(for: eula, awaiting: .remote(timeout: .seconds(2)))
+    for await state in texts.publish(eula) { render(state) }
+    print(now, newest)
+}

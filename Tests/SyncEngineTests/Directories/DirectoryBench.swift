@@ -1,0 +1,113 @@
+import Foundation
+import StoreCore
+@testable import SyncEngine
+
+/// A directory on the real disk, a list, an origin in memory, and a count of what was transferred.
+final class DirectoryBench: Sendable {
+    struct Origin: Sendable {
+        var contents: [String: String] = [:]
+        var listed: [RemoteFile]?
+        var tags: [String: String] = [:]
+        /// After how many bytes a transfer breaks off, by path.
+        var breaks: [String: Int] = [:]
+        var transferred = 0
+        var transfers: [String] = []
+        var lists = 0
+    }
+
+    let url = URL(filePath: NSTemporaryDirectory(), directoryHint: .isDirectory).appending(path: "storehouse-\(UUID().uuidString)")
+    let origin = Lock(Origin())
+
+    init(_ contents: [String: String] = [:]) throws {
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        origin.withLock { $0.contents = contents }
+    }
+
+    deinit {
+        // A test's rubbish: the next start of the machine takes it too.
+        try? FileManager.default.removeItem(at: url)
+    }
+
+    subscript(path: String) -> String? {
+        get { origin.withLock { $0.contents[path] } }
+        set { origin.withLock { $0.contents[path] = newValue } }
+    }
+
+    var transferred: Int { origin.withLock { $0.transferred } }
+
+    func target(
+        foreignFiles: ForeignFiles = .keep, folding: NameFolding? = nil
+    ) -> DirectoryTarget<ListedSource<RemoteFile>, BenchTransfer> {
+        DirectoryTarget(
+            directory: url, transfer: BenchTransfer(bench: self), durability: .crash, foreignFiles: foreignFiles, folding: folding
+        ) { [self] in
+            ListedSource(
+                origin.withLock { origin in
+                    origin.lists += 1
+                    return origin.listed
+                        ?? origin.contents.map { path, text in
+                            RemoteFile(path: path, sha256: digest(text), byteCount: Int64(text.utf8.count))
+                        }.sorted { $0.path < $1.path }
+                })
+        }
+    }
+
+    @discardableResult
+    func sync(
+        _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep,
+        folding: NameFolding? = nil,
+        stopsOnError: Bool = false, removalTiming: RemovalTiming = .afterDownloads
+    ) async throws -> SyncReport {
+        let options = SyncOptions(
+            stopsOnError: stopsOnError, removalTiming: removalTiming, removalLimit: .unlimited, retry: .never, localEdits: localEdits)
+        return try await OneWaySynchronizer(processor: target(foreignFiles: foreignFiles, folding: folding), options: options)
+            .sync(overriding: overrides)
+    }
+
+    func write(_ text: String, _ path: String) throws {
+        let file = url.appending(path: path)
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: file)
+    }
+
+    /// All files below, with their content; the target's own left out.
+    var files: [String: String] {
+        get throws {
+            let root = url.path(percentEncoded: false)
+            var all: [String: String] = [:]
+            for path in try FileManager.default.subpathsOfDirectory(atPath: root) where !path.hasPrefix(".storehouse") {
+                let file = url.appending(path: path)
+                let isFile = try file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile ?? false
+                if isFile { all[path] = String(decoding: try Data(contentsOf: file), as: UTF8.self) }
+            }
+            return all
+        }
+    }
+
+    func exists(_ path: String) -> Bool {
+        FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false))
+    }
+}
+
+func digest(_ text: String) -> String { SHA256.digest(of: Array(text.utf8)).hex }
+
+struct BenchTransfer: FileTransfer {
+    unowned let bench: DirectoryBench
+
+    func transfer(_ file: RemoteFile, into part: FilePart) async throws {
+        let (text, tag, limit) = bench.origin.withLock { origin in
+            origin.transfers.append(file.path)
+            return (origin.contents[file.path] ?? "", origin.tags[file.path] ?? "\"1\"", origin.breaks[file.path])
+        }
+        let bytes = Array(text.utf8)
+        var place = part.resumePoint.flatMap { $0.validator == tag ? Int($0.offset) : nil } ?? 0
+        try part.begin(at: Int64(place), validator: tag)
+        while place < bytes.count {
+            if let limit, place >= limit { throw Trouble.passing }
+            let end = min(place + 10_000, bytes.count, limit ?? .max)
+            try part.append(Array(bytes[place..<end]))
+            bench.origin.withLock { [place] in $0.transferred += end - place }
+            place = end
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+#if os(macOS) || os(Linux)
+
+/// S9, S10 and S14 with real processes, which are killed and compete.
+@Suite(.serialized)
+struct DirectoryCrashTests {
+    private let bench: DirectoryBench
+
+    init() throws {
+        bench = try DirectoryBench()
+    }
+
+    private static let fileCount = 24
+
+    private func start(_ generation: Int, holds: Bool = false) throws -> MirrorProcess {
+        try MirrorProcess([bench.url.path(percentEncoded: false), "\(generation)", "\(Self.fileCount)", "crash"] + (holds ? ["hold"] : []))
+    }
+
+    /// The content that a file must have, by the helper's own rule.
+    private func content(_ number: Int, generation: Int) -> [UInt8] {
+        let size = number % 3 == 0 ? 150_000 + number : 300 + number * 17
+        var value = UInt64(number &* 7919 &+ (number % 5 == 0 ? 0 : generation) &* 104_729 &+ 1)
+        return (0..<size).map { _ in
+            value = value &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return UInt8(truncatingIfNeeded: value >> 56)
+        }
+    }
+
+    private func bytes(_ number: Int) throws -> [UInt8]? {
+        let path = "d\(number % 4)/f\(number)"
+        return bench.exists(path) ? Array(try Data(contentsOf: bench.url.appending(path: path))) : nil
+    }
+
+    @Test func `S9 after kill -9 at a random moment no file is torn, and the next run ends equal to the source`() async throws {
+        for round in 1...max(1, rounds(8)) {
+            let child = try start(round)
+            var given = 0
+            for _ in 0..<Int.random(in: 0...60) {
+                guard let line = child.readLine() else { break }
+                given += line.split(separator: " ").last.flatMap { Int($0) } ?? 0
+            }
+            child.kill()
+            while let line = child.readLine() { given += line.split(separator: " ").last.flatMap { Int($0) } ?? 0 }
+            var total = 0
+            for number in 0..<Self.fileCount {
+                let new = content(number, generation: round)
+                if round == 1 || number % 5 != 0 { total += new.count }
+                guard let found = try bytes(number) else { continue }
+                #expect(found == new || found == content(number, generation: round - 1), "file \(number) is torn")
+            }
+            let next = try start(round)
+            var transferred = 0
+            var last = ""
+            while let line = next.readLine() {
+                last = line
+                transferred += line.split(separator: " ").last.flatMap { Int($0) } ?? 0
+            }
+            next.wait()
+            #expect(last == "done")
+            // What was given and not yet in a part that says what it belongs to may come again: one small piece for each worker.
+            #expect(transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were there, and \(transferred) came again")
+            for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: round)) }
+        }
+    }
+
+    @Test func `S14 a second process is told that the directory is taken, and a killed one leaves no lock behind`() async throws {
+        let first = try start(1, holds: true)
+        #expect(first.readLine() != nil)
+        let second = try start(1)
+        let answer = second.readLine()
+        second.wait()
+        #expect(answer?.hasPrefix("failed targetLocked") == true)
+        first.kill()
+        while first.readLine() != nil {}
+        let third = try start(1)
+        var last = ""
+        while let line = third.readLine() { last = line }
+        third.wait()
+        #expect(last == "done")
+    }
+}
+
+/// The helper as another process, of which the output is read line by line.
+private final class MirrorProcess {
+    private let process = Process()
+    private let output = Pipe()
+    private let input = Pipe()
+    private var pending = Data()
+
+    init(_ arguments: [String]) throws {
+        process.executableURL = try Self.program()
+        process.arguments = arguments
+        process.standardOutput = output
+        process.standardInput = input
+        try process.run()
+    }
+
+    deinit { kill() }
+
+    func kill() {
+        if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
+    }
+
+    func wait() { process.waitUntilExit() }
+
+    /// The next whole line; `nil` at the end.
+    func readLine() -> String? {
+        while true {
+            if let end = pending.firstIndex(of: 10) {
+                defer { pending = Data(pending[(end + 1)...]) }
+                return String(decoding: pending[..<end], as: UTF8.self)
+            }
+            let more = output.fileHandleForReading.availableData
+            if more.isEmpty { return nil }
+            pending += more
+        }
+    }
+
+    /// Beside the tests, where the build has put it.
+    private static func program() throws -> URL {
+        var places = Bundle.allBundles.map(\.bundleURL) + [URL(filePath: CommandLine.arguments[0])]
+        if let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") { places.append(URL(filePath: own)) }
+        for var place in places {
+            for _ in 0..<5 {
+                let candidate = place.appending(path: "SyncCrashWriter", directoryHint: .notDirectory)
+                if FileManager.default.isExecutableFile(atPath: candidate.path(percentEncoded: false)) { return candidate }
+                place.deleteLastPathComponent()
+            }
+        }
+        throw CocoaError(.fileNoSuchFile)
+    }
+}
+
+#endif

@@ -1,0 +1,233 @@
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// Files in a directory as the target of a sync, on the real disk.
+struct DirectoryTests {
+    let bench: DirectoryBench
+
+    init() throws {
+        bench = try DirectoryBench(["a": "one", "d/b": "two", "d/e/c": "three"])
+    }
+
+    @Test func `S9 a directory becomes equal to the list, and a second pass transfers nothing`() async throws {
+        try await bench.sync()
+        #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
+        let first = bench.transferred
+        let report = try await bench.sync()
+        #expect(report.unchangedCount == 3)
+        #expect(bench.transferred == first)
+        bench["a"] = "changed"
+        bench["d/e/c"] = nil
+        let second = try await bench.sync()
+        #expect((second.updatedCount, second.removedCount) == (1, 1))
+        #expect(try bench.files == ["a": "changed", "d/b": "two"])
+        #expect(!bench.exists("d/e"))
+        #expect(bench.exists("d"))
+    }
+
+    @Test func `S9 a content with another digest never gets the name`() async throws {
+        try await bench.sync()
+        bench.origin.withLock { $0.listed = [RemoteFile(path: "a", sha256: digest("wanted"), byteCount: 6)] }
+        bench["a"] = "forged"
+        let error = await syncError { try await bench.sync([.removalLimit]) }
+        #expect(error?.code == .incomplete)
+        #expect((error?.report?.failures.first?.error as? SyncError)?.code == .wrongContent)
+        #expect(try bench.files["a"] == "one")
+        #expect(try bench.files["d/b"] == "two", "nothing is removed in a pass with a failure")
+    }
+
+    @Test(arguments: [Int64(2), 4])
+    func `S9 a content of another size than the list says never gets the name`(size: Int64) async throws {
+        bench.origin.withLock { $0.listed = [RemoteFile(path: "a", version: "1", byteCount: size)] }
+        let error = await syncError { try await bench.sync() }
+        #expect((error?.report?.failures.first?.error as? SyncError)?.code == .wrongContent)
+        #expect(try bench.files.isEmpty)
+    }
+
+    @Test(arguments: ["damaged", "missing", "empty", "cut"])
+    func `S9 a journal that does not verify means a new comparison and never a removal`(how: String) async throws {
+        try await bench.sync()
+        let transferred = bench.transferred
+        try bench.write("mine", "own")
+        let journal = bench.url.appending(path: ".storehouse/journal")
+        var bytes = try Data(contentsOf: journal)
+        switch how {
+        case "damaged": bytes[bytes.count / 2] ^= 1
+        case "cut": bytes.removeSubrange(40..<60)
+        default: bytes = Data()
+        }
+        if how == "missing" { try FileManager.default.removeItem(at: journal) } else { try bytes.write(to: journal) }
+        bench["d/b"] = nil
+        try await bench.sync(foreignFiles: .remove)
+        #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three", "own": "mine"])
+        #expect(bench.transferred == transferred, "what has the right digest is taken as it is")
+        try await bench.sync(foreignFiles: .remove)
+        #expect(try bench.files == ["a": "one", "d/e/c": "three"])
+    }
+
+    @Test func `S9 the last line of a journal may be torn`() async throws {
+        try await bench.sync()
+        let journal = bench.url.appending(path: ".storehouse/journal")
+        let bytes = try Data(contentsOf: journal)
+        try (bytes + Data("0123456789abcdef + 12 34".utf8)).write(to: journal)
+        let report = try await bench.sync()
+        #expect(report.unchangedCount == 3)
+        #expect(try Data(contentsOf: journal) == bytes)
+    }
+
+    @Test func `S10 a transfer that broke off goes on where it stopped`() async throws {
+        let text = String(repeating: "x", count: 100_000)
+        bench["big"] = text
+        bench.origin.withLock { $0.breaks["big"] = 60_000 }
+        _ = await syncError { try await bench.sync() }
+        #expect(!bench.exists("big"))
+        let before = bench.transferred
+        bench.origin.withLock { $0.breaks = [:] }
+        try await bench.sync()
+        #expect(try bench.files["big"] == text)
+        #expect(bench.transferred - before == 40_000)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: bench.url.appending(path: ".storehouse/parts").path).isEmpty)
+    }
+
+    @Test(arguments: ["tag", "version"])
+    func `S10 a changed origin restarts`(what: String) async throws {
+        bench["big"] = String(repeating: "x", count: 100_000)
+        bench.origin.withLock { $0.breaks["big"] = 60_000 }
+        _ = await syncError { try await bench.sync() }
+        let before = bench.transferred
+        bench.origin.withLock { origin in
+            origin.breaks = [:]
+            if what == "tag" { origin.tags["big"] = "\"2\"" } else { origin.contents["big"] = String(repeating: "y", count: 100_000) }
+        }
+        try await bench.sync()
+        #expect(try bench.files["big"] == bench["big"])
+        #expect(bench.transferred - before == 100_000)
+    }
+
+    @Test func `S14 one directory has one writer at a time`() async throws {
+        let first = bench.target()
+        try await first.syncWillBegin()
+        let error = await syncError { try await bench.sync() }
+        #expect(error?.code == .targetLocked)
+        #expect(error?.description.contains("\(ProcessInfo.processInfo.processIdentifier)") == true)
+        await first.syncDidEnd(SyncReport(pass: 1))
+        try await bench.sync()
+        #expect(try bench.files.count == 3)
+    }
+
+    @Test(arguments: [
+        "../x", "/etc/x", "a/../../x", "", "a//b", "a/", "./a", "a/.", "..", "nul\0byte", String(repeating: "n", count: 300),
+        ".storehouse/journal",
+        ".Storehouse/x", String(repeating: "p/", count: 2000) + "x",
+    ])
+    func `S8 an unsafe name is refused and everything else is done`(name: String) async throws {
+        bench[name] = "evil"
+        let error = await syncError { try await bench.sync() }
+        #expect((error?.report?.failures.first?.error as? SyncError)?.code == .unsafeName)
+        #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
+    }
+
+    @Test(arguments: [("A", "a"), ("D/x", "D/x"), ("d/B", "d/b")])
+    func `S8 a name that the disk takes for another one is refused before anything is overwritten`(name: String, _: String) async throws {
+        try await bench.sync(folding: .all)
+        bench[name] = "other"
+        let error = await syncError { try await bench.sync(folding: .all) }
+        #expect((error?.report?.failures.first?.error as? SyncError)?.code == .nameClash)
+        #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
+    }
+
+    @Test func `S8 two names of the list that the disk takes for one are refused`() async throws {
+        bench["stra\u{DF}e"] = "1"
+        bench["STRA\u{DF}E"] = "2"
+        let error = await syncError { try await bench.sync(folding: .all) }
+        #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.nameClash])
+    }
+
+    @Test func `S8 a list with a file where it needs a directory is refused`() async throws {
+        bench["a/below"] = "x"
+        let error = await syncError { try await bench.sync() }
+        #expect((error?.report?.failures.first?.error as? SyncError)?.code == .nameTaken)
+    }
+
+    @Test func `symbolic links are never followed out of the directory`() async throws {
+        let outside = try DirectoryBench()
+        try FileManager.default.createSymbolicLink(at: bench.url.appending(path: "d"), withDestinationURL: outside.url)
+        try FileManager.default.createSymbolicLink(at: bench.url.appending(path: "a"), withDestinationURL: outside.url.appending(path: "x"))
+        let error = await syncError { try await bench.sync() }
+        #expect(error?.report?.failures.count == 3)
+        #expect(error?.report?.failures.allSatisfy { ($0.error as? SyncError)?.code == .nameTaken } == true)
+        #expect(try outside.files.isEmpty)
+    }
+
+    @Test func `S15 what was edited here is kept or overwritten, and reported`() async throws {
+        try await bench.sync()
+        try bench.write("edited", "a")
+        let kept = try await bench.sync(localEdits: .keepLocal)
+        #expect(kept.localEdits.map(\.description) == ["a"])
+        #expect(try bench.files["a"] == "edited")
+        let report = try await bench.sync()
+        #expect(report.localEdits.map(\.description) == ["a"])
+        #expect(try bench.files["a"] == "one")
+    }
+
+    @Test func `S15 a file that was only touched is no edit`() async throws {
+        try await bench.sync()
+        let transferred = bench.transferred
+        try bench.write("one", "a")
+        let report = try await bench.sync(localEdits: .keepLocal)
+        #expect(report.localEdits.isEmpty)
+        #expect(report.unchangedCount == 3)
+        #expect(bench.transferred == transferred)
+    }
+
+    @Test func `S15 a file that no sync has put there is left alone`() async throws {
+        try bench.write("mine", "own/file")
+        try await bench.sync()
+        try await bench.sync()
+        #expect(try bench.files["own/file"] == "mine")
+    }
+
+    @Test(arguments: [("one", false), ("mine", true)])
+    func `S15 a file of the list that no sync has put there is kept as an edit unless it is the same`(text: String, isKept: Bool)
+        async throws
+    {
+        try bench.write(text, "a")
+        let report = try await bench.sync(localEdits: .keepLocal)
+        #expect(report.localEdits.map(\.description) == (isKept ? ["a"] : []))
+        #expect(try bench.files["a"] == text)
+        #expect(bench.origin.withLock { !$0.transfers.contains("a") })
+    }
+
+    @Test func `S4 a file that is edited while its new version arrives is left alone`() async throws {
+        try await bench.sync()
+        let target = bench.target()
+        try await target.syncWillBegin()
+        let entry = LocalEntry<RemoteFile>("a", version: digest("one"))
+        #expect(try await target.isUnchanged("a", since: entry))
+        try bench.write("edited now", "a")
+        #expect(try await !target.isUnchanged("a", since: entry))
+        await target.syncDidEnd(SyncReport(pass: 1))
+    }
+
+    @Test func `a target that vanishes is not taken for an empty one`() async throws {
+        try await bench.sync()
+        let target = bench.target()
+        try await target.syncWillBegin()
+        try FileManager.default.removeItem(at: bench.url)
+        let error = await syncError { try await target.localInventory() }
+        #expect(error?.code == .targetVanished)
+        await target.syncDidEnd(SyncReport(pass: 1))
+    }
+
+    @Test func `a re-sync of many files with nothing to do asks once`() async throws {
+        for number in 0..<2000 { bench["many/\(number)"] = "content \(number)" }
+        try await bench.sync()
+        let transfers = bench.origin.withLock { $0.transfers.count }
+        let report = try await bench.sync()
+        #expect(report.unchangedCount == 2003)
+        #expect(bench.origin.withLock { ($0.lists) } == 2)
+        #expect(bench.origin.withLock { $0.transfers.count } == transfers)
+    }
+}

@@ -1,0 +1,179 @@
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// What sources, inventories and processors do wrong, and what must not come of it.
+struct BadInputTests {
+    /// An item with a text for a key.
+    struct Note: SyncItem, Hashable {
+        var key: String
+        var version = 1
+    }
+
+    /// Notes in memory.
+    private final class Notebook: SyncProcessor {
+        let source: ListedSource<Note>
+        let notes: WatchedState<[String: Int]>
+
+        init(_ source: [String], local: [String] = [], order: SourceOrder = .unsorted) {
+            self.source = ListedSource(source.map { Note(key: $0) }, order: order)
+            notes = WatchedState(Dictionary(uniqueKeysWithValues: local.map { ($0, 1) }))
+        }
+
+        func sourceList() async throws -> ListedSource<Note> { source }
+        func localInventory() async throws -> LocalInventory<Note> { LocalInventory(versions: notes.current) }
+        func downloadContent(of note: Note) async throws { notes.update { $0[note.key] = note.version } }
+        func remove(_ keys: Set<String>) async throws { notes.update { notes in for key in keys { notes[key] = nil } } }
+    }
+
+    @Test func `S8 keys that differ in case are different keys`() async throws {
+        let notebook = Notebook(["a", "A", "ä", "Ä"])
+        #expect(try await OneWaySynchronizer(processor: notebook).sync().addedCount == 4)
+        #expect(notebook.notes.current.count == 4)
+    }
+
+    @Test(arguments: [("\u{E9}", "e\u{301}"), ("\u{AC00}", "\u{1100}\u{1161}"), ("\u{212B}", "\u{C5}")])
+    func `S8 two Unicode forms of one text are one key`(composed: String, decomposed: String) async throws {
+        for order in [SourceOrder.unsorted, .sortedByKey] {
+            let twice = Notebook([composed, decomposed], order: order)
+            #expect(await syncError { try await OneWaySynchronizer(processor: twice).sync() }?.code == .duplicateKeys)
+            #expect(twice.notes.current.isEmpty)
+            // And an item that is here in the other form is not a new one, nor is its own removed.
+            let other = Notebook([composed], local: [decomposed], order: order)
+            #expect(try await OneWaySynchronizer(processor: other).sync().unchangedCount == 1)
+            #expect(other.notes.current.count == 1)
+        }
+    }
+
+    @Test(arguments: ["", " ", "\u{0}", "../../etc", "a/b", String(repeating: "x", count: 100_000), "\u{202E}abc", "👩‍👩‍👧‍👦"])
+    func `any text can be a key`(key: String) async throws {
+        let notebook = Notebook([key, "other"], local: ["other"])
+        #expect(try await OneWaySynchronizer(processor: notebook).sync().addedCount == 1)
+        #expect(notebook.notes.current[key] == 1)
+    }
+
+    @Test func `S2 a page that throws changes nothing, and the error says where`() async throws {
+        let processor = Broken(failsIn: .sourceList)
+        let error = await syncError { try await OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never)).sync() }
+        #expect(error?.stage == .sourceList)
+        #expect(error?.code == .stageFailed)
+        #expect(error?.underlyingError is Trouble)
+        #expect(processor.touched.current == 0)
+    }
+
+    @Test func `S2 an inventory that throws half-way changes nothing, and the error says where`() async throws {
+        for order in [SourceOrder.unsorted, .sortedByKey] {
+            let processor = Broken(failsIn: .localInventory, order: order)
+            let error = await syncError { try await OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never)).sync() }
+            #expect(error?.stage == .localInventory)
+            #expect(error?.underlyingError is Trouble)
+            #expect(processor.touched.current == 0)
+            let planError = await syncError {
+                try await OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never)).plan()
+            }
+            #expect(planError?.stage == .localInventory)
+        }
+    }
+
+    /// Pages of which the second one throws.
+    private struct Broken: SyncProcessor {
+        let failsIn: SyncStage
+        var order = SourceOrder.unsorted
+        let touched = WatchedState(0)
+
+        func sourceList() async throws -> PagedSource<Thing, Int> {
+            PagedSource(order: order) { [failsIn] cursor in
+                if cursor == nil { return .init([Thing(1)], then: .page(1)) }
+                if failsIn == .sourceList { throw Trouble.lasting }
+                return .init([Thing(2)], then: .end(.complete()))
+            }
+        }
+
+        func localInventory() async throws -> LocalInventory<Thing> {
+            LocalInventory(order: order) { [failsIn] in
+                var page = 0
+                return {
+                    page += 1
+                    if page == 2, failsIn == .localInventory { throw Trouble.lasting }
+                    return page == 3 ? nil : [LocalEntry(10 * page, version: 1)]
+                }
+            }
+        }
+
+        func downloadContent(of item: Thing) async throws { touched.update { $0 += 1 } }
+        func remove(_ keys: Set<Int>) async throws { touched.update { $0 += 1 } }
+    }
+
+    @Test(arguments: [SyncStage.plan, .prepare]) func `hooks that throw change nothing`(stage: SyncStage) async throws {
+        let processor = Hooked(failsIn: stage)
+        let error = await syncError { try await OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never)).sync() }
+        #expect(error?.stage == stage)
+        #expect(error?.underlyingError as? Trouble == .lasting)
+        #expect(processor.touched.current == 0)
+    }
+
+    private struct Hooked: SyncProcessor {
+        let failsIn: SyncStage
+        let touched = WatchedState(0)
+        func sourceList() async throws -> ListedSource<Thing> { ListedSource([Thing(1, 2), Thing(2)]) }
+        func localInventory() async throws -> LocalInventory<Thing> { LocalInventory(versions: [1: 1, 3: 1]) }
+        func shouldUpdate(_ item: Thing, over local: LocalEntry<Thing>) async throws -> Bool {
+            if failsIn == .plan { throw Trouble.lasting }
+            return true
+        }
+        func prepareDownload(_ plan: SyncPlan<Thing>) async throws { if failsIn == .prepare { throw Trouble.lasting } }
+        func downloadContent(of item: Thing) async throws { touched.update { $0 += 1 } }
+        func remove(_ keys: Set<Int>) async throws { touched.update { $0 += 1 } }
+    }
+
+    @Test func `S4 an update that turns out to be none is counted as unchanged, in the plan too`() async throws {
+        let bench = Bench(source: [Thing(1, 2), Thing(2, 2)], local: [1: 1, 2: 1], needs: [2])
+        let synchronizer = OneWaySynchronizer(processor: bench)
+        let plan = try await synchronizer.plan()
+        #expect(plan.updates.map(\.item.key) == [2])
+        #expect(plan.unchangedCount == 1)
+        #expect(try await synchronizer.sync().updatedCount == 1)
+        #expect(bench.local == [1: 1, 2: 2])
+    }
+
+    @Test func `S2 a page key that comes twice is no list`() async throws {
+        let source = OriginSource<Thing, UnitParam>(PaginationClosureFetcher { _, _ in Page([Thing(1)], nextKey: "again") })
+        var reader = source.makeReader()
+        _ = try await reader.next()
+        let error = await syncError {
+            _ = try await reader.next()
+            return try await reader.next()
+        }
+        #expect(error?.code == .incompleteList)
+    }
+
+    @Test(arguments: [nil, 2, 3] as [Int?]) func `S2 a whole list may know its count`(count: Int?) async throws {
+        var reading = ListReading(reader: ListedSource([Thing(1), Thing(2)], expectedCount: count).makeReader(), board: nil)
+        do {
+            #expect(try await reading.next()?.count == 2)
+            #expect(try await reading.next() == nil)
+            #expect(count != 3)
+        } catch {
+            #expect((error as? SyncError)?.code == .incompleteList)
+            #expect(count == 3)
+        }
+    }
+
+    @Test func `an error tells what failed and what to do, in one line`() {
+        let error = SyncError(.removalLimit, "checking the plan: too much", stage: .safetyGate, underlyingError: Trouble.lasting)
+        #expect(error.description == "SyncError.removalLimit: checking the plan: too much (underlying: \(Trouble.lasting))")
+        #expect(SyncError.Code(rawValue: "") == nil)
+        #expect(SyncError.Code(rawValue: "removalLimit") == .removalLimit)
+    }
+
+    @Test(arguments: [
+        (URLError(.cancelled) as any Error, FailureKind.cancelled), (CancellationError(), .cancelled), (URLError(.timedOut), .transient),
+        (POSIXError(.ENOSPC), .fatal), (POSIXError(.EACCES), .permanent), (POSIXError(.EBUSY), .transient),
+        (CocoaError(.fileWriteVolumeReadOnly), .fatal), (Trouble.lasting, .permanent),
+        (SyncError(.stageFailed, "", underlyingError: POSIXError(.ENOSPC)), .fatal), (SyncError(.stageFailed, ""), .permanent),
+        (SyncError(.targetLocked, ""), .transient), (SyncError(.cancelled, ""), .cancelled),
+    ]) func `S5 every error has a kind`(error: any Error, kind: FailureKind) {
+        #expect(FailureKind(judging: error) == kind)
+    }
+}

@@ -1,0 +1,300 @@
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// Who gets the outcome of which pass, and what cancelling does.
+struct CallerTests {
+    private let plain = SyncOptions(concurrency: 2, retry: .never)
+
+    @Test func `S6 a thousand calls during a run share one more pass`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        bench.hold(.list)
+        let first = Task { try await synchronizer.sync() }
+        try await bench.waiting(.list)
+        let others = (0..<1000).map { _ in Task { try await synchronizer.sync() } }
+        await yields { synchronizer.hub.callerCount == 1001 }
+        bench.release(.list)
+        #expect(try await first.value.pass == 1)
+        for other in others { #expect(try await other.value.pass == 2) }
+        #expect(bench.state.current.begun == 2)
+        #expect(bench.state.current.ended == 2)
+        #expect(!synchronizer.isSyncing)
+    }
+
+    @Test func `S6 a thousand calls at once are answered by a pass that began after each`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        let passes = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
+            for _ in 0..<1000 {
+                group.addTask { (bench.state.read { $0.begun }, try await synchronizer.sync().pass) }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(passes.count == 1000)
+        #expect(passes.allSatisfy { $0.1 > $0.0 })
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.state.current.begun == bench.state.current.ended)
+    }
+
+    @Test func `S6 every caller of a pass gets its error`() async throws {
+        let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { throw Trouble.lasting } })
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        bench.hold(.list)
+        let first = Task { await syncError { try await synchronizer.sync() } }
+        try await bench.waiting(.list)
+        let others = (0..<5).map { _ in Task { await syncError { try await synchronizer.sync() } } }
+        await yields { synchronizer.hub.callerCount == 6 }
+        bench.release(.list)
+        #expect(await first.value?.report?.pass == 1)
+        for other in others {
+            let error = await other.value
+            #expect(error?.code == .incomplete)
+            #expect(error?.report?.pass == 2)
+            #expect(error?.report?.failures.map(\.description) == ["contents, 1: \(Trouble.lasting)"])
+        }
+    }
+
+    @Test func `S6 a caller who is cancelled leaves at once and harms nobody`() async throws {
+        let gate = DeafGate()
+        let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { await gate.pass() } })
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        let leaving = Task { try await synchronizer.sync() }
+        try await gate.arrivals(1)
+        let staying = Task { try await synchronizer.sync() }
+        await yields { synchronizer.hub.callerCount == 2 }
+        leaving.cancel()
+        await #expect(throws: CancellationError.self) { try await leaving.value }
+        gate.open()
+        #expect(try await staying.value.isComplete)
+        #expect(bench.local == [1: 1])
+    }
+
+    @Test func `S6 a run that nobody waits for or observes any more is cancelled`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        bench.hold(.content(1))
+        let caller = Task { try await synchronizer.sync() }
+        try await bench.waiting(.content(1))
+        caller.cancel()
+        await #expect(throws: CancellationError.self) { try await caller.value }
+        // The held call is not released: only its cancellation ends it.
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.state.current.ended == 1)
+        #expect(bench.local.isEmpty)
+    }
+
+    @Test func `S6 an observer keeps a run alive whose callers have left`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        let observer = RecordingObserver(synchronizer.publish())
+        await yields { synchronizer.hub.observerCount == 1 }
+        bench.hold(.content(1))
+        let caller = Task { try await synchronizer.sync() }
+        try await bench.waiting(.content(1))
+        caller.cancel()
+        await #expect(throws: CancellationError.self) { try await caller.value }
+        bench.release(.content(1))
+        _ = try await observer.first { if case .completed = $0 { true } else { false } }
+        #expect(bench.local == [1: 1])
+        try await observer.stopAndLeave()
+        await yields { synchronizer.hub.observerCount == 0 }
+    }
+
+    @Test func `S6 an override leaves with the caller who gave it`() async throws {
+        let bench = Bench(source: [], local: [1: 1])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        bench.hold(.list)
+        let first = Task { await syncError { try await synchronizer.sync() } }
+        try await bench.waiting(.list)
+        let bold = Task { try await synchronizer.sync(overriding: .emptySource) }
+        await yields { synchronizer.hub.callerCount == 2 }
+        let careful = Task { await syncError { try await synchronizer.sync() } }
+        await yields { synchronizer.hub.callerCount == 3 }
+        bold.cancel()
+        await #expect(throws: CancellationError.self) { try await bold.value }
+        bench.release(.list)
+        #expect(await first.value?.code == .emptySource)
+        #expect(await careful.value?.code == .emptySource)
+        #expect(bench.local == [1: 1])
+    }
+
+    @Test func `S7 cancel answers every caller at once, also while an item never returns`() async throws {
+        let gate = DeafGate()
+        let bench = Bench(source: (1...6).map { Thing($0) }, act: { if case .content = $0 { await gate.pass() } })
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        let callers = (0..<3).map { _ in Task { await syncError { try await synchronizer.sync() } } }
+        await yields { synchronizer.hub.callerCount == 3 }
+        try await gate.arrivals(2)
+        synchronizer.cancel()
+        for caller in callers { #expect(await caller.value?.code == .cancelled) }
+        #expect(synchronizer.isSyncing)
+        #expect(bench.state.current.ended == 0)
+        // Comes in between: begins after the cancelled pass, and is not cancelled with it.
+        let late = Task { try await synchronizer.sync() }
+        await yields { synchronizer.hub.callerCount == 1 }
+        gate.open()
+        #expect(try await late.value.isComplete)
+        #expect(bench.state.current.ended == 2)
+        #expect(bench.state.current.begun == 2)
+        #expect(bench.local.count == 6)
+        // What the cancelled pass had in hand was finished or given up, and nothing else was begun.
+        let first = try #require(bench.calls.firstIndex(of: .end))
+        #expect(bench.calls[..<first].filter { if case .content = $0 { true } else { false } }.count == 2)
+    }
+
+    @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .preview(1), .content(1), .remove([9]), .end])
+    func `S7 cancel in any stage ends the pass with one end and removes nothing more`(call: Bench.Call) async throws {
+        let bench = Bench(source: [Thing(1)], local: [9: 1])
+        var options = plain
+        options.downloadsPreviews = true
+        let synchronizer = OneWaySynchronizer(processor: bench, options: options)
+        bench.hold(call)
+        let caller = Task { await syncError { try await synchronizer.sync() } }
+        try await bench.waiting(call)
+        synchronizer.cancel()
+        #expect(await caller.value?.code == .cancelled)
+        // The end is not cancelled with the work; everything else is.
+        if call == .end { bench.release(.end) }
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.state.current.begun == 1)
+        #expect(bench.state.current.ended == 1)
+        #expect(bench.state.current.endsCancelled == 0)
+        #expect(bench.calls.last == .end)
+        #expect(bench.local[9] == (call == .end ? nil : 1))
+        bench.release(call)
+        #expect(try await synchronizer.sync().isComplete)
+    }
+
+    @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .preview(1), .content(1), .remove([9])])
+    func `S7 cancel answers at once whichever call never returns, and the end waits for it`(call: Bench.Call) async throws {
+        let gate = DeafGate()
+        let bench = Bench(source: [Thing(1)], local: [9: 1], act: { if $0 == call { await gate.pass() } })
+        let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(downloadsPreviews: true, retry: .never))
+        let caller = Task { await syncError { try await synchronizer.sync() } }
+        try await gate.arrivals(1)
+        synchronizer.cancel()
+        synchronizer.cancel()
+        #expect(await caller.value?.code == .cancelled)
+        #expect(synchronizer.isSyncing && bench.state.current.ended == 0)
+        gate.open()
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.state.current.ended == 1)
+        // The call that did return has done its work; no other was begun after it.
+        #expect(bench.calls.suffix(2) == [call, .end])
+    }
+
+    @Test func `S7 cancel takes the queued pass with it`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        bench.hold(.list)
+        let first = Task { await syncError { try await synchronizer.sync() } }
+        try await bench.waiting(.list)
+        let second = Task { await syncError { try await synchronizer.sync() } }
+        await yields { synchronizer.hub.callerCount == 2 }
+        synchronizer.cancel()
+        #expect(await first.value?.code == .cancelled)
+        #expect(await second.value?.code == .cancelled)
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.state.current.begun == 1)
+        #expect(bench.local.isEmpty)
+    }
+
+    @Test func `S7 a wait for another attempt ends with the run`() async throws {
+        let time = ManualTime()
+        let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { throw Trouble.passing } })
+        let synchronizer = OneWaySynchronizer(processor: bench, time: time)
+        let caller = Task { await syncError { try await synchronizer.sync() } }
+        try await time.sleepers(atLeast: 1)
+        synchronizer.cancel()
+        #expect(await caller.value?.code == .cancelled)
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.calls.count { $0 == .content(1) } == 1)
+        #expect(bench.state.current.ended == 1)
+    }
+
+    @Test func `S7 the next pass goes on where the cancelled one stopped`() async throws {
+        let bench = Bench(source: (1...10).map { Thing($0) }, local: [99: 1])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1, retry: .never))
+        bench.hold(.content(6))
+        let caller = Task { await syncError { try await synchronizer.sync() } }
+        try await bench.waiting(.content(6))
+        synchronizer.cancel()
+        #expect(await caller.value?.code == .cancelled)
+        await yields { !synchronizer.isSyncing }
+        #expect(bench.local.keys.sorted() == [1, 2, 3, 4, 5, 99])
+        bench.release(.content(6))
+        let report = try await synchronizer.sync()
+        #expect((report.unchangedCount, report.addedCount, report.removedCount) == (5, 5, 1))
+    }
+
+    @Test func `S7 what a cancelled call fails with is not a failure of its item`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(retry: .never))
+        let observer = RecordingObserver(synchronizer.publish())
+        await yields { synchronizer.hub.observerCount == 1 }
+        bench.hold(.content(1))
+        let caller = Task { await syncError { try await synchronizer.sync() } }
+        try await bench.waiting(.content(1))
+        synchronizer.cancel()
+        #expect(await caller.value?.code == .cancelled)
+        let state = try await observer.first { if case .error = $0 { true } else { false } }
+        #expect((state.error as? SyncError)?.code == .cancelled)
+        #expect(state.content?.failures.count == 0)
+        #expect(state.content?.pendingDownloadCount == 1)
+    }
+
+    @Test func `S7 cancel with nothing to cancel does nothing`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        synchronizer.cancel()
+        #expect(!synchronizer.isSyncing)
+        #expect(try await synchronizer.sync().addedCount == 1)
+        synchronizer.cancel()
+        #expect(try await synchronizer.sync().unchangedCount == 1)
+    }
+
+    @Test func `S6 a call in a task that is cancelled already does nothing`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        let caller = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await synchronizer.sync()
+        }
+        await #expect(throws: CancellationError.self) { try await caller.value }
+        #expect(bench.calls.isEmpty)
+    }
+
+    @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .content(1), .remove([9]), .end])
+    func `S6 a call from within the run is an error and no deadlock`(call: Bench.Call) async throws {
+        let link = WatchedState<OneWaySynchronizer<Bench>?>(nil)
+        let codes = WatchedState<[SyncError.Code?]>([])
+        let bench = Bench(
+            source: [Thing(1)], local: [9: 1],
+            act: {
+                guard $0 == call, let synchronizer = link.current else { return }
+                let error = await syncError { try await synchronizer.sync() }
+                codes.update { $0.append(error?.code) }
+            })
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        link.update { $0 = synchronizer }
+        #expect(try await synchronizer.sync().isComplete)
+        #expect(codes.current == [.calledFromWithin])
+        #expect(bench.state.current.begun == 1)
+        link.update { $0 = nil }
+    }
+
+    @Test func `S6 a call during the end stage gets a pass of its own`() async throws {
+        let bench = Bench(source: [Thing(1)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
+        bench.hold(.end)
+        let first = Task { try await synchronizer.sync() }
+        try await bench.waiting(.end)
+        let second = Task { try await synchronizer.sync() }
+        await yields { synchronizer.hub.callerCount == 2 }
+        bench.state.update { $0.source = [Thing(1, 2)] }
+        bench.release(.end)
+        #expect(try await first.value.addedCount == 1)
+        #expect(try await second.value.updatedCount == 1)
+    }
+}

@@ -1,0 +1,156 @@
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// S13: what is published while a pass runs.
+struct ProgressTests {
+    private final class Published: Sendable {
+        let reports = WatchedState<[SyncReport]>([])
+        let board: ProgressBoard
+
+        init(_ time: ManualTime) {
+            board = ProgressBoard(pass: 1, time: time, interval: .milliseconds(100)) { [reports] report, _ in
+                reports.update { $0.append(report) }
+            }
+        }
+
+        var last: SyncProgress? { reports.current.last?.progress }
+    }
+
+    @Test func `S13 a hundred thousand items are no flood`() {
+        let time = ManualTime()
+        let published = Published(time)
+        published.board.enter(.contents, items: .exactly(100_000))
+        for _ in 0..<100_000 { published.board.advance(items: 1) }
+        #expect(published.reports.current.count == 1)
+        time.advance(by: .milliseconds(100))
+        for _ in 0..<1000 { published.board.advance(items: 1) }
+        #expect(published.reports.current.count == 2)
+        #expect(published.last?.doneItems == 100_001)
+        #expect(published.last?.elapsed == .milliseconds(100))
+        published.board.enter(.removals)
+        #expect(published.reports.current.count == 3)
+    }
+
+    @Test func `S13 the total is a lower bound until the list has ended`() async throws {
+        let time = ManualTime()
+        let bench = Bench(
+            order: .unsorted, list: { _ in [SourcePage([Thing(1), Thing(2)]), SourcePage([Thing(3)], end: .complete(count: 3))] },
+            act: { _ in time.advance(by: .seconds(1)) })
+        let published = Published(time)
+        let pass = SyncPass(processor: bench, options: SyncOptions(concurrency: 1), overrides: [], time: time, board: published.board)
+        #expect(try await pass.run().get().addedCount == 3)
+        let progress = published.reports.current.map(\.progress)
+        #expect(progress.filter { $0.stage == .sourceList }.allSatisfy { if case .atLeast = $0.totalItems { true } else { false } })
+        #expect(progress.first { $0.stage == .contents }?.totalItems == .exactly(3))
+        #expect(progress.filter { $0.stage == .contents }.map(\.doneItems) == [0, 1, 2, 3])
+    }
+
+    @Test func `S13 a list in pages counts up while it is read`() async throws {
+        let time = ManualTime()
+        let published = Published(time)
+        var reading = ListReading(
+            reader: Bench.Pages(pages: [SourcePage([Thing(1), Thing(2)]), SourcePage([Thing(3)], end: .complete())], order: .unsorted)
+                .makeReader(), board: published.board)
+        published.board.enter(.sourceList)
+        time.advance(by: .seconds(1))
+        _ = try await reading.next()
+        #expect(published.last?.totalItems == .atLeast(2))
+        time.advance(by: .seconds(1))
+        _ = try await reading.next()
+        #expect(published.last?.totalItems.description == "at least 3")
+        #expect(try await reading.next() == nil)
+    }
+
+    @Test func `S13 bytes move within an item, and are taken back where it begins anew`() async throws {
+        let time = ManualTime()
+        let tries = WatchedState(0)
+        let bench = Bench(
+            source: [Thing(1, bytes: 1000)],
+            act: {
+                guard $0 == .content(1) else { return }
+                SyncProgress.transferred(600)
+                if tries.update({ tries -> Int in
+                    tries += 1; return tries
+                }) == 1 {
+                    throw Trouble(failureKind: .transient, retryAfter: .zero)
+                }
+                SyncProgress.transferred(300)
+            })
+        let published = Published(time)
+        let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: published.board)
+        let report = try await pass.run().get()
+        #expect(report.progress.doneBytes == 1000)
+        #expect(report.progress.totalBytes == 1000)
+        #expect(report.downloadedBytes == 1000)
+        // Outside a download there is nothing to count for.
+        SyncProgress.transferred(5)
+    }
+
+    // Stage bytes and items done, total bytes and items, seconds → rate, seconds that remain.
+    @Test(
+        arguments: [
+            (500, 1, 1000, 10, 5, 100, 5), (0, 0, 1000, 10, 5, 0, nil), (0, 5, nil, 10, 5, 0, 5), (0, 0, nil, 10, 5, 0, nil),
+            (1000, 10, 1000, 10, 5, 200, 0), (2000, 5, 1000, 10, 5, 400, 0), (0, 0, nil, 0, 5, 0, 0), (500, 1, 1000, 10, 0, 0, nil),
+            (0, 3, 0, 6, 3, 0, 3),
+        ] as [(Int64, Int, Int64?, Int, Int, Double, Double?)])
+    func `S13 rate and remaining time`(
+        bytes: Int64, items: Int, totalBytes: Int64?, totalItems: Int, seconds: Int, rate: Double, remaining: Double?
+    ) {
+        let progress = SyncProgress(
+            stage: .contents, doneItems: items, totalItems: .exactly(totalItems), doneBytes: bytes, totalBytes: totalBytes,
+            elapsed: .seconds(seconds))
+        #expect(progress.bytesPerSecond == rate)
+        #expect(progress.remaining.map { $0 / .seconds(1) } == remaining)
+    }
+
+    @Test func `S13 nothing is promised while the total is a lower bound`() {
+        #expect(SyncProgress(stage: .sourceList, doneItems: 5, totalItems: .atLeast(9), elapsed: .seconds(3)).remaining == nil)
+    }
+
+    @Test func `S13 sizes out of all proportion do not overflow`() async throws {
+        let source = [Thing(1, bytes: .max), Thing(2, bytes: .max), Thing(3, bytes: -5)]
+        let bench = Bench(
+            source: source,
+            act: { call in
+                for bytes in [Int.max, .max, .min, .min, .max] { SyncProgress.transferred(bytes) }
+                if call == .content(3) { SyncProgress.transferred(.min) }
+            })
+        let report = try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1)).sync()
+        #expect(report.downloadedBytes == .max)
+        let slow = SyncProgress(
+            stage: .contents, doneItems: 0, totalItems: .exactly(2), doneBytes: 1, totalBytes: .max, elapsed: .seconds(1_000_000_000))
+        #expect((slow.remaining ?? .zero) > .seconds(1_000_000_000))
+    }
+
+    @Test func `S13 observers get totals while a pass runs and the report when it has ended`() async throws {
+        let bench = Bench(source: [Thing(1), Thing(2)])
+        let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1))
+        bench.hold(.content(2))
+        let observer = RecordingObserver(synchronizer.publish())
+        let caller = Task { try await synchronizer.sync() }
+        try await bench.waiting(.content(2))
+        let running = try await observer.first { $0.isLoading && $0.content?.progress.stage == .contents }
+        #expect(running.content?.sourceCount == 2)
+        bench.release(.content(2))
+        #expect(try await caller.value.addedCount == 2)
+        let ended = try await observer.first { if case .completed = $0 { true } else { false } }
+        #expect(ended.content?.addedCount == 2)
+        // Who joins later sees how the last pass went.
+        let late = RecordingObserver(synchronizer.publish())
+        #expect(try await late.states(count: 1).first?.content?.addedCount == 2)
+        try await observer.stopAndLeave()
+        try await late.stopAndLeave()
+    }
+
+    @Test func `S13 an observer sees an error with the report beside it`() async throws {
+        let bench = Bench(source: [Thing(1), Thing(2)], act: { if $0 == .content(2) { throw Trouble.lasting } })
+        let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1))
+        _ = await syncError { try await synchronizer.sync() }
+        let observer = RecordingObserver(synchronizer.publish())
+        let state = try await observer.first { if case .error = $0 { true } else { false } }
+        #expect(state.content?.addedCount == 1)
+        #expect((state.error as? SyncError)?.code == .incomplete)
+        try await observer.stopAndLeave()
+    }
+}

@@ -1,0 +1,212 @@
+import StoreCore
+@testable import SyncEngine
+
+/// An item of the tests: a number, a version, a size.
+struct Thing: SyncItem, Hashable {
+    var key: Int
+    var version: Int
+    var byteCount: Int64?
+
+    init(_ key: Int, _ version: Int = 1, bytes: Int64? = nil) {
+        self.key = key
+        self.version = version
+        byteCount = bytes
+    }
+}
+
+/// An error of the tests that says what it is.
+struct Trouble: Error, FailureAdvising, Hashable {
+    var failureKind: FailureKind
+    var retryAfter: Duration?
+    var attempts = 1
+
+    static let passing = Trouble(failureKind: .transient)
+    static let lasting = Trouble(failureKind: .permanent)
+    static let deadly = Trouble(failureKind: .fatal)
+}
+
+/// A source, a target in memory, and a record of every call; each call can be held or made to fail.
+final class Bench: SyncProcessor {
+    enum Call: Hashable, Sendable {
+        case begin, list, inventory, prepare, preview(Int), content(Int), remove(Set<Int>), end
+    }
+
+    struct State: Sendable {
+        var source: [Thing] = []
+        var local: [Int: Int] = [:]
+        var edited: Set<Int> = []
+        var calls: [Call] = []
+        var running = 0
+        var mostRunning = 0
+        var begun = 0
+        var ended = 0
+        /// How many ends ran in a task that was cancelled.
+        var endsCancelled = 0
+        /// Calls that do not go on until they are taken out of here.
+        var held: Set<Call> = []
+        var waiting: Set<Call> = []
+        var reports: [SyncReport] = []
+    }
+
+    let state = WatchedState(State())
+    let order: SourceOrder
+    /// Gives the list in this way; by default complete, in one page.
+    let list: @Sendable (State) -> [SourcePage<Thing>]
+    /// Called in each call; may throw.
+    let act: @Sendable (Call) async throws -> Void
+    let checks: @Sendable (Int, LocalEntry<Thing>?) throws -> Bool
+    let refuses: Set<Int>
+    /// The items that must be downloaded where the version is another one; `nil` for all of them.
+    let needs: Set<Int>?
+
+    init(
+        source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [], needs: Set<Int>? = nil,
+        list: @escaping @Sendable (State) -> [SourcePage<Thing>] = { [SourcePage($0.source, end: .complete())] },
+        checks: @escaping @Sendable (Int, LocalEntry<Thing>?) throws -> Bool = { _, _ in true },
+        act: @escaping @Sendable (Call) async throws -> Void = { _ in }
+    ) {
+        self.order = order
+        self.refuses = refuses
+        self.needs = needs
+        self.list = list
+        self.checks = checks
+        self.act = act
+        state.update { state in
+            state.source = source
+            state.local = local
+        }
+    }
+
+    var calls: [Call] { state.read { $0.calls } }
+    var local: [Int: Int] { state.read { $0.local } }
+
+    private func note(_ call: Call) async throws {
+        state.update { state in
+            state.calls.append(call)
+            state.running += 1
+            state.mostRunning = max(state.mostRunning, state.running)
+            if state.held.contains(call) { state.waiting.insert(call) }
+        }
+        defer {
+            state.update { state in
+                state.running -= 1
+                state.waiting.remove(call)
+            }
+        }
+        try await state.wait { $0.held.contains(call) ? nil : () }
+        try await act(call)
+    }
+
+    func hold(_ call: Call) { state.update { _ = $0.held.insert(call) } }
+    func release(_ call: Call) { state.update { _ = $0.held.remove(call) } }
+    func waiting(_ call: Call) async throws { try await state.wait { $0.waiting.contains(call) ? () : nil } }
+
+    func syncWillBegin() async throws {
+        state.update { $0.begun += 1 }
+        try await note(.begin)
+    }
+
+    func syncDidEnd(_ report: SyncReport) async {
+        let isCancelled = Task.isCancelled
+        state.update { state in
+            state.ended += 1
+            state.reports.append(report)
+            if isCancelled { state.endsCancelled += 1 }
+        }
+        // An end cannot fail; what a test throws here is meant for nobody.
+        try? await note(.end)
+    }
+
+    func sourceList() async throws -> Pages {
+        try await note(.list)
+        return Pages(pages: state.read { list($0) }, order: order)
+    }
+
+    func localInventory() async throws -> LocalInventory<Thing> {
+        try await note(.inventory)
+        let state = state.current
+        let entries = state.local.map { LocalEntry<Thing>($0.key, version: $0.value, isEdited: state.edited.contains($0.key)) }
+        return LocalInventory(order == .unsorted ? entries : entries.sorted { $0.key < $1.key }, order: order)
+    }
+
+    func shouldUpdate(_ item: Thing, over local: LocalEntry<Thing>) async throws -> Bool { needs?.contains(item.key) ?? true }
+
+    func refusals(among items: [Thing]) async throws -> [SyncRefusal<Int>] {
+        items.filter { refuses.contains($0.key) }.map { SyncRefusal($0.key, because: Trouble.lasting) }
+    }
+
+    func prepareDownload(_ plan: SyncPlan<Thing>) async throws { try await note(.prepare) }
+
+    func isUnchanged(_ key: Int, since entry: LocalEntry<Thing>?) async throws -> Bool { try checks(key, entry) }
+
+    func downloadPreview(of thing: Thing) async throws { try await note(.preview(thing.key)) }
+
+    func downloadContent(of thing: Thing) async throws {
+        try await note(.content(thing.key))
+        state.update { state in
+            state.local[thing.key] = thing.version
+            state.edited.remove(thing.key)
+        }
+    }
+
+    func remove(_ keys: Set<Int>) async throws {
+        try await note(.remove(keys))
+        state.update { state in
+            for key in keys { state.local[key] = nil }
+            state.edited.subtract(keys)
+        }
+    }
+
+    struct Pages: SourceList {
+        var pages: [SourcePage<Thing>]
+        var order: SourceOrder
+        func makeReader() -> Reader { Reader(pages: pages) }
+        struct Reader: SourceReader {
+            var pages: [SourcePage<Thing>]
+            mutating func next() async throws -> SourcePage<Thing>? { pages.isEmpty ? nil : pages.removeFirst() }
+        }
+    }
+}
+
+/// Numbers that are the same in every run of a seed.
+struct Chance: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: Int) { state = UInt64(bitPattern: Int64(seed)) &* 0x9E37_79B9_7F4A_7C15 | 1 }
+    mutating func next() -> UInt64 {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        var x = state
+        x ^= x >> 33
+        x = x &* 0xFF51_AFD7_ED55_8CCD
+        return x ^ (x >> 29)
+    }
+}
+
+/// Lets other tasks go on until something is true that no task can wait for.
+func yields(until condition: () -> Bool) async {
+    while !condition() { await Task.yield() }
+}
+
+/// A gate that a cancelled task does not get through either, as with calls that do not heed cancellation.
+final class DeafGate: Sendable {
+    private let isOpen = WatchedState(false)
+    private let arrived = WatchedState(0)
+
+    func pass() async {
+        arrived.update { $0 += 1 }
+        // The waiting task is not the one that is cancelled, so this never throws.
+        await Task { [isOpen] in try? await isOpen.wait { $0 ? () : nil } }.value
+    }
+
+    func arrivals(_ count: Int) async throws { try await arrived.wait { $0 >= count ? () : nil } }
+    func open() { isOpen.update { $0 = true } }
+}
+
+/// The error that a call fails with, which must be one of ours.
+func syncError(_ body: () async throws -> some Any) async -> SyncError? {
+    do {
+        _ = try await body()
+        return nil
+    } catch {
+        return error as? SyncError
+    }
+}

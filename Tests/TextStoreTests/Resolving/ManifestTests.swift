@@ -1,0 +1,66 @@
+import Foundation
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+struct ManifestTests {
+    @Test(arguments: [
+        "", "nonsense", "[]", "null", "1", "\"eula\"", "{", "{\"eula\":\"1.0.0\"", "{\"eula\":\"1.0.0\"} x", "<html></html>", "\u{FEFF}{",
+        #"{"texts":{},"texts":{}}"#, #"{"revision":1.5,"texts":{}}"#, #"{"revision":"1","texts":{}}"#, #"{"expires":"soon","texts":{}}"#,
+        String(repeating: #"{"a":"#, count: 100_000), String(repeating: "[", count: 1_000_000),
+    ])
+    func `T6 what is no manifest is refused as a whole, with the reason`(text: String) {
+        let error = #expect(throws: TextStoreError.self) { try VersionManifest(parsing: Data(text.utf8), limit: 2_000_000) }
+        #expect(error?.code == .malformedManifest)
+    }
+
+    @Test func `T5 a manifest of 50 MB is refused before it is read`() {
+        let error = #expect(throws: TextStoreError.self) { try VersionManifest(parsing: Data(count: 50_000_000)) }
+        #expect(error?.code == .tooLarge)
+    }
+
+    @Test(arguments: [
+        "1", "1.5", "null", "true", "[]", "{}", #"{"version":1}"#, #""01.2.3""#, #""1.2""#, #""v1.2.3""#, #""1.0.0-alpha..1""#,
+        #""-1.0.0""#,
+        #""""#, #"{"version":"1.0.0","sha256":"abc"}"#, #"{"version":"1.0.0","length":-1}"#, #"{"version":"1.0.0","length":"9"}"#,
+        #"{"version":"1.0.0","rollback":true}"#, #"{"version":"1.0.0","group":""}"#, #"{"version":"1.0.0","version":"2.0.0"}"#,
+    ])
+    func `T6 an entry that cannot be read is reported and spoils no other`(value: String) throws {
+        let manifest = try VersionManifest(parsing: Data(#"{"texts":{"a":"1.0.0","bad":\#(value),"z":"2.0.0"}}"#.utf8))
+        #expect(manifest.entries.keys.sorted() == ["a", "z"])
+        #expect(manifest.problems.map(\.identifier) == ["bad"])
+        #expect(manifest.refusals[0].description.contains("bad"))
+    }
+
+    @Test func `T6 an identifier that stands there twice is neither of both`() throws {
+        let manifest = try VersionManifest(parsing: Data(#"{"eula":"1.0.0","eula":"2.0.0","x":"99999999999999999999.0.0"}"#.utf8))
+        #expect(manifest.entries.keys.sorted() == ["x"] && manifest.problems.map(\.identifier) == ["eula"])
+    }
+
+    @Test func `T6 a pre-release is taken only on request`() throws {
+        let manifest = try VersionManifest(parsing: Data(#"{"eula":"2.0.0-rc.1","privacy":"1.0.0"}"#.utf8))
+        #expect(manifest.taken(by: VersionSource()).entries.keys.sorted() == ["privacy"])
+        #expect(manifest.taken(by: VersionSource(preReleases: .allowed)) == manifest)
+    }
+
+    @Test func `T9 when the manifest may be asked for again`() {
+        var policy = TextStorePolicy(checkInterval: .seconds(60))
+        policy.backOff = .exponential(base: .seconds(5), cap: .seconds(18))
+        let start = Date(timeIntervalSince1970: 1_000_000)
+        var record = ManifestRecord(url: "")
+        #expect(record.isDue(at: start))
+        record.succeeded(at: start, policy)
+        #expect(!record.isDue(at: start + 59) && record.isDue(at: start + 60))
+        #expect(record.isDue(at: start - 365 * 86_400), "a clock that was set back")
+        let failure = TextStoreError(.unreachable, "")
+        for pause in [5.0, 10, 18, 18] {
+            record.failed(failure, at: start, policy)
+            #expect(!record.isDue(at: start + pause - 1) && record.isDue(at: start + pause))
+        }
+        record.failed(TextStoreError(.unexpectedStatus, "", retryAfter: .seconds(100)), at: start, policy)
+        #expect(!record.isDue(at: start + 99) && record.isDue(at: start + 100))
+        record.succeeded(at: start, policy)
+        #expect(record.failures == 0)
+    }
+}

@@ -1,0 +1,85 @@
+import Testing
+
+@testable import TextStore
+
+/// The decisions without disk or network, as tables.
+struct ResolutionTests {
+    struct Row: Sendable, CustomStringConvertible {
+        var cache: String?, bundle: String?, remote: String?
+        var order: [Resolution.Origin]
+        var description: String { "cache \(cache ?? "none") bundle \(bundle ?? "none") remote \(remote ?? "none")" }
+    }
+
+    /// `-` is unversioned, `nil` is not there.
+    @Test(arguments: [
+        Row(cache: "1.0.0", bundle: "1.0.0", remote: "1.0.0", order: [.cache, .bundle, .remote]),
+        Row(cache: "1.0.0", bundle: "2.0.0", remote: "1.5.0", order: [.bundle, .remote, .cache]),
+        Row(cache: "1.0.0", bundle: "1.0.0", remote: "2.0.0", order: [.remote, .cache, .bundle]),
+        Row(cache: "-", bundle: "0.0.0", remote: "-", order: [.bundle, .cache, .remote]),
+        Row(cache: "-", bundle: "-", remote: "-", order: [.cache, .bundle, .remote]),
+        Row(cache: "2.0.0-rc.1", bundle: "2.0.0", remote: nil, order: [.bundle, .cache]),
+        Row(cache: nil, bundle: "-", remote: "0.0.0-0", order: [.remote, .bundle]),
+        Row(cache: "1.0.0+2", bundle: "1.0.0+9", remote: nil, order: [.cache, .bundle]),
+        Row(cache: nil, bundle: nil, remote: "1.0.0", order: [.remote]),
+        Row(cache: nil, bundle: nil, remote: nil, order: []),
+    ])
+    func `T1 the latest version first, among equals the most local, unversioned before nothing`(row: Row) {
+        let candidates = [(Resolution.Origin.remote, row.remote), (.bundle, row.bundle), (.cache, row.cache)].compactMap { origin, text in
+            text.map { Resolution.Candidate(origin: origin, rank: rank($0)) }
+        }
+        #expect(Resolution.order(candidates) == row.order)
+    }
+
+    @Test(
+        arguments: [
+            (["1.0.0", "1.0.0"], ["2.0.0", "1.0.0"], true), (["1.0.0", "1.0.0"], ["1.0.0", "1.0.0"], false),
+            (["1.0.0", "2.0.0"], ["2.0.0", "1.0.0"], false), (["1.0.0", "1.0.0"], ["2.0.0", nil], false),
+            (["1.0.0", "1.0.0"], ["2.0.0", "3.0.0"], true),
+        ] as [([String], [String?], Bool)])
+    func `T7 a bundled set replaces a cached one only where it is nowhere older and somewhere newer`(
+        cached: [String], bundled: [String?], expected: Bool
+    ) {
+        let pairs = zip(cached, bundled).map { (cached: rank($0), bundled: $1.map { rank($0) }) }
+        #expect(Resolution.prefersBundledSet(pairs) == expected)
+    }
+
+    @Test func `T3 a floor rises, tells each rise once, and falls only with a later revision that says so`() throws {
+        var floors = Floors()
+        let told = floors.activated("eula", rank: rank("1.0.0"), digest: "a")
+        let first = try #require(told)
+        #expect(first.isFirstInstallation && first.from == nil)
+        let toldAgain = floors.activated("eula", rank: rank("2.0.0"), digest: "b")
+        let second = try #require(toldAgain)
+        #expect(!second.isFirstInstallation && second.from == SemanticVersion("1.0.0") && second.textChanged)
+        for (version, digest) in [("2.0.0", "b"), ("1.5.0", "c")] {
+            let increase = floors.activated("eula", rank: rank(version), digest: digest)
+            #expect(increase == nil)
+        }
+        #expect(floors.texts["eula"]?.rank == rank("2.0.0") && floors.texts["eula"]?.digest == "b")
+
+        let floor = try #require(floors.texts["eula"])
+        let old = VersionManifest.Entry(version: try SemanticVersion(parsing: "1.0.0"), isRollback: true)
+        #expect(floor.rankOfOffered(old, revision: nil) < floor.rank)
+        #expect(floor.rankOfOffered(old, revision: 0) < floor.rank)
+        let back = floor.rankOfOffered(old, revision: 8)
+        #expect(back > floor.rank)
+        let increase = floors.activated("eula", rank: back, digest: "a")
+        #expect(increase == nil)
+        let after = try #require(floors.texts["eula"])
+        #expect(after.rankOfBundled(SemanticVersion("1.5.0")) < after.rank)
+        #expect(after.rankOfBundled(SemanticVersion("2.0.0")) < after.rank)
+        #expect(after.rankOfBundled(SemanticVersion("2.0.1")) > after.rank)
+    }
+
+    @Test func `T3 of two floors the higher one counts, text by text`() {
+        var one = Floors(), other = Floors()
+        _ = one.activated("eula", rank: rank("2.0.0"), digest: "a")
+        _ = other.activated("eula", rank: rank("1.0.0"), digest: "b")
+        _ = other.activated("privacy", rank: rank("3.0.0"), digest: "c")
+        other.revision = 4
+        one.formMaximum(other)
+        #expect(one.texts["eula"]?.rank == rank("2.0.0") && one.texts["privacy"]?.rank == rank("3.0.0") && one.revision == 4)
+    }
+
+    private func rank(_ text: String) -> Rank { Rank(version: text == "-" ? nil : SemanticVersion(text)) }
+}

@@ -1,0 +1,190 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T2, T3 and T7 over real files and real HTTP.
+struct OrderTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    enum Step: String, CaseIterable, Sendable { case eula, privacy, versions, again }
+
+    private static var permutations: [[Step]] {
+        func all(_ steps: [Step]) -> [[Step]] {
+            steps.isEmpty ? [[]] : steps.flatMap { first in all(steps.filter { $0 != first }).map { [first] + $0 } }
+        }
+        return all(Step.allCases)
+    }
+
+    @Test(arguments: permutations, [false, true])
+    func `T2 every order of registering, setting the version source and answering ends in the same state`(
+        steps: [Step], answersFirst: Bool
+    ) async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try bench.store()
+        for step in steps {
+            switch step {
+            case .eula: try await store.register(bench.source("eula"))
+            case .privacy: try await store.register(bench.source("privacy"))
+            case .versions: await store.setVersionSource(bench.versions)
+            case .again: try await store.register([bench.source("eula"), bench.source("privacy")])
+            }
+            if answersFirst, steps.first == .versions, step == .versions { try await bench.events.waitForChecks(1) }
+        }
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+        #expect(line(try await store.text(for: bench.source("privacy"), awaiting: patient)) == "1.0.0 bundle: Bundled privacy 1")
+        #expect(bench.events.refusals.isEmpty && bench.events.faults.isEmpty)
+        #expect(bench.events.saved == ["eula 2.0.0"])
+    }
+
+    @Test func `T2 registering concurrently ends in the same state`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try bench.store()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<20 {
+                group.addTask { await #expect(throws: Never.self) { try await store.register(bench.source("eula")) } }
+                group.addTask { await store.setVersionSource(bench.versions) }
+            }
+        }
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+    }
+
+    @Test func `T2 another source for a known identifier is refused and changes nothing`() async throws {
+        let store = try await bench.started()
+        let other = TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "another"))
+        let error = await #expect(throws: TextStoreError.self) { try await store.register([bench.source("third"), other]) }
+        #expect(error?.code == .conflictingSource && error?.identifier == "eula")
+        let unknown = await #expect(throws: TextStoreError.self) { try await store.text(for: bench.source("third")) }
+        #expect(unknown?.code == .unknownIdentifier)
+        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
+    }
+
+    /// A start that has fetched version 2.
+    private func fetched() async throws {
+        bench.serve(manifest: #"{"revision":5,"texts":{"eula":"2.0.0","privacy":"1.0.0"}}"#.replacing(#""revision":5,"#, with: ""))
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+    }
+
+    @Test func `T3 an origin that offers an older version is refused, and what is here stays`() async throws {
+        try await fetched()
+        bench.serve(manifest: #"{"eula":"1.5.0"}"#)
+        bench.serve("eula", "Remote terms 1.5")
+        let store = try await bench.started()
+        try await store.refresh()
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
+        #expect(bench.events.refusals.contains { $0.code == .belowFloor && $0.identifier == "eula" })
+    }
+
+    @Test(arguments: ["text", "pointer"])
+    func `T3 the floor survives damage of what it is about, and says so of an older text`(word: String) async throws {
+        try await fetched()
+        #expect(try bench.place.damage(word) > 0)
+        // Else the manifest that was kept has the text fetched again.
+        #expect(try bench.place.damage("manifest") == 1)
+        bench.serve(manifest: #"{"eula":"1.5.0"}"#)
+        bench.serve("eula", "Remote terms 1.5")
+        let store = try await bench.started()
+        try await store.refresh()
+        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+        #expect(bench.events.faults.contains { $0.code == .damagedFile })
+        #expect(bench.events.saved == ["eula 2.0.0"])
+    }
+
+    @Test(arguments: ["floor.0", "floor.1"])
+    func `T3 one damaged copy of the floors loses nothing`(name: String) async throws {
+        try await fetched()
+        #expect(try bench.place.damage(name) == 1)
+        try await bench.started().clear()
+        bench.origin.goDown()
+        let store = try await bench.started()
+        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+    }
+
+    @Test func `T3 with both floors gone the record itself is the floor`() async throws {
+        try await fetched()
+        #expect(try bench.place.damage("floor") == 2)
+        bench.serve(manifest: #"{"eula":"1.5.0"}"#)
+        let store = try await bench.started()
+        try await store.refresh()
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
+    }
+
+    @Test func `T3 a rollback needs a higher revision that says so, and holds against bundles and older manifests`() async throws {
+        try await fetched()
+        bench.serve("eula", "Remote terms 1.5")
+        bench.serve(manifest: #"{"revision":7,"texts":{"eula":{"version":"1.5.0"}}}"#)
+        let store = try await bench.started()
+        try await store.refresh()
+        #expect(try await store.text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
+        bench.serve(manifest: #"{"revision":8,"texts":{"eula":{"version":"1.5.0","rollback":true}}}"#)
+        try await store.refresh()
+        #expect(line(try await store.text(for: bench.source("eula"))) == "1.5.0 remote: Remote terms 1.5")
+        bench.serve(manifest: #"{"revision":6,"texts":{"eula":"2.0.0"}}"#)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .outdatedManifest)
+        let updated = try bench.bundle(["eula.txt": "Bundled terms 1.9", "privacy.txt": "p", "versions.json": #"{"eula":"1.9.0"}"#])
+        let second = try await bench.started(bundle: updated)
+        #expect(line(try await second.text(for: bench.source("eula"))) == "1.5.0 cache: Remote terms 1.5")
+    }
+
+    @Test func `T7 a set is switched as a whole or not at all`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started(group: "legal")
+        let text = try await store.text(for: bench.source("eula", group: "legal"), awaiting: patient)
+        #expect(text.version == SemanticVersion("1.0.0") && text.fallbackReason?.code == .incompleteSet)
+        #expect(text.fallbackReason?.identifier == "privacy" && text.staleSince != nil)
+        bench.serve("privacy", "Remote privacy 2")
+        try await store.refresh()
+        for name in ["eula", "privacy"] {
+            #expect(try await store.text(for: bench.source(name, group: "legal")).version == SemanticVersion("2.0.0"))
+        }
+    }
+
+    @Test func `T7 a damaged text takes its whole set back to the one before`() async throws {
+        for version in [2, 3] {
+            bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
+            bench.serve("eula", "Remote terms \(version)")
+            bench.serve("privacy", "Remote privacy \(version)")
+            try await bench.started(group: "legal").refresh()
+        }
+        bench.origin.goDown()
+        let name = try #require(
+            bench.place.files.first { name in
+                name.hasSuffix(".text") && (try? Data(contentsOf: bench.place.file(name)).suffix(14) == Data("Remote terms 3".utf8)) == true
+            })
+        #expect(try bench.place.damage(name) == 1)
+        let store = try await bench.started(group: "legal")
+        #expect(line(try await store.text(for: bench.source("eula", group: "legal"))) == "2.0.0 cache: Remote terms 2 (below floor)")
+        #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "2.0.0 cache: Remote privacy 2 (below floor)")
+    }
+
+    @Test func `T7 activation by hand tells whether anything was switched, at next launch happens then`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
+        #expect(try await store.activate() == false)
+        try await store.refresh()
+        #expect(try await store.text(for: bench.source("eula")).version == SemanticVersion("1.0.0"))
+        #expect(try await store.activate())
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
+        #expect(try await store.activate() == false)
+
+        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
+        bench.serve("eula", "Remote terms 3")
+        let waiting = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch))
+        try await waiting.refresh()
+        #expect(try await waiting.text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
+        bench.origin.goDown()
+        let next = try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch))
+        #expect(line(try await next.text(for: bench.source("eula"))) == "3.0.0 cache: Remote terms 3")
+    }
+}

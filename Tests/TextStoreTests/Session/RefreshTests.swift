@@ -1,0 +1,244 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T8, T9, T10, T12 to T15: time, waiting, telling, and keeping house.
+struct RefreshTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func `T8 one deadline spans manifest and text, then the best local text comes with the reason, and the fetch goes on`()
+        async throws
+    {
+        let gate = WatchedState(false)
+        bench.origin.on(.get, "/versions.json") { _ in
+            try? await gate.wait { $0 ? () : nil }
+            return .json(literal: #"{"eula":"2.0.0"}"#)
+        }
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        async let waiting = store.text(for: bench.source("eula"), awaiting: .remote(timeout: .seconds(2)))
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(2))
+        let text = try await waiting
+        #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .timedOut)
+        gate.update { $0 = true }
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+        #expect(bench.origin.requests(to: "/versions.json").count == 1)
+    }
+
+    @Test func `T8 who is cancelled while waiting returns at once, and the fetch goes on`() async throws {
+        let gate = WatchedState(false)
+        bench.origin.on(.get, "/versions.json") { _ in
+            try? await gate.wait { $0 ? () : nil }
+            return .json(literal: #"{"eula":"2.0.0"}"#)
+        }
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        let waiting = Task { [bench] in try await store.text(for: bench.source("eula"), awaiting: patient) }
+        try await bench.time.sleepers(atLeast: 1)
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        gate.update { $0 = true }
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+    }
+
+    @Test func `T8 a text that is here is read without disk and network`() async throws {
+        bench.origin.goDown()
+        let store = try await bench.started()
+        try FileManager.default.removeItem(at: bench.place.url)
+        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
+    }
+
+    @Test func `T9 the manifest is asked for with its validator, and not before its interval is over, restarts included`() async throws {
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        try await bench.started().refresh()
+        _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
+        #expect(bench.origin.requests(to: "/versions.json").map(\.status) == [200])
+        bench.time.shiftDate(by: .seconds(15 * 60))
+        _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
+        #expect(bench.origin.requests(to: "/versions.json").map(\.status) == [200, 304])
+        let store = try await bench.started()
+        try await store.refresh()
+        #expect(bench.origin.requests(to: "/versions.json").map(\.status) == [200, 304, 304])
+        // A clock that was set back by a year must not keep the store from asking for as long.
+        bench.time.shiftDate(by: .seconds(-365 * 86_400))
+        _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
+        #expect(bench.origin.requests(to: "/versions.json").count == 4)
+    }
+
+    @Test func `T9 a manifest that failed is retried after growing pauses`() async throws {
+        bench.origin.on(.get, "/versions.json", inTurn: .status(503), .status(503), .json(literal: #"{"eula":"1.0.0"}"#))
+        let store = try await bench.started()
+        let eula = bench.source("eula")
+        #expect(try await store.text(for: eula, awaiting: patient).fallbackReason?.code == .unexpectedStatus)
+        for (pause, count) in [(4, 1), (1, 2), (9, 2), (1, 3)] {
+            bench.time.advance(by: .seconds(pause))
+            _ = try await store.text(for: eula, awaiting: patient)
+            #expect(bench.origin.requests(to: "/versions.json").count == count, "after \(pause) s more")
+        }
+        #expect(try await store.text(for: eula, awaiting: patient).fallbackReason == nil)
+    }
+
+    @Test func `T9 observers are served when the interval is over, and see an expired manifest as stale`() async throws {
+        bench.time.setDate(Date(timeIntervalSince1970: 1_893_456_000 - 600))
+        bench.serve(manifest: #"{"expires":"2030-01-01T00:00:00Z","texts":{"eula":"1.0.0"}}"#)
+        let store = try await bench.started()
+        let seen = WatchedState<[String]>([])
+        let observing = Task { [bench] in
+            for await state in store.publish(bench.source("eula")) {
+                guard case .completed(let text, _, _) = state else { continue }
+                seen.update { $0.append("\(text.version?.description ?? "-")\(text.staleSince == nil ? "" : " stale")") }
+            }
+        }
+        defer { observing.cancel() }
+        try await seen.wait { $0 == ["1.0.0"] ? () : nil }
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(600))
+        try await seen.wait { $0 == ["1.0.0", "1.0.0 stale"] ? () : nil }
+        bench.serve(manifest: #"{"texts":{"eula":"2.0.0"}}"#)
+        bench.serve("eula", "Remote terms 2")
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(300))
+        try await seen.wait { $0.last == "2.0.0" ? () : nil }
+    }
+
+    @Test func `T1 T9 a text without version is refreshed when it expires, with its validator`() async throws {
+        bench.serve("notes", "Notes 1")
+        let source = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
+        for (start, expected) in [[200], [200], [200, 304], [200, 304]].enumerated() {
+            let store = try bench.store()
+            try await store.register(source)
+            let text = try await store.text(for: source, awaiting: patient)
+            #expect(text.text == "Notes 1" && text.version == nil)
+            #expect(bench.origin.requests(to: "/notes.txt").map(\.status) == expected)
+            if start < 2 { bench.time.shiftDate(by: .seconds(13 * 3600)) }
+        }
+        bench.serve("notes", "Notes 2")
+        bench.time.shiftDate(by: .seconds(24 * 3600))
+        let store = try bench.store()
+        try await store.register(source)
+        #expect(try await store.text(for: source).text == "Notes 1")
+        #expect(try await store.text(for: source, awaiting: patient).text == "Notes 2")
+    }
+
+    @Test func `T10 increases are told once, after the save, and not again at the next start`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Bundled terms 1")
+        let store = try bench.store()
+        var increases = store.versionIncreases.makeAsyncIterator()
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        let first = try #require(await increases.next())
+        #expect(first.isFirstInstallation && first.from == nil && first.to == SemanticVersion("1.0.0"))
+        let second = try #require(await increases.next())
+        #expect(!second.isFirstInstallation && second.from == SemanticVersion("1.0.0") && second.to == SemanticVersion("2.0.0"))
+        #expect(!second.textChanged)
+        #expect(bench.place.files.contains { $0.hasSuffix(".text") })
+
+        let updated = try bench.bundle(["eula.txt": "Bundled terms 3", "versions.json": #"{"eula":"3.0.0"}"#])
+        let next = try bench.store(bundle: updated)
+        var later = next.versionIncreases.makeAsyncIterator()
+        try await next.register(bench.source("eula"))
+        await next.setVersionSource(bench.versions)
+        let third = try #require(await later.next())
+        #expect(third.from == SemanticVersion("2.0.0") && third.to == SemanticVersion("3.0.0") && third.textChanged)
+        #expect(line(try await next.text(for: bench.source("eula"))) == "3.0.0 bundle: Bundled terms 3")
+    }
+
+    @Test func `T13 acceptance is remembered with version, digest and date, and asked for again as the granularity says`() async throws {
+        bench.serve(manifest: #"{"eula":"1.1.0"}"#)
+        bench.serve("eula", "Remote terms 1.1")
+        let store = try await bench.started()
+        let eula = bench.source("eula")
+        #expect(try await store.needsAcceptance(of: eula))
+        try await store.accept(store.text(for: eula))
+        try await store.refresh()
+        let next = try await bench.started()
+        let accepted = try #require(try await next.acceptance(of: eula))
+        #expect(
+            accepted.version == SemanticVersion("1.0.0") && accepted.digest == sha256("Bundled terms 1") && accepted.date == bench.time.date
+        )
+        #expect(try await next.needsAcceptance(of: eula, granularity: .minor))
+        #expect(try await next.needsAcceptance(of: eula, granularity: .major) == false)
+        try await next.clear()
+        #expect(try await next.acceptance(of: eula) == accepted)
+        #expect(try bench.place.damage("accepted") == 2)
+        #expect(try await bench.started().needsAcceptance(of: eula, granularity: .major))
+    }
+
+    @Test func `T14 active and previous are kept, everything else of ours goes, and nothing that is not ours`() async throws {
+        for version in 2...5 {
+            bench.serve(manifest: #"{"eula":"\#(version).0.0"}"#)
+            bench.serve("eula", "Remote terms \(version)")
+            try await bench.started().refresh()
+        }
+        let records = bench.place.files.filter { $0.hasSuffix(".text") }
+        #expect(records.count == 2)
+        let folder = bench.place.file(records[0]).deletingLastPathComponent()
+        try Data("mine".utf8).write(to: folder.appending(path: "notes.text"))
+        let store = try await bench.started()
+        try await store.clear()
+        #expect(bench.place.files.filter { $0.hasSuffix(".text") }.map { $0.split(separator: "/").last } == ["notes.text"])
+        let text = try await store.text(for: bench.source("eula"))
+        #expect(line(text) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+    }
+
+    @Test func `T14 clearing fetches again where somebody looks`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        try await store.refresh()
+        var states = store.publish(bench.source("eula")).makeAsyncIterator()
+        #expect(await states.next()?.content?.version == SemanticVersion("2.0.0"))
+        try await store.clear()
+        while let state = await states.next() {
+            if case .completed(let text, _, _) = state, text.version == SemanticVersion("2.0.0") { break }
+        }
+        #expect(bench.origin.requests(to: "/eula.txt").map(\.status) == [200, 200])
+    }
+
+    @Test func `T15 any fetcher and any verification can be plugged in`() async throws {
+        struct Shelf: RevalidatingFetcher {
+            func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
+                let body =
+                    file.url.lastPathComponent == "versions.json" ? #"{"eula":"2.0.0","privacy":"2.0.0"}"# : file.url.lastPathComponent
+                return .modified(RemoteText(bytes: Data(body.utf8), contentType: "text/plain"))
+            }
+        }
+        struct Unsigned: Error {}
+        let store = try bench.store(fetcher: Shelf()) { verification in
+            if verification.identifier == "privacy" { throw Unsigned() }
+        }
+        try await store.register([bench.source("eula"), bench.source("privacy")])
+        await store.setVersionSource(bench.versions)
+        let eula = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(line(eula) == "2.0.0 remote: eula.txt" && eula.isVerified)
+        let privacy = try await store.text(for: bench.source("privacy"), awaiting: patient)
+        #expect(privacy.version == SemanticVersion("1.0.0") && privacy.fallbackReason?.code == .verificationFailed)
+    }
+
+    @Test func `T15 the fetcher keeps its deadline, its key for its origin, and follows a redirect of the same scheme`() async throws {
+        bench.origin.on(.get, "/slow") { _ in .text("x").misbehaving(.neverAnswer) }
+        let fetcher = HTTPTextFetcher(deadline: .seconds(5), time: bench.time)
+        async let slow = fetcher.fetch(param: RemoteFile(url: bench.origin.url.appending(path: "slow")), revalidating: nil)
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(5))
+        do {
+            _ = try await slow
+            Issue.record("it came")
+        } catch { #expect((error as? TextStoreError)?.code == .timedOut) }
+
+        bench.origin.on(.get, "/moved") { _ in .redirect(to: "/there") }
+        bench.origin.on(.get, "/there") { _ in .text("here") }
+        let moved = RemoteFile(url: bench.origin.url.appending(path: "moved"), headers: ["X-Key": "secret"])
+        guard case .modified(let answer, _, _) = try await fetcher.fetch(param: moved, revalidating: nil) else { return }
+        #expect(answer.bytes == Data("here".utf8))
+        #expect(bench.origin.requests(to: "/moved").last?.headers["X-Key"] == "secret")
+        #expect(bench.origin.requests(to: "/there").last?.headers["X-Key"] == nil)
+    }
+}

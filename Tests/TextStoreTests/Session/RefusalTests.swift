@@ -1,0 +1,180 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T4, T5 and T11: what a bad origin, a bad name or a bad disk does.
+struct RefusalTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    struct Bad: Sendable, CustomStringConvertible {
+        var description: String
+        var response: LoopbackOrigin.Response
+        var code: TextStoreError.Code
+        var entry = #""2.0.0""#
+    }
+
+    static let bad: [Bad] = [
+        Bad(description: "HTML with 200", response: .html("<html>Sign in</html>"), code: .unexpectedMediaType),
+        Bad(description: "HTML called plain text", response: .text(" \n<!DOCTYPE html><p>Sign in"), code: .unexpectedMediaType),
+        Bad(description: "no type", response: .init(body: Data("x".utf8)), code: .unexpectedMediaType),
+        Bad(description: "an image", response: .data(Data("x".utf8), type: "image/png"), code: .unexpectedMediaType),
+        Bad(description: "404", response: .text("not here", status: 404), code: .unexpectedStatus),
+        Bad(description: "203", response: .text("changed on the way", status: 203), code: .unexpectedStatus),
+        Bad(description: "206", response: .text("a part", status: 206), code: .unexpectedStatus),
+        Bad(description: "304 to no condition", response: .status(304), code: .unexpectedStatus),
+        Bad(
+            description: "401 with a challenge", response: .text("no", status: 401).setting("WWW-Authenticate", to: "Basic realm=\"x\""),
+            code: .unexpectedStatus),
+        Bad(description: "another scheme", response: .redirect(to: "https://127.0.0.1:1/"), code: .unexpectedStatus),
+        Bad(description: "itself", response: .redirect(to: "/eula.txt"), code: .unexpectedStatus),
+        Bad(description: "empty", response: .text(""), code: .malformedText),
+        Bad(description: "a mark alone", response: .text("\u{FEFF}"), code: .malformedText),
+        Bad(description: "UTF-16", response: .data(Data([0xFF, 0xFE, 0x41, 0x00]), type: "text/plain"), code: .malformedText),
+        Bad(description: "declared UTF-16", response: .data(Data("x".utf8), type: "text/plain; charset=utf-16"), code: .malformedText),
+        Bad(description: "not UTF-8", response: .data(Data([0x61, 0xC3, 0x28]), type: "text/plain"), code: .malformedText),
+        Bad(description: "NUL", response: .text("a\0b"), code: .malformedText),
+        Bad(description: "too large", response: .text(String(repeating: "x", count: 1_000_001)), code: .tooLarge),
+        Bad(description: "a bomb", response: .gzipBomb(inflatingTo: 100_000_000, type: "text/plain"), code: .tooLarge),
+        Bad(
+            description: "another digest", response: .text("Remote terms 2"), code: .digestMismatch,
+            entry: #"{"version":"2.0.0","sha256":"\#(sha256("Remote terms 3"))"}"#),
+        Bad(
+            description: "another length", response: .text("Remote terms 2"), code: .lengthMismatch,
+            entry: #"{"version":"2.0.0","length":13}"#),
+        Bad(
+            description: "an address of the disk", response: .text("x"), code: .malformedEntry,
+            entry: #"{"version":"2.0.0","url":"file:///etc/passwd"}"#),
+    ]
+
+    @Test(arguments: bad)
+    func `T4 T5 what is no text, or not the text, is refused by name, and the last good one stays`(bad: Bad) async throws {
+        bench.serve(manifest: #"{"texts":{"eula":\#(bad.entry)}}"#)
+        bench.origin.on(.get, "/eula.txt") { _ in bad.response }
+        let store = try await bench.started()
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.version == SemanticVersion("1.0.0") && text.text == "Bundled terms 1" && text.staleSince != nil)
+        #expect(
+            text.fallbackReason?.code == bad.code && text.fallbackReason?.identifier == "eula", "\(String(describing: text.fallbackReason))"
+        )
+        #expect(bench.events.refusals.contains { $0.code == bad.code && $0.identifier == "eula" })
+        #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
+    }
+
+    @Test(arguments: [
+        LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 5), .reset(afterBodyBytes: 5), .resetBeforeHead, .declareLengths([20]),
+    ])
+    func `T5 a text that is cut short is refused`(misbehavior: LoopbackOrigin.Misbehavior) async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.origin.on(.get, "/eula.txt") { _ in .text("Remote terms 2").misbehaving(misbehavior, .closeSilently) }
+        let store = try await bench.started()
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.text == "Bundled terms 1" && text.fallbackReason != nil)
+        #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
+    }
+
+    @Test func `T4 a digest makes a text verified, without one it is asked for anew and labelled`() async throws {
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","sha256":"\#(sha256("\u{FEFF}Good"))","length":7},"privacy":"2.0.0"}}"#)
+        bench.serve("eula", "\u{FEFF}Good")
+        bench.serve("privacy", "Remote privacy 2")
+        let store = try await bench.started()
+        let eula = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(eula.text == "Good" && eula.isVerified && eula.digest == sha256("Good"))
+        let privacy = try await store.text(for: bench.source("privacy"), awaiting: patient)
+        #expect(privacy.text == "Remote privacy 2" && !privacy.isVerified)
+        #expect(bench.origin.requests(to: "/eula.txt").first?.headers["Cache-Control"] == nil)
+        #expect(bench.origin.requests(to: "/privacy.txt").first?.headers["Cache-Control"] == "no-cache")
+    }
+
+    @Test func `T4 a stale answer under a new version is refused where the manifest has a digest`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        try await store.refresh()
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","sha256":"\#(sha256("Remote terms 3"))"}}}"#)
+        _ = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(bench.origin.requests(to: "/eula.txt").last?.status == 304)
+        let text = try await store.text(for: bench.source("eula"))
+        #expect(text.version == SemanticVersion("2.0.0") && text.staleSince != nil)
+        #expect(bench.events.refusals.contains { $0.code == .digestMismatch && $0.identifier == "eula" })
+    }
+
+    @Test(arguments: ["not JSON", "[]", "<html></html>", #"{"eula":"1.2"}"#, #"{"eula":null}"#, #"{"unknown":"9.0.0"}"#])
+    func `T6 a bad manifest leaves the texts as they are`(body: String) async throws {
+        bench.serve(manifest: body)
+        let store = try await bench.started()
+        bench.serve("eula", "Foreign")
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.version == SemanticVersion("1.0.0") && text.text == "Bundled terms 1")
+    }
+
+    @Test(arguments: [
+        "../../x", "/etc/passwd", ".", "..", "CON", String(repeating: "a", count: 4096), "EULA", "eula", "😀\u{301}", "a\0b", " ",
+        "texts/eula",
+    ])
+    func `T11 any name has files of its own inside the directory`(name: String) async throws {
+        bench.serve(manifest: "{}")
+        bench.origin.on(.get, "/text") { _ in .text("text of \(name.utf8.count)") }
+        let store = try bench.store(name)
+        let source = TextSource(identifier: name, remoteFile: RemoteFile(url: bench.origin.url.appending(path: "text")))
+        try await store.register(source)
+        #expect(try await store.text(for: source, awaiting: patient).text == "text of \(name.utf8.count)")
+        let files = bench.place.files.filter { $0.hasSuffix(".text") }
+        #expect(files.count == 1 && files[0].hasPrefix("state/"))
+        #expect(files[0].split(separator: "/").allSatisfy { $0.utf8.count < 100 })
+        #expect(bench.place.files.allSatisfy { $0.hasPrefix("state/") || $0.hasPrefix("app-") })
+    }
+
+    @Test func `T11 case twins are two, two spellings of one string are one`() async throws {
+        #expect(FileNames.digest(of: "EULA") != FileNames.digest(of: "eula"))
+        #expect(FileNames.digest(of: "e\u{301}😀") == FileNames.digest(of: "\u{E9}😀"))
+        #expect(FileNames.digest(of: "a/b") != FileNames.digest(of: "a"))
+    }
+
+    @Test func `T11 empty names are refused with a clear error`() async throws {
+        let session = #expect(throws: TextStoreError.self) { try bench.store("") }
+        #expect(session?.code == .invalidName)
+        let store = try bench.store()
+        let identifier = await #expect(throws: TextStoreError.self) { try await store.register(TextSource(identifier: "")) }
+        #expect(identifier?.code == .invalidName)
+        let remote = try #require(URL(string: "https://example.org/x"))
+        #expect(throws: TextStoreError.self) { try TextStore(session: "x", directory: remote) }
+    }
+
+    @Test func `T11 two sessions know nothing of each other`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        try await bench.started("one").refresh()
+        bench.origin.goDown()
+        #expect(line(try await bench.started("two").text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
+        #expect(try await bench.started("one").text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
+    }
+
+    @Test func `T5 where nothing can be saved nothing is switched, and bundled texts are there`() async throws {
+        // A file where the directory should be stops even root.
+        try Data("in the way".utf8).write(to: bench.place.file("state"))
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .fileSystem)
+        _ = await #expect(throws: TextStoreError.self) { try await store.accept(text) }
+        #expect(try Data(contentsOf: bench.place.file("state")) == Data("in the way".utf8))
+    }
+
+    @Test func `T5 the fetcher itself stops at the limit, counted in decoded bytes`() async throws {
+        bench.origin.on(.get, "/bomb") { _ in .gzipBomb(inflatingTo: 100_000_000, type: "text/plain") }
+        bench.origin.on(.get, "/endless") { _ in .text(String(repeating: "x", count: 1001)).framed(.chunked(bytes: 100)) }
+        for path in ["bomb", "endless"] {
+            let file = RemoteFile(url: bench.origin.url.appending(path: path), limit: 1000)
+            let error = await #expect(throws: TextStoreError.self) {
+                try await HTTPTextFetcher().fetch(param: file, revalidating: nil)
+            }
+            #expect(error?.code == .tooLarge)
+        }
+    }
+}

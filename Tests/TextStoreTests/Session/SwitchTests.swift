@@ -1,0 +1,108 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// Answers that come late, sets between bundle and origin, and policies that change from one start to the next.
+struct SwitchTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func `T2 T9 of two version sources the last one counts, in whatever order their manifests answer`() async throws {
+        let gate = WatchedState(false)
+        bench.origin.on(.get, "/old.json") { _ in
+            // The first source's manifest answers last.
+            try? await gate.wait { $0 ? () : nil }
+            return .json(literal: #"{"eula":"9.0.0"}"#)
+        }
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try bench.store()
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "old.json"))))
+        try await bench.origin.waitForRequests(count: 1, to: "/old.json")
+        await store.setVersionSource(bench.versions)
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+        gate.update { $0 = true }
+        try await bench.origin.waitUntil { $0.requests(to: "/old.json").first?.ending != nil }
+        try await store.refresh()
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 remote: Remote terms 2")
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
+    }
+
+    @Test func `T7 a set is complete on the shelf though only one of its texts is new`() async throws {
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"g"},"privacy":{"version":"1.0.0","group":"g"}}}"#)
+        bench.serve("eula", "Remote terms 2")
+        try await bench.started().refresh()
+        bench.origin.goDown()
+        // The app's next version brings another privacy policy, but older terms: the cached set stays together.
+        let updated = try bench.bundle([
+            "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
+        ])
+        let store = try await bench.started(bundle: updated)
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "1.0.0 cache: Bundled privacy 1")
+        // The one after that is nowhere older: now the bundled set is used.
+        let newer = try bench.bundle([
+            "eula.txt": "Bundled terms 2", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"2.0.0","privacy":"3.0.0"}"#,
+        ])
+        let next = try await bench.started(bundle: newer)
+        #expect(line(try await next.text(for: bench.source("eula"))) == "2.0.0 bundle: Bundled terms 2")
+        #expect(line(try await next.text(for: bench.source("privacy"))) == "3.0.0 bundle: Bundled privacy 3")
+    }
+
+    @Test(arguments: [TextStorePolicy.Activation.immediately, .atNextLaunch])
+    func `T7 what waited in an earlier start is activated at the next one`(later: TextStorePolicy.Activation) async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch)).refresh()
+        bench.origin.goDown()
+        let store = try await bench.started(policy: TextStorePolicy(activation: later))
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
+    }
+
+    @Test func `T1 a file that the bundle does not have is told by name, and the origin's text is used`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started(bundle: try bench.bundle([:]))
+        let missing = await #expect(throws: TextStoreError.self) { try await store.text(for: bench.source("privacy")) }
+        #expect(missing?.code == .notAvailable && missing?.identifier == "privacy")
+        #expect(bench.events.refusals.contains { $0.code == .unreadableBundleFile && $0.identifier == "privacy" })
+        #expect(bench.events.refusals.contains { $0.code == .unreadableBundleFile && $0.description.contains("versions.json") })
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+    }
+
+    @Test func `T4 a key is sent to the origin that the source names, and to no other that a manifest names`() async throws {
+        let other = try LoopbackOrigin()
+        other.on(.get, "/eula-2.txt") { _ in .text("Remote terms 2") }
+        let address = other.url.appending(path: "eula-2.txt").absoluteString
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","url":"\#(address)"},"privacy":{"version":"2.0.0","url":"p/2.txt"}}}"#)
+        bench.origin.on(.get, "/p/2.txt") { _ in .text("Remote privacy 2") }
+        let store = try bench.store()
+        for name in ["eula", "privacy"] {
+            let file = RemoteFile(url: bench.origin.url.appending(path: name), headers: ["X-Key": "secret"])
+            try await store.register(TextSource(identifier: name, remoteFile: file))
+        }
+        await store.setVersionSource(bench.versions)
+        try await store.refresh()
+        #expect(other.requests.map { $0.headers["X-Key"] } == [nil])
+        #expect(bench.origin.requests(to: "/p/2.txt").map { $0.headers["X-Key"] } == ["secret"])
+        other.stop()
+    }
+
+    @Test func `T7 a damaged text with nothing before it takes its whole set back to the bundle`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        bench.serve("privacy", "Remote privacy 2")
+        try await bench.started(group: "legal").refresh()
+        bench.origin.goDown()
+        let name = try #require(bench.place.files.first { $0.hasSuffix(".text") })
+        #expect(try bench.place.damage(name) == 1)
+        let store = try await bench.started(group: "legal")
+        #expect(line(try await store.text(for: bench.source("eula", group: "legal"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+        #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "1.0.0 bundle: Bundled privacy 1 (below floor)")
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// A directory on the real disk, removed with everything in it when the test lets go of it.
+final class Place: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appending(path: "texts-\(UUID().uuidString)", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        // A test's rubbish: the next start of the machine takes it too.
+        try? FileManager.default.removeItem(at: url)
+    }
+
+    /// All plain files below, by their paths from here.
+    var files: [String] {
+        let found = FileManager.default.enumerator(at: url, includingPropertiesForKeys: [.isRegularFileKey])
+        return (found?.compactMap { $0 as? URL } ?? [])
+            .filter { (try? $0.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile) == true }
+            .map { String($0.path(percentEncoded: false).dropFirst(url.path(percentEncoded: false).count)) }.sorted()
+    }
+
+    func file(_ name: String) -> URL { url.appending(path: name) }
+
+    /// Writes over what stands in every file whose path contains a word.
+    ///
+    /// - Returns: How many there were.
+    @discardableResult
+    func damage(_ word: String) throws -> Int {
+        let found = files.filter { $0.contains(word) }
+        for name in found {
+            var bytes = try Data(contentsOf: file(name))
+            guard !bytes.isEmpty else { continue }
+            bytes[bytes.count / 2] ^= 0x55
+            try bytes.write(to: file(name))
+        }
+        return found.count
+    }
+
+    /// A bundle made of these files.
+    func bundle(_ name: String, _ files: [String: String]) throws -> Bundle {
+        let directory = url.appending(path: "\(name).bundle", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        for (file, text) in files { try Data(text.utf8).write(to: directory.appending(path: file)) }
+        return try #require(Bundle(url: directory))
+    }
+}
+
+/// What a store told, in order.
+final class Events: Sendable {
+    private let all = WatchedState<[TextStoreEvent]>([])
+
+    func record(_ event: TextStoreEvent) { all.update { $0.append(event) } }
+
+    var refusals: [TextStoreError] { all.current.compactMap { if case .refused(let error) = $0 { error } else { nil } } }
+    var faults: [TextStoreError] { all.current.compactMap { if case .fault(let error) = $0 { error } else { nil } } }
+    var saved: [String] {
+        all.current.compactMap { if case .saved(let id, let version) = $0 { "\(id) \(version?.description ?? "-")" } else { nil } }
+    }
+    var checks: Int { all.current.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } }
+
+    func waitForRefusal(_ code: TextStoreError.Code, of identifier: String? = nil) async throws -> TextStoreError {
+        try await all.wait { events in
+            for case .refused(let error) in events where error.code == code && error.identifier == identifier { return error }
+            return nil
+        }
+    }
+
+    func waitForChecks(_ count: Int) async throws {
+        try await all.wait { events in
+            events.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } >= count ? () : nil
+        }
+    }
+}
+
+/// An origin, a disk, an app's bundle, and stores over them, one after another as an app is started again and again.
+struct Bench {
+    let origin: LoopbackOrigin
+    let place: Place
+    let time = ManualTime()
+    let events = Events()
+
+    init() throws {
+        origin = try LoopbackOrigin()
+        place = try Place()
+    }
+
+    static let appBundle = [
+        "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 1", "versions.json": #"{"eula":"1.0.0","privacy":"1.0.0"}"#,
+    ]
+
+    func bundle(_ files: [String: String] = appBundle) throws -> Bundle { try place.bundle("app-\(UUID().uuidString)", files) }
+
+    func store(
+        _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(),
+        fetcher: some RevalidatingFetcher<RemoteFile, RemoteText> = HTTPTextFetcher(deadline: .seconds(20)),
+        verify: (@Sendable (TextVerification) throws -> Void)? = nil
+    ) throws -> TextStore {
+        try TextStore(
+            session: session, directory: place.file("state"), bundle: try bundle ?? self.bundle(), fetcher: fetcher, policy: policy,
+            time: time, verify: verify, onEvent: { [events] in events.record($0) })
+    }
+
+    /// A store with both texts registered and versions known, as an app has it after its start.
+    func started(
+        _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(), group: String? = nil
+    ) async throws -> TextStore {
+        let store = try store(session, bundle: bundle, policy: policy)
+        try await store.register([source("eula", group: group), source("privacy", group: group)])
+        await store.setVersionSource(versions)
+        return store
+    }
+
+    func source(_ identifier: String, group: String? = nil) -> TextSource {
+        TextSource(
+            identifier: identifier, bundleFile: BundleFile(fileName: identifier, fileExtension: "txt"),
+            remoteFile: RemoteFile(url: origin.url.appending(path: "\(identifier).txt")), group: group)
+    }
+
+    var versions: VersionSource {
+        VersionSource(
+            bundleFile: BundleFile(fileName: "versions", fileExtension: "json"),
+            remoteFile: RemoteFile(url: origin.url.appending(path: "versions.json")))
+    }
+
+    func serve(manifest: String) { origin.on(.get, "/versions.json") { .json(literal: manifest).tagged().revalidated(by: $0) } }
+
+    func serve(_ identifier: String, _ text: String) {
+        origin.on(.get, "/\(identifier).txt") { .text(text).tagged().revalidated(by: $0) }
+    }
+}
+
+/// What shows a text in one line: version, origin, text.
+func line(_ text: VersionedText) -> String {
+    "\(text.version?.description ?? "-") \(text.origin.rawValue): \(text.text)" + (text.isBelowFloor ? " (below floor)" : "")
+        + (text.fallbackReason.map { " (\($0))" } ?? "")
+}
+
+func sha256(_ text: String) -> String { SHA256.digest(of: Array(text.utf8)).hex }
+
+let patient = TextAwaiting.remote(timeout: .seconds(3600))

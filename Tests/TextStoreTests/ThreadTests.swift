@@ -1,0 +1,44 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// From the bundle to the origin and back from the disk, over real HTTP and real files.
+struct ThreadTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func `T8 T12 a bundled text is there at once, a newer one after waiting, and again after a restart without network`() async throws
+    {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "1.0.0 bundle: Bundled privacy 1")
+        #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
+        bench.origin.goDown()
+        let second = try await bench.started()
+        #expect(line(try await second.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
+    }
+
+    @Test func `T12 with no network the first state has the bundled text`() async throws {
+        bench.origin.goDown()
+        let store = try await bench.started()
+        var states = store.publish(bench.source("eula")).makeAsyncIterator()
+        let first = try #require(await states.next())
+        #expect(first.content.map(line) == "1.0.0 bundle: Bundled terms 1")
+    }
+
+    @Test func `T9 observers are given the new text when it has come`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        for await state in store.publish(bench.source("eula")) {
+            guard case .completed(let text, _, _) = state else { continue }
+            #expect(line(text) == "2.0.0 remote: Remote terms 2")
+            break
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Testing
+
+@testable import TextStore
+
+/// The order beside an independent one: the package `semver` of Python's index.
+struct PythonComparisonTests {
+    /// A Python that has the package; `STOREHOUSE_PYTHON` names another one than the usual.
+    private static let python =
+        ([ProcessInfo.processInfo.environment["STOREHOUSE_PYTHON"]].compactMap { $0 } + [
+            "/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3",
+        ]).first { path in
+            guard FileManager.default.isExecutableFile(atPath: path) else { return false }
+            return (try? run(path, "import semver; semver.Version", "").status) == 0
+        }
+
+    private static let script = """
+        import sys, semver
+        for line in sys.stdin.read().split("\\n"):
+            left, right = line.split(" ")
+            print(semver.Version.parse(left).compare(right))
+        """
+
+    @Test(.enabled(if: python != nil, "no python3 here has the package semver, so there is nothing to compare with"))
+    func `T6 thousands of generated versions are ordered as Python's semver orders them`() throws {
+        var random = Dice(seed: 7)
+        let pairs = (0..<5000).map { _ in (random.version(), random.version()) }
+        let input = pairs.map { "\($0.0) \($0.1)" }.joined(separator: "\n")
+        let (status, output) = try Self.run(#require(Self.python), Self.script, input)
+        try #require(status == 0)
+        let answers = output.split(separator: "\n").compactMap { Int($0) }
+        try #require(answers.count == pairs.count)
+        for ((left, right), expected) in zip(pairs, answers) {
+            let (one, other) = (try SemanticVersion(parsing: left), try SemanticVersion(parsing: right))
+            #expect((one < other ? -1 : one == other ? 0 : 1) == expected, "\(left) \(right)")
+        }
+    }
+
+    private static func run(_ python: String, _ script: String, _ input: String) throws -> (status: Int32, output: String) {
+        let place = try Place()
+        try Data(input.utf8).write(to: place.file("input"))
+        let process = Process()
+        process.executableURL = URL(filePath: python)
+        process.arguments = ["-c", script]
+        process.standardInput = try FileHandle(forReadingFrom: place.file("input"))
+        process.standardError = FileHandle.nullDevice
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+    }
+}
+
+/// Random versions that are the same in every run (Steele, Lea and Flood's SplitMix64).
+struct Dice: RandomNumberGenerator {
+    var seed: UInt64
+
+    mutating func next() -> UInt64 {
+        seed &+= 0x9E37_79B9_7F4A_7C15
+        var z = (seed ^ (seed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    mutating func version() -> String {
+        let numbers = ["0", "1", "2", "10", "99999999999999999999", "99999999999999999998"]
+        let words = ["0", "1", "2", "11", "alpha", "beta", "rc", "-", "a-b", "1a", "123456789012345678901", "A"]
+        func pick(_ list: [String], _ dice: inout Dice) -> String { list[Int.random(in: 0..<list.count, using: &dice)] }
+        var text = (0..<3).map { _ in pick(numbers, &self) }.joined(separator: ".")
+        let identifiers = Int.random(in: 0...3, using: &self)
+        if identifiers > 0 { text += "-" + (0..<identifiers).map { _ in pick(words, &self) }.joined(separator: ".") }
+        if Bool.random(using: &self) { text += "+" + pick(words, &self) }
+        return text
+    }
+}
