@@ -92,6 +92,8 @@ extension Budget {
         .beyond("exchange", .mutex, by: 50_000, noisy: false),
         .ratio("exchange-1000", to: .mutex, 1.15, noisy: false),
         .ratio("exchange-64-wide", to: .mutex, 1.15, noisy: false),
+        // Against `URLComponents` and `URLRequest`, which check nothing
+        .ratio("route", to: .mutex, 1.5),
 
         // Synchronizing: seconds and megabytes, for what others need is seconds and megabytes too
         .atMost("sync-plan", 1_500_000_000),

@@ -62,7 +62,7 @@ struct ConditionalExchange: Sendable {
     /// A fault of what a page key or page link says, as a store's caller gets it.
     func error(for fault: RouteFault, _ stage: RemoteError.Stage) -> RemoteError {
         RemoteError(
-            stage, stage == .build ? .invalidRoute : .foreignPageLink, operation: "GET \(host.configuration.host)", fault.message,
+            stage, stage == .build ? .invalidRoute : .foreignPageLink, operation: "GET \(host.configuration.name)", fault.message,
             underlyingError: fault)
     }
 }

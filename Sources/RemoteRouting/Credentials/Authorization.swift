@@ -9,8 +9,10 @@ internal import Foundation
 /// let api = RemoteHost("api.example.com").authorized(by: tokens)
 /// ```
 ///
-/// On a 401 a bearer token is refreshed once, however many requests fail together; each of them is sent once more. A refresh that fails
-/// stays failed until ``RefreshingTokens/replace(by:)`` brings a token that was got otherwise. A 403 never refreshes.
+/// On a 401 a bearer token is refreshed once, however many requests fail together; each of them is sent once more. A refresh that is
+/// refused stays failed until ``RefreshingTokens/replace(by:)`` brings a token that was got otherwise. One that fails on its way (no
+/// network, a deadline, 429, 503, or what is transient by its ``FailureAdvising``) fails the requests that waited for it, and the 401 of
+/// a later request tries again. A 403 never refreshes, nor does the 401 of another origin that a redirect led to.
 public struct Authorization: Sendable {
     /// Writes credentials into a request's header, and tells which generation they are.
     let apply: @Sendable (inout HTTPFields) async throws -> Int

@@ -39,8 +39,10 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
                 } catch {
                     result = .failure(error)
                 }
-                if case .success(let new) = result { onRefresh(new) }
-                machine.update { $0.refreshEnded(result, of: generation) }
+                // Saved before anybody uses it; not where somebody has signed in meanwhile, whose token it would replace.
+                if case .success(let new) = result, machine.read({ $0.awaits(generation) }) { onRefresh(new) }
+                let passes = if case .failure(let error) = result { error.passesByItself } else { false }
+                machine.update { $0.refreshEnded(result, of: generation, passes: passes) }
             }
         }
         return try await settled(step)
@@ -52,12 +54,24 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
             switch step {
             case .use(let credential, let generation): return (credential, generation)
             case .fail(let error): throw error
-            case .wait, .refresh:
-                step = try await machine.wait { machine in
-                    if case .wait = machine.wanted() { return nil }
-                    return machine.wanted()
-                }
+            case .wait(let generation), .refresh(_, let generation):
+                step = try await machine.wait { $0.awaits(generation) ? nil : $0.outcome(of: generation) }
             }
+        }
+    }
+}
+
+extension Error {
+    /// Whether a refresh that failed so may succeed next time: the way failed, or a server was overloaded, but nobody said no.
+    ///
+    /// Asked of the cause and not of ``FailureAdvising/failureKind``, which is permanent for every POST: one may not be sent twice by
+    /// itself, but the next 401 asks for a new one.
+    fileprivate var passesByItself: Bool {
+        switch self {
+        case let error as RemoteError: return error.isPassing || error.stage == .timeout || error.stage == .cancelled
+        case is CancellationError: return true
+        case let advice as any FailureAdvising: return advice.failureKind == .transient || advice.failureKind == .cancelled
+        default: return false
         }
     }
 }

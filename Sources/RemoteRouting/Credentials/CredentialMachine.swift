@@ -1,6 +1,8 @@
 /// Which credential is in use, and whether a new one is being fetched: a pure machine.
 ///
-/// A generation is one credential. Each may be refreshed once; a refresh that failed stays failed until somebody signs in anew.
+/// A generation is one credential, as it was handed out between two refreshes. A refresh that was refused stays failed until somebody
+/// signs in anew. One that failed on its way fails those who waited for it and all that was sent before it ended; the credential then
+/// begins a new generation, so that what is sent from now on may ask for a refresh again.
 struct CredentialMachine<Credential: Sendable>: Sendable {
     /// What a caller does next.
     enum Step: Sendable {
@@ -8,9 +10,9 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         case use(Credential, generation: Int)
         /// Fetch a new credential in the place of this one, for everybody, and report how that ended.
         case refresh(Credential, generation: Int)
-        /// Wait until the refresh under way has ended, and ask again.
-        case wait
-        /// There is none, and there will be none.
+        /// Wait until the refresh of this generation has ended, and ask what became of it.
+        case wait(generation: Int)
+        /// There is none for this request.
         case fail(any Error)
     }
 
@@ -22,7 +24,11 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
 
     private var credential: Credential
     private(set) var generation = 0
+    /// The first generation that had this very credential.
+    private var firstGeneration = 0
     private var phase = Phase.ready
+    /// Why the last refresh that failed on its way did.
+    private var lapse: (any Error)?
 
     init(_ credential: Credential) { self.credential = credential }
 
@@ -33,30 +39,48 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     func wanted() -> Step {
         switch phase {
         case .ready: .use(credential, generation: generation)
-        case .refreshing: .wait
+        case .refreshing: .wait(generation: generation)
         case .failed(let error): .fail(error)
         }
     }
 
     /// The server did not accept the credential of a generation.
     mutating func rejected(_ rejected: Int) -> Step {
-        // An answer to a request that was sent before the last refresh: its successor has not been tried yet.
-        guard rejected == generation else { return wanted() }
+        guard rejected == generation else { return outcome(of: rejected) }
         switch phase {
         case .ready:
             phase = .refreshing
             return .refresh(credential, generation: generation)
-        case .refreshing: return .wait
+        case .refreshing: return .wait(generation: generation)
         case .failed(let error): return .fail(error)
         }
     }
 
+    /// What those do who waited for the refresh of a generation, or whose request was sent before it ended.
+    func outcome(of refreshed: Int) -> Step {
+        // The same credential would be rejected again, and asking for another refresh would make a storm of them.
+        if let lapse, refreshed < generation, refreshed >= firstGeneration { return .fail(lapse) }
+        return wanted()
+    }
+
+    /// Whether the refresh of a generation is still wanted: nobody has signed in meanwhile.
+    func awaits(_ refreshed: Int) -> Bool {
+        if case .refreshing = phase { return refreshed == generation }
+        return false
+    }
+
     /// A refresh has ended.
-    mutating func refreshEnded(_ result: Result<Credential, any Error>, of refreshed: Int) {
+    ///
+    /// - Parameter passes: Whether a failure is one of the way, so that the next refresh may succeed.
+    mutating func refreshEnded(_ result: Result<Credential, any Error>, of refreshed: Int, passes: Bool = false) {
         // Somebody has signed in meanwhile; what the refresh brought belongs to whom was signed in before.
-        guard refreshed == generation, case .refreshing = phase else { return }
+        guard awaits(refreshed) else { return }
         switch result {
         case .success(let new): replace(by: new)
+        case .failure(let error) where passes:
+            lapse = error
+            generation += 1
+            phase = .ready
         case .failure(let error): phase = .failed(error)
         }
     }
@@ -65,6 +89,8 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
     mutating func replace(by new: Credential) {
         credential = new
         generation += 1
+        firstGeneration = generation
+        lapse = nil
         phase = .ready
     }
 }

@@ -43,6 +43,11 @@ private struct Download: Sendable {
     @concurrent
     func run(_ route: some Routable) async throws -> RemoteResponse<URL> {
         let plain = try RouteSending(route, at: host)
+        if let digest, digest.utf8.count != 64 || !digest.utf8.allSatisfy(\.isHexDigit) {
+            throw plain.error(
+                for: RouteFault(.invalidOption, in: "sha256", "it is no digest of 64 hexadecimal digits; check where it comes from"),
+                plain.request)
+        }
         guard target.isFileURL, route.method == .get else {
             throw plain.error(.build, .unsupported, plain.request, "only a GET can be downloaded, and only into a file")
         }
@@ -55,7 +60,7 @@ private struct Download: Sendable {
 
     private func attempts(_ plain: RouteSending) async throws -> RemoteResponse<URL> {
         let file = try PartialFile(at: directory.path(of: partName))
-        let decision = RetryDecision(policy: host.retry, deadline: nil)
+        let limit = plain.options.timeouts.overall ?? host.timeouts.overall
         var attempt = 1
         var wantsWhole = false
         while true {
@@ -73,9 +78,9 @@ private struct Download: Sendable {
                 // An attempt that brought something is not counted: a long download may break off often.
                 if try file.length() > before { attempt = 0 }
                 let unit = host.random()
-                guard let delay = decision.delay(after: error, attempt: max(1, attempt), now: host.time.now, unit: unit) else {
-                    throw error
-                }
+                let now = host.time.now
+                let decision = RetryDecision(policy: host.retry, deadline: limit.map { now.advanced(by: $0) })
+                guard let delay = decision.delay(after: error, attempt: max(1, attempt), now: now, unit: unit) else { throw error }
                 do {
                     try await host.time.sleep(until: host.time.now.advanced(by: delay))
                 } catch {
@@ -93,6 +98,9 @@ private struct Download: Sendable {
         let there = try file.length()
         let offset = known != nil && there > 0 ? there : nil
         var sending = plain
+        sending.started = host.time.now
+        // Attempts are counted above, where it is known what they brought.
+        sending.host.retry = .never
         do {
             // Parts of what is packed cannot be put together.
             try sending.request.fields.set("Accept-Encoding", "identity")
@@ -118,6 +126,8 @@ private struct Download: Sendable {
         case .askAgain:
             return nil
         case .refuse(let message):
+            // The server would answer the same question in the same way; the next call asks for the whole.
+            try directory.remove(stateName)
             throw sending.error(.transport, .wrongRange, outcome.request, "\(message); nothing was written", head)
         }
         try check(file, sending, outcome)
@@ -168,12 +178,15 @@ private struct Download: Sendable {
         let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
         // Of no interest why it cannot be read: the download then begins again.
         let state = try? JSONDecoder().decode(DownloadState.self, from: Data(bytes.prefix(count)))
-        return state?.address == request.url.absoluteString ? state : nil
+        guard let state, state.address == request.url.absoluteString, DownloadDecision.isStrong(state.validator, now: host.time.date) else {
+            return nil
+        }
+        return state
     }
 
     private func remember(_ head: HTTPHead, _ request: HTTPRequest, total: Int64?) throws {
-        let isPacked = head.fields["Content-Encoding"].map { $0.lowercased() != "identity" } ?? false
-        guard !isPacked, let validator = DownloadDecision.strongValidator(of: head.fields, now: host.time.date) else {
+        guard !DownloadDecision.isPacked(head), let validator = DownloadDecision.strongValidator(of: head.fields, now: host.time.date)
+        else {
             try directory.remove(stateName)
             return
         }

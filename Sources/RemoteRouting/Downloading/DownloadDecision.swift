@@ -34,8 +34,7 @@ enum DownloadDecision: Hashable {
         switch head.status {
         case 200:
             // The file has changed, or the server does not know parts.
-            let isPacked = head.fields["Content-Encoding"].map { $0.lowercased() != "identity" } ?? false
-            return .restart(total: isPacked ? nil : head.fields["Content-Length"].flatMap { Int64($0) })
+            return .restart(total: isPacked(head) ? nil : head.fields["Content-Length"].flatMap { Int64($0) })
         case 206:
             guard let offset else { return .refuse("a part came although the whole was asked for") }
             guard let range = ContentRange(head.fields["Content-Range"]), let first = range.first, let last = range.last else {
@@ -46,7 +45,10 @@ enum DownloadDecision: Hashable {
             if let total = range.total, let before = known?.total, total != before {
                 return .refuse("the file has \(total) bytes now, and had \(before)")
             }
-            if let tag = head.fields["ETag"], let before = known?.validator, before.hasPrefix("\""), tag != before {
+            guard !isPacked(head) else {
+                return .refuse("the part that came is packed, and parts of what is packed cannot be put together")
+            }
+            if let before = known?.validator, let now = head.fields[before.hasPrefix("\"") ? "ETag" : "Last-Modified"], now != before {
                 return .refuse("the part that came is one of another version")
             }
             return .append(total: range.total ?? known?.total)
@@ -61,12 +63,24 @@ enum DownloadDecision: Hashable {
 
     /// The validator to resume with; `nil` where there is none that is strong (RFC 9110 §8.8.2.2, §13.1.5).
     static func strongValidator(of fields: HTTPFields, now: Date) -> String? {
-        if let tag = fields["ETag"] { return tag.hasPrefix("\"") && tag.count > 1 ? tag : nil }
+        if let tag = fields["ETag"] { return isStrongTag(tag) ? tag : nil }
         guard let text = fields["Last-Modified"], let modified = HTTPDate.parse(text, now: now),
             let date = fields["Date"].flatMap({ HTTPDate.parse($0, now: now) }), date.timeIntervalSince(modified) >= 60
         else { return nil }
         return text
     }
+
+    /// Whether a validator that was kept is still one that ``strongValidator(of:now:)`` could have given.
+    static func isStrong(_ validator: String, now: Date) -> Bool {
+        isStrongTag(validator) || HTTPDate.parse(validator, now: now) != nil
+    }
+
+    /// Whether the content is coded, so that its bytes are not those of the file.
+    static func isPacked(_ head: HTTPHead) -> Bool {
+        head.fields["Content-Encoding"].map { $0.lowercased() != "identity" } ?? false
+    }
+
+    private static func isStrongTag(_ tag: String) -> Bool { Validator.isEntityTag(tag) && tag.hasPrefix("\"") }
 }
 
 /// A `Content-Range` field (RFC 9110 §14.4).

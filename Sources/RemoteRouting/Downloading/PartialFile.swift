@@ -18,9 +18,21 @@ final class PartialFile: Sendable {
     /// - Throws: ``StoreError/Code/fileSystem``; with `EWOULDBLOCK` where another download writes the same file.
     init(at path: String) throws(StoreError) {
         self.path = path
-        descriptor = PartialFile.open(path)
-        guard descriptor >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw .fileSystem("locking", path: path, errno: errno) }
+        while true {
+            let opened = PartialFile.open(path)
+            guard opened >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
+            guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
+                let reason = errno
+                _ = close(opened)
+                throw .fileSystem("locking", path: path, errno: reason)
+            }
+            if PartialFile.isNamed(path, opened) {
+                descriptor = opened
+                return
+            }
+            // Between the two calls another download finished, and gave the file its real name.
+            _ = close(opened)
+        }
     }
 
     deinit {

@@ -109,7 +109,7 @@ public struct RemoteError: Error, Sendable, CustomStringConvertible {
     }
 
     /// Whether the cause is one that passes by itself: a lost connection, an overloaded server.
-    private var isPassing: Bool {
+    var isPassing: Bool {
         switch stage {
         case .transport: Code.passing.contains(code)
         case .timeout: code == .headTimedOut || code == .idleTimedOut || code == .attemptTimedOut

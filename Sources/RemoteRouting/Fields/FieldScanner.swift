@@ -2,6 +2,8 @@
 struct FieldScanner {
     private let bytes: [UInt8]
     private(set) var position = 0
+    /// A quote that is never closed was met: then no later one is either, and need not be tried.
+    private var isUnclosed = false
 
     init(_ text: some StringProtocol) {
         bytes = Array(text.utf8)
@@ -34,7 +36,7 @@ struct FieldScanner {
     /// Takes a quoted string and gives what it quotes; `nil`, and nothing taken, where there is none or it does not end.
     mutating func quoted() -> String? {
         let start = position
-        guard take("\"") else { return nil }
+        guard !isUnclosed, take("\"") else { return nil }
         var content: [UInt8] = []
         while let byte = peek {
             position += 1
@@ -50,6 +52,7 @@ struct FieldScanner {
             }
         }
         position = start
+        isUnclosed = true
         return nil
     }
 

@@ -89,6 +89,6 @@ extension URL {
     /// The address without query, fragment and user.
     var withoutSecrets: String {
         let text = absoluteString.prefix { $0 != "?" && $0 != "#" }
-        return user(percentEncoded: true) == nil ? String(text) : "\(scheme ?? "")://…\(path)"
+        return user(percentEncoded: true) == nil ? String(text) : "\(scheme ?? "")://…\(path(percentEncoded: true))"
     }
 }

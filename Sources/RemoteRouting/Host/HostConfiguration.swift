@@ -45,4 +45,13 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
     public func origin() throws(RouteFault) -> WebOrigin {
         try WebOrigin(scheme: scheme, host: host, port: port)
     }
+
+    /// The host as an error may name it: what is no host may hold a password.
+    var name: String {
+        do {
+            return try origin().host
+        } catch {
+            return "to what is no host"
+        }
+    }
 }

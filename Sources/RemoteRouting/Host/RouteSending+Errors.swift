@@ -11,16 +11,19 @@ extension RouteSending {
         var error = RemoteError(stage, code, operation: operation, message, underlyingError: underlyingError)
         error.status = head?.status
         if let head { error.fields = head.fields }
-        error.mayRepeat = self.request.mayRepeat
+        // Both: a redirect may have made a GET of a POST, and an interceptor a POST of a GET.
+        error.mayRepeat = self.request.mayRepeat && request.mayRepeat
         return error
     }
 
     /// The error for what was thrown below; one that is of ours already stays as it is.
     func error(for thrown: any Error, _ request: HTTPRequest, or code: RemoteError.Code? = nil) -> RemoteError {
+        // A refresh may have been given up by whoever makes it; that is no cancellation of this call.
+        let isOwn = code != .refreshFailed || Task.isCancelled
         switch thrown {
-        case let known as RemoteError where code != .refreshFailed || known.stage == .cancelled:
+        case let known as RemoteError where code != .refreshFailed || known.stage == .cancelled && isOwn:
             return known
-        case is CancellationError:
+        case is CancellationError where isOwn:
             return error(.cancelled, .cancelled, request, "the task was cancelled")
         case let fault as RouteFault:
             return error(.build, .invalidRoute, request, "nothing was sent: \(fault.message)", underlyingError: fault)
@@ -33,8 +36,10 @@ extension RouteSending {
         }
         switch code {
         case .refreshFailed:
+            let isPassing = (thrown as? RemoteError).map { $0.isPassing || $0.stage == .timeout } ?? false
             var failure = error(
-                .status, .refreshFailed, request, "the credentials are not accepted and could not be refreshed; sign in again",
+                .status, .refreshFailed, request,
+                "the credentials are not accepted and could not be refreshed; \(isPassing ? "try again later" : "sign in again")",
                 underlyingError: thrown)
             failure.status = 401
             return failure

@@ -22,10 +22,10 @@ struct RouteSending: Sendable {
         var request: HTTPRequest
     }
 
-    let host: RemoteHost
+    var host: RemoteHost
     var request: HTTPRequest
     let options: RouteOptions
-    let started: MonotonicInstant
+    var started: MonotonicInstant
     /// Told of the bytes sent.
     var onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
     /// How many bytes a streamed answer may have.
@@ -48,7 +48,7 @@ struct RouteSending: Sendable {
                 parameterStyle: host.parameterStyle, makeJSONEncoder: host.makeEncoder)
             request = try builder.request(for: route)
         } catch {
-            let operation = "\(route.method.rawValue) \(host.configuration.host)"
+            let operation = "\(route.method.rawValue) \(host.configuration.name)"
             throw RemoteError(.build, .invalidRoute, operation: operation, "nothing was sent: \(error.message)", underlyingError: error)
         }
         if options.isConditional { acceptedStatuses.insert(304) }
@@ -116,7 +116,9 @@ struct RouteSending: Sendable {
             }
             let received = try await exchange(request, delivery, until: deadline)
             // 403 says that the one who is known may not: other credentials for the same one would not help.
-            guard received.head.status == 401, !isRenewed, request.body.isReplayable else { return try success(of: received) }
+            // Nor does a 401 of another origin, which a redirect led to and which never saw these.
+            let isOurs = WebOrigin(of: received.request.url) == WebOrigin(of: request.url)
+            guard received.head.status == 401, isOurs, !isRenewed, request.body.isReplayable else { return try success(of: received) }
             do {
                 guard try await authorization.renew(generation, host.unauthenticated) else { return try success(of: received) }
             } catch {
@@ -224,7 +226,9 @@ struct RouteSending: Sendable {
             let fault = RouteFault(.reservedField, in: "header \(field.name)", "only the library writes this field; leave it out")
             throw error(for: fault, original)
         }
-        let isSecret = request.fields["Authorization"] != nil || request.fields["Cookie"] != nil || carriesCredentials(request, original)
+        let isSecret =
+            request.fields.fields.contains { ExchangeLog.secretFields.contains($0.name.lowercased()) }
+            || carriesCredentials(request, original)
         if isSecret, origin.scheme == .http, !origin.isLoopback, !host.allowsInsecureCredentials {
             throw error(
                 .build, .insecureCredentials, original,

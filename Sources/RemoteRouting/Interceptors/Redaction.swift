@@ -13,7 +13,8 @@ struct Redaction: Sendable {
     func value(of field: HTTPFields.Field) -> String {
         switch field.name.lowercased() {
         case let name where fields.contains(name): Redaction.mark
-        case "location", "content-location", "referer", "link": text(of: field.value)
+        case "location", "content-location", "referer": text(of: field.value)
+        case "link": links(field.value)
         default: field.value
         }
     }
@@ -25,15 +26,30 @@ struct Redaction: Sendable {
             reference.authority = Redaction.mark + authority[at...]
         }
         reference.query = reference.query.map { query in
-            query.split(separator: "&", omittingEmptySubsequences: false).map { pair in
-                guard let equals = pair.firstIndex(of: "=") else { return String(pair) }
-                let name = String(pair[..<equals])
-                let plain = (name.removingPercentEncoding ?? name).lowercased()
-                return queryNames.contains(plain) ? "\(name)=\(Redaction.mark)" : String(pair)
+            // By bytes: an accent behind a delimiter must not hide it.
+            query.utf8.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { pair in
+                guard let equals = pair.firstIndex(of: UInt8(ascii: "=")) else { return String(decoding: pair, as: UTF8.self) }
+                let name = String(decoding: pair[..<equals], as: UTF8.self)
+                return isSecret(name) ? "\(name)=\(Redaction.mark)" : String(decoding: pair, as: UTF8.self)
             }.joined(separator: "&")
         }
         // What stands behind the number sign is often a token.
         if reference.fragment != nil { reference.fragment = Redaction.mark }
         return reference.text
+    }
+
+    /// Whether a name in a query holds a secret, be it nested (`user[password]`) or of a list (`token[0]`).
+    private func isSecret(_ name: String) -> Bool {
+        let plain = (name.removingPercentEncoding ?? name).lowercased()
+        return queryNames.contains(plain)
+            || plain.split(whereSeparator: { $0 == "[" || $0 == "]" }).contains { queryNames.contains(String($0)) }
+    }
+
+    /// The links of a `Link` field, each without its secrets.
+    private func links(_ field: String) -> String {
+        field.split(separator: "<", omittingEmptySubsequences: false).map { piece in
+            guard let end = piece.firstIndex(of: ">") else { return text(of: String(piece)) }
+            return text(of: String(piece[..<end])) + piece[end...]
+        }.joined(separator: "<")
     }
 }

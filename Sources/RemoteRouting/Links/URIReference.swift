@@ -12,26 +12,27 @@ package struct URIReference: Hashable, Sendable {
 
     /// Splits any text as appendix B of the RFC does; nothing is checked.
     package init(_ text: String) {
-        var rest = text[...]
+        // By Unicode scalars: an accent behind a delimiter must not hide it.
+        var rest = text.unicodeScalars[...]
         if let hash = rest.firstIndex(of: "#") {
-            fragment = String(rest[rest.index(after: hash)...])
+            fragment = String(String.UnicodeScalarView(rest[rest.index(after: hash)...]))
             rest = rest[..<hash]
         }
         if let mark = rest.firstIndex(of: "?") {
-            query = String(rest[rest.index(after: mark)...])
+            query = String(String.UnicodeScalarView(rest[rest.index(after: mark)...]))
             rest = rest[..<mark]
         }
         if let colon = rest.firstIndex(of: ":"), URIReference.isScheme(rest[..<colon]) {
-            scheme = String(rest[..<colon])
+            scheme = String(String.UnicodeScalarView(rest[..<colon]))
             rest = rest[rest.index(after: colon)...]
         }
-        if rest.hasPrefix("//") {
+        if rest.starts(with: "//".unicodeScalars) {
             rest = rest.dropFirst(2)
             let slash = rest.firstIndex(of: "/") ?? rest.endIndex
-            authority = String(rest[..<slash])
+            authority = String(String.UnicodeScalarView(rest[..<slash]))
             rest = rest[slash...]
         }
-        path = String(rest)
+        path = String(String.UnicodeScalarView(rest))
     }
 
     /// The reference as seen from a base (RFC 3986 §5.2.2); `nil` where the base is not absolute.
@@ -47,7 +48,7 @@ package struct URIReference: Hashable, Sendable {
                     target.query = query ?? base.query
                     return target
                 }
-                if !path.hasPrefix("/") { target.path = base.merged(with: path) }
+                if path.utf8.first != UInt8(ascii: "/") { target.path = base.merged(with: path) }
             }
         }
         target.path = URIReference.removingDots(from: target.path)
@@ -67,48 +68,51 @@ package struct URIReference: Hashable, Sendable {
 
     private func merged(with reference: String) -> String {
         if authority != nil, path.isEmpty { return "/" + reference }
-        guard let slash = path.lastIndex(of: "/") else { return reference }
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return reference }
         return String(path[...slash]) + reference
     }
 
-    /// RFC 3986 §5.2.4.
+    /// RFC 3986 §5.2.4, by bytes.
     private static func removingDots(from path: String) -> String {
-        var input = path[...]
-        var output = ""
+        var input = Array(path.utf8)[...]
+        var output: [UInt8] = []
+        func begins(_ text: String) -> Bool { input.starts(with: text.utf8) }
+        func isOnly(_ text: String) -> Bool { input.elementsEqual(text.utf8) }
         while !input.isEmpty {
-            if input.hasPrefix("../") {
+            if begins("../") {
                 input = input.dropFirst(3)
-            } else if input.hasPrefix("./") {
+            } else if begins("./") || begins("/./") {
                 input = input.dropFirst(2)
-            } else if input.hasPrefix("/./") {
-                input = input.dropFirst(2)
-            } else if input == "/." {
-                input = "/"
-            } else if input.hasPrefix("/../") {
+            } else if begins("/../") {
                 input = input.dropFirst(3)
-                output = parent(of: output)
-            } else if input == "/.." {
-                input = "/"
-                output = parent(of: output)
-            } else if input == "." || input == ".." {
-                input = ""
+                output.removeLastSegment()
+            } else if isOnly("/.") {
+                input = input.prefix(1)
+            } else if isOnly("/..") {
+                input = input.prefix(1)
+                output.removeLastSegment()
+            } else if isOnly(".") || isOnly("..") {
+                input = []
             } else {
-                let end = input.dropFirst().firstIndex(of: "/") ?? input.endIndex
+                let end = input.dropFirst().firstIndex(of: UInt8(ascii: "/")) ?? input.endIndex
                 output += input[..<end]
                 input = input[end...]
             }
         }
-        return output
+        return String(decoding: output, as: UTF8.self)
     }
 
-    private static func parent(of path: String) -> String {
-        path.lastIndex(of: "/").map { String(path[..<$0]) } ?? ""
-    }
-
-    private static func isScheme(_ text: Substring) -> Bool {
-        guard let first = text.utf8.first, first.isASCIIAlphanumeric, !first.isDigit else { return false }
-        return text.utf8.allSatisfy {
-            $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+    private static func isScheme(_ text: Substring.UnicodeScalarView) -> Bool {
+        guard let first = text.first, first.isASCII, first.properties.isAlphabetic else { return false }
+        return text.allSatisfy {
+            $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0) || "+-.".unicodeScalars.contains($0))
         }
+    }
+}
+
+extension [UInt8] {
+    /// Removes the last slash and what stands behind it; everything where there is none.
+    fileprivate mutating func removeLastSegment() {
+        removeSubrange((lastIndex(of: UInt8(ascii: "/")) ?? startIndex)...)
     }
 }

@@ -26,6 +26,8 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     ///
     /// - Parameter rawValue: As a `Content-Type` field has it; `nil` is returned for anything else.
     public init?(rawValue: String) {
+        // In quotes it would go through, and end the line of a part's head.
+        guard rawValue.utf8.allSatisfy({ $0 == 0x09 || !$0.isControl }) else { return nil }
         var scanner = FieldScanner(rawValue)
         guard let type = scanner.token(), scanner.take("/"), let subtype = scanner.token() else { return nil }
         self.type = type.lowercased()

@@ -61,15 +61,19 @@ struct PathCheck {
 
     /// Whether a segment is `.` or `..` for somebody who decodes it any number of times.
     static func standsForDots(_ segment: ArraySlice<UInt8>) -> Bool {
-        var bytes = Array(segment)
-        while true {
-            if bytes == Array(".".utf8) || bytes == Array("..".utf8) { return true }
-            // Only escapes can become dots.
-            guard bytes.contains(UInt8(ascii: "%")) else { return false }
-            let decoded = bytes.percentDecoded()
-            if decoded.count == bytes.count { return false }
-            bytes = decoded
+        // Decoded from its end, so that what an escape gives can begin the next one at once: the cost is that of the length.
+        var decoded: [UInt8] = []
+        for byte in segment.reversed() {
+            var byte = byte
+            while byte == UInt8(ascii: "%"), decoded.count >= 2, let high = decoded[decoded.count - 1].hexValue,
+                let low = decoded[decoded.count - 2].hexValue
+            {
+                decoded.removeLast(2)
+                byte = high << 4 | low
+            }
+            decoded.append(byte)
         }
+        return decoded.count <= 2 && !decoded.isEmpty && decoded.allSatisfy { $0 == UInt8(ascii: ".") }
     }
 
     private static func fault(ofLiteral byte: UInt8) -> RouteFault {

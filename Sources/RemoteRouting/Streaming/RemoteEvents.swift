@@ -8,7 +8,7 @@ internal import StoreCore
 /// ```
 ///
 /// When the connection ends or is lost, it is made again after the time that the server asked for (three seconds where it did not), with
-/// the last id it gave (`Last-Event-ID`). The sequence ends with 204, and fails with an answer that is none of success or no event
+/// the last id it gave (`Last-Event-ID`); after a connection without any event not before a second has passed. The sequence ends with 204, and fails with an answer that is none of success or no event
 /// stream, and once connections fail as often in a row as ``RemoteHost/retry`` allows without a single event between them.
 public struct RemoteEvents: AsyncSequence, Sendable {
     /// An event.
@@ -28,6 +28,7 @@ public struct RemoteEvents: AsyncSequence, Sendable {
         private var ready: [ServerSentEvent] = []
         private var failures = 0
         private var isFirst = true
+        private var broughtEvent = true
 
         fileprivate init(_ events: RemoteEvents) {
             self.events = events
@@ -41,6 +42,7 @@ public struct RemoteEvents: AsyncSequence, Sendable {
             while true {
                 if let event = ready.popLast() {
                     failures = 0
+                    broughtEvent = true
                     return event
                 }
                 do {
@@ -64,7 +66,8 @@ public struct RemoteEvents: AsyncSequence, Sendable {
         /// Connects, after a wait where it is not the first time; returns whether there are events to come.
         private mutating func connect() async throws -> Bool {
             if !isFirst {
-                let wait = parser.reconnectionTime ?? .seconds(3)
+                // A server that wants no pause and sends nothing would be asked without end.
+                let wait = Swift.max(parser.reconnectionTime ?? .seconds(3), broughtEvent ? .zero : .seconds(1))
                 let time = events.host.time
                 do {
                     try await time.sleep(until: time.now.advanced(by: wait))
@@ -73,6 +76,7 @@ public struct RemoteEvents: AsyncSequence, Sendable {
                 }
             }
             isFirst = false
+            broughtEvent = false
             // What was left of a broken event is not completed by the next connection.
             let wait = parser.reconnectionTime
             parser = EventStreamParser(lastEventID: parser.lastEventID)
@@ -100,9 +104,11 @@ public struct RemoteEvents: AsyncSequence, Sendable {
         do {
             try sending.request.fields.set("Accept", MimeType.eventStream.rawValue)
             try sending.request.fields.set("Cache-Control", "no-store")
-            if !lastEventID.isEmpty { try sending.request.fields.set("Last-Event-ID", lastEventID) }
+            // Blanks at the ends do not survive the way in a field's value, so leaving them out loses nothing.
+            let id = lastEventID.trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
+            if !id.isEmpty { try sending.request.fields.set("Last-Event-ID", id) }
         } catch {
-            throw sending.error(for: error, sending.request, or: .interceptorFailed)
+            throw sending.error(for: error, sending.request)
         }
         let bytes = try await sending.bytes()
         let type = bytes.head.fields["Content-Type"].flatMap { MimeType(rawValue: $0) }

@@ -19,6 +19,9 @@ struct BodyBuffer {
     /// How many bytes lie in the file.
     var spilledBytes: Int { spillEnd - spillStart }
 
+    /// How many places for pieces there are, read ones included.
+    var pieceCount: Int { pieces.count }
+
     var isEmpty: Bool { firstPiece == pieces.count && spilledBytes == 0 }
 
     /// Takes over bytes that have come.
@@ -51,7 +54,13 @@ struct BodyBuffer {
             pieces[firstPiece] = Data()
             firstPiece += 1
             memoryBytes -= piece.count
-            if firstPiece == pieces.count { clearPieces() }
+            if firstPiece == pieces.count {
+                clearPieces()
+            } else if firstPiece >= 64, firstPiece * 2 >= pieces.count {
+                // A reader that is always one piece behind would let the list grow without end.
+                pieces.removeFirst(firstPiece)
+                firstPiece = 0
+            }
             return piece
         }
         guard let spill, spilledBytes > 0 else { return nil }

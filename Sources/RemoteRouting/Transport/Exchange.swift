@@ -21,8 +21,10 @@ public final class Exchange: Sendable {
         var deadlines: ExchangeDeadlines
         /// Whether the reader wants the body as a whole, so that it need not be woken for pieces.
         var wantsWhole = false
-        /// The one who waits for the head, or for more of the body: there is only one at a time.
+        /// Who waits for the head, or for more of the body: seldom more than one, and the place for one costs nothing.
         var waiter: CheckedContinuation<Void, Never>?
+        /// The others, where several tasks read one body.
+        var otherWaiters: [CheckedContinuation<Void, Never>] = []
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
@@ -40,15 +42,22 @@ public final class Exchange: Sendable {
     /// What is to be done outside the lock.
     private struct Aftermath {
         var waiter: CheckedContinuation<Void, Never>?
+        var otherWaiters: [CheckedContinuation<Void, Never>] = []
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
+
+        mutating func wake(_ state: inout State) {
+            waiter = state.waiter.take()
+            swap(&otherWaiters, &state.otherWaiters)
+        }
 
         func run() {
             watcher?.cancel()
             stop?()
             end?()
             waiter?.resume()
+            for waiter in otherWaiters { waiter.resume() }
         }
     }
 
@@ -247,9 +256,9 @@ public final class Exchange: Sendable {
                 aftermath.watcher = state.watcher.take()
                 if case .failed = state.phase { aftermath.stop = state.stop }
                 state.stop = nil
-                aftermath.waiter = state.waiter.take()
+                aftermath.wake(&state)
             } else if !hadHead || !state.wantsWhole {
-                aftermath.waiter = state.waiter.take()
+                aftermath.wake(&state)
             }
             return aftermath
         }
@@ -261,7 +270,7 @@ public final class Exchange: Sendable {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let isNeeded = state.withLock { state in
                     guard !isReady(state) else { return false }
-                    state.waiter = continuation
+                    if state.waiter == nil { state.waiter = continuation } else { state.otherWaiters.append(continuation) }
                     return true
                 }
                 if !isNeeded { continuation.resume() }

@@ -48,6 +48,26 @@ struct CredentialTests {
         #expect(name(machine.rejected(0)) == "use c 1")
     }
 
+    @Test func `H5 a refresh that failed on its way begins a new generation of the same credential`() {
+        var machine = CredentialMachine("a")
+        _ = machine.rejected(0)
+        machine.refreshEnded(.failure(Failed()), of: 0, passes: true)
+        // Those who waited, and a straggler that was sent with the same credential, fail; what is sent from now on may ask again.
+        #expect(name(machine.outcome(of: 0)) == "fail")
+        #expect(name(machine.rejected(0)) == "fail")
+        #expect(name(machine.wanted()) == "use a 1")
+        #expect(name(machine.rejected(1)) == "refresh a 1")
+        #expect(name(machine.rejected(0)) == "fail")
+        machine.refreshEnded(.failure(Failed()), of: 1, passes: true)
+        #expect([0, 1].map { name(machine.rejected($0)) } == ["fail", "fail"])
+        _ = machine.rejected(2)
+        machine.refreshEnded(.success("b"), of: 2)
+        #expect([0, 1, 2].map { name(machine.rejected($0)) } == ["use b 3", "use b 3", "use b 3"])
+        #expect(name(machine.rejected(3)) == "refresh b 3")
+        machine.refreshEnded(.failure(Failed()), of: 3)
+        #expect(name(machine.wanted()) == "fail")
+    }
+
     @Test func `H5 a refresh that ends after somebody signed in is dropped`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)

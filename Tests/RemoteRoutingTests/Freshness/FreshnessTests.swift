@@ -140,6 +140,8 @@ struct FreshnessTests {
         let date = FreshnessTests.date(-5)
         #expect(Validator(of: try fields(["Last-Modified": date]), now: FreshnessTests.now) == Validator(lastModified: date))
         #expect(Validator(of: try fields(["Last-Modified": "today"]), now: FreshnessTests.now) == nil)
+        let two = try fields(["Last-Modified": date, "last-modified": FreshnessTests.date(-9)])
+        #expect(Validator(of: two, now: FreshnessTests.now) == nil)
         #expect(
             Validator(of: try fields(["ETag": #""a""#, "etag": #""b""#, "Last-Modified": date]), now: FreshnessTests.now)
                 == Validator(lastModified: date))

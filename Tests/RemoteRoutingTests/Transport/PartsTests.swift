@@ -49,6 +49,19 @@ struct PartsTests {
         #expect(buffer.isEmpty)
     }
 
+    @Test func `H8 a reader that is always behind does not make the list of pieces grow`() throws {
+        var buffer = BodyBuffer(memoryLimit: 1000, spillLimit: 0)
+        var read = 0
+        try buffer.push(Data([0]), staysInMemory: false)
+        for number in 1...10_000 {
+            try buffer.push(Data([UInt8(truncatingIfNeeded: number)]), staysInMemory: false)
+            let piece = try buffer.take()
+            if piece == Data([UInt8(truncatingIfNeeded: number - 1)]) { read += 1 }
+        }
+        #expect(read == 10_000)
+        #expect(buffer.pieceCount < 200)
+    }
+
     @Test func `H8 the file of unread bytes has a limit`() throws {
         var buffer = BodyBuffer(memoryLimit: 10, spillLimit: 100)
         try buffer.push(Data(count: 10), staysInMemory: false)

@@ -72,6 +72,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     ) {
         if let exchange = exchange(of: dataTask) {
             if let response = response as? HTTPURLResponse {
+                // On Linux interim answers (RFC 9110 §15.2) come here too; the answer follows.
+                guard !(100..<200).contains(response.statusCode) || response.statusCode == 101 else { return completionHandler(.allow) }
                 exchange.receive(HTTPHead(response, fallback: dataTask.originalRequest?.url))
             } else {
                 exchange.stop(TransportFailure(.protocolViolation, "the answer is not one of HTTP"))

@@ -1,0 +1,199 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Downloads from servers that mislead, and into places that are not what they seem.
+@Suite(.timeLimit(.minutes(1)))
+struct DownloadFaultTests {
+    private let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+
+    private final class Place: Sendable {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("downloads-\(UUID().uuidString)")
+        var target: URL { directory.appendingPathComponent("film.bin") }
+        init() throws { try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true) }
+        deinit { try? FileManager.default.removeItem(at: directory) }
+
+        func leavePart(_ bytes: Data, from address: String, validator: String) throws {
+            try bytes.write(to: directory.appendingPathComponent(".film.bin.part"))
+            let state = DownloadState(address: address, validator: validator, total: nil)
+            try JSONEncoder().encode(state).write(to: directory.appendingPathComponent(".film.bin.part.json"))
+        }
+    }
+
+    private func host(_ origin: LoopbackOrigin) -> RemoteHost {
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+            .with { $0.random = { 0 } }
+    }
+
+    private func hex(_ data: Data) -> String { SHA256.digest(of: [UInt8](data)).hex }
+
+    @Test(arguments: ["", "abc", String(repeating: "g", count: 64), String(repeating: "0", count: 63), String(repeating: "0", count: 65)])
+    func `H11 a digest that is none is refused before anything is sent`(_ digest: String) async throws {
+        let place = try Place()
+        let origin = try LoopbackOrigin { _ in .text("x") }
+        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target, sha256: digest) }
+        #expect(error.stage == .build)
+        #expect((error.underlyingError as? RouteFault)?.code == .invalidOption)
+        #expect(origin.requests.isEmpty)
+    }
+
+    @Test func `H11 a digest may have capital letters`() async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { _ in .data(content) }
+        try await host(origin).download(Route(path: "/f"), to: place.target, sha256: hex(content).uppercased())
+        #expect(try Data(contentsOf: place.target) == content)
+    }
+
+    @Test func `H11 a part that was refused does not stand in the way for ever`() async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { request in
+            guard request.headers["Range"] != nil else { return .data(content).tagged("v1") }
+            return .data(content.dropFirst(5), status: 206).tagged("v1").setting("Content-Range", to: "bytes 5-199999/200000")
+        }
+        try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
+        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        #expect(error.code == .wrongRange)
+        #expect(!FileManager.default.fileExists(atPath: place.target.path))
+        try await host(origin).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+    }
+
+    private static func decide(_ fields: [String: String], known validator: String) throws -> DownloadDecision {
+        var head = HTTPHead(status: 206, url: URL(filePath: "/"))
+        try head.fields.append("Content-Range", "bytes 5-9/10")
+        for (name, value) in fields { try head.fields.append(name, value) }
+        return DownloadDecision.decide(
+            head, offset: 5, known: DownloadState(address: "https://h/f", validator: validator, total: 10))
+    }
+
+    @Test(arguments: [
+        (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT", true),
+        (["Last-Modified": "Mon, 07 Nov 1994 08:49:37 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT", false),
+        ([:], "Sun, 06 Nov 1994 08:49:37 GMT", true),
+        (["ETag": "\"v1\""], "\"v1\"", true), (["ETag": "\"v2\""], "\"v1\"", false), (["ETag": "W/\"v1\""], "\"v1\"", false),
+        (["ETag": "\"v1\"", "Content-Encoding": "gzip"], "\"v1\"", false),
+        (["ETag": "\"v1\"", "Content-Encoding": "identity"], "\"v1\"", true),
+    ])
+    func `H11 a part of another version, or a packed one, is not put together`(
+        _ fields: [String: String], _ validator: String, _ fits: Bool
+    ) throws {
+        let decision = try DownloadFaultTests.decide(fields, known: validator)
+        #expect((decision == .append(total: 10)) == fits)
+    }
+
+    @Test(arguments: ["\"a", "\"a\", \"b\"", "\"", "a", "*", "W/\"a\""])
+    func `H11 what is no entity tag resumes nothing`(_ tag: String) throws {
+        var fields = HTTPFields()
+        try fields.append("ETag", tag)
+        #expect(DownloadDecision.strongValidator(of: fields, now: Date()) == nil)
+    }
+
+    @Test(arguments: ["\"a\r\nX: y\"", "", "nonsense", "W/\"v1\"", "\"a"])
+    func `H11 a note of the part that was damaged begins again`(_ validator: String) async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
+        try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/f", validator: validator)
+        try await host(origin).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(origin.requests.first?.headers["Range"] == nil)
+    }
+
+    @Test func `H11 a part of another address begins again`() async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
+        try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/other", validator: "\"v1\"")
+        try await host(origin).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+    }
+
+    @Test func `H7 a download is tried as often as anything else`() async throws {
+        let place = try Place()
+        let origin = try LoopbackOrigin { _ in .status(503) }
+        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        #expect(error.status == 503)
+        #expect(error.attempts == 3)
+        #expect(origin.requests.count == 3)
+    }
+
+    @Test func `H7 a download does not wait for longer than a call may take`() async throws {
+        let place = try Place()
+        let origin = try LoopbackOrigin { _ in .status(503).setting("Retry-After", to: "3600") }
+        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        #expect(error.retryAfter == .seconds(3600))
+        #expect(origin.requests.count == 1)
+    }
+
+    @Test func `H6 each attempt of a long download has the time of a call`() async throws {
+        let place = try Place()
+        let content = content
+        let origin = try LoopbackOrigin { request in
+            let answer = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return request.headers["Range"] == nil ? answer.misbehaving(.truncate(afterBodyBytes: 100_000)) : answer
+        }
+        let time = ManualTime()
+        let host = host(origin).with {
+            $0.time = time
+            $0.timeouts = .init(overall: .seconds(10))
+        }
+        try await host.download(Route(path: "/f"), to: place.target) { progress in
+            if progress.bytes == 0 { time.advance(by: .seconds(20)) }
+        }
+        #expect(try Data(contentsOf: place.target) == content)
+        #expect(origin.requests.count == 2)
+    }
+
+    @Test func `H11 a place that is none is an error that names it`() async throws {
+        let place = try Place()
+        let origin = try LoopbackOrigin { _ in .text("x") }
+        let missing = place.directory.appendingPathComponent("missing/film.bin")
+        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: missing) }
+        #expect(error.code == .fileFailed && error.message.contains("missing"))
+        #expect(origin.requests.isEmpty)
+        try FileManager.default.createDirectory(at: place.target, withIntermediateDirectories: true)
+        let taken = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        #expect(taken.code == .fileFailed)
+    }
+
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
+    func `H11 a full disk is an error that says so`() throws {
+        let file = try PartialFile(at: "/dev/full")
+        let error = #expect(throws: StoreError.self) { try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try file.write($0, at: 0) } }
+        #expect(error?.message.contains("/dev/full") == true)
+        #expect(error?.message.lowercased().contains("space") == true)
+    }
+
+    @Test func `H11 a target that appears meanwhile is replaced in one step`() async throws {
+        let place = try Place()
+        let content = content
+        let target = place.target
+        let origin = try LoopbackOrigin { _ in
+            _ = FileManager.default.createFile(atPath: target.path, contents: Data("meanwhile".utf8))
+            return .data(content)
+        }
+        try await host(origin).download(Route(path: "/f"), to: place.target)
+        #expect(try Data(contentsOf: place.target) == content)
+    }
+
+    @Test func `H11 a file that another download has finished meanwhile is not taken for one on its way`() throws {
+        let place = try Place()
+        let part = place.directory.appendingPathComponent(".film.bin.part")
+        try Data("whole".utf8).write(to: part)
+        let handle = try FileHandle(forUpdating: part)
+        defer { try? handle.close() }
+        #expect(PartialFile.isNamed(part.path, handle.fileDescriptor))
+        // Opened, and not locked yet, when the other one gives it its real name.
+        try FileManager.default.moveItem(at: part, to: place.target)
+        #expect(!PartialFile.isNamed(part.path, handle.fileDescriptor))
+        let next = try PartialFile(at: part.path)
+        #expect(!PartialFile.isNamed(part.path, handle.fileDescriptor))
+        try next.empty()
+        #expect(try Data(contentsOf: place.target) == Data("whole".utf8))
+    }
+}

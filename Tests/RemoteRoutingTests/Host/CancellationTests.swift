@@ -1,0 +1,111 @@
+import Foundation
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Calls that are given up, wherever they stand: nothing is sent any more, and the place is free for the next one.
+@Suite(.timeLimit(.minutes(1)))
+struct CancellationTests {
+    private struct Waiting: RequestInterceptor, ResponseInterceptor {
+        var gate: WatchedState<Bool>
+        var waitsForAnswer: Bool
+        func intercept(_ request: inout HTTPRequest) async throws {
+            if !waitsForAnswer { try await gate.wait { $0 ? () : nil } }
+        }
+        func intercept(_ response: inout HTTPAnswer, to request: HTTPRequest) async throws {
+            if waitsForAnswer { try await gate.wait { $0 ? () : nil } }
+        }
+    }
+
+    enum Place: CaseIterable { case beforeStart, gate, head, body, backOff, refresh, requestInterceptor, responseInterceptor }
+
+    @Test(arguments: Place.allCases)
+    func `H13 a call that is cancelled ends at once and leaves its place`(_ place: Place) async throws {
+        let time = ManualTime()
+        let isOver = WatchedState(false)
+        let arrived = WatchedState(0)
+        let memory = MemoryTransport { request in
+            arrived.update { $0 += 1 }
+            guard !isOver.current, request.url.path() == "/slow" else { return .json("[1]") }
+            switch place {
+            case .gate, .head: try await Task<Never, Never>.never()
+            case .body:
+                var answer = MemoryTransport.Answer.json("[1]")
+                answer.stalls = true
+                return answer
+            case .backOff: return .status(503)
+            case .refresh: return .status(401)
+            default: return .json("[1]")
+            }
+            return .json("[1]")
+        }
+        var host = RemoteHost("a.example", transport: memory, limits: HostLimits(concurrentExchanges: 1), time: time)
+            .with {
+                $0.timeouts = .init()
+                $0.random = { 0.5 }
+            }
+        let plain = host
+        let gate = WatchedState(false)
+        switch place {
+        case .refresh:
+            host = host.authorized(
+                by: .bearer(Token(accessToken: "a")) { _, _ in
+                    arrived.update { $0 += 1 }
+                    try await gate.wait { $0 ? () : nil }
+                    return Token(accessToken: "b")
+                })
+        case .requestInterceptor: host = host.intercepting(requests: Waiting(gate: gate, waitsForAnswer: false))
+        case .responseInterceptor: host = host.intercepting(responses: Waiting(gate: gate, waitsForAnswer: true))
+        default: break
+        }
+        let holder = place == .gate ? Task { [plain] in try await plain.send("/slow") } : nil
+        if place == .gate { try await arrived.wait { $0 == 1 ? () : nil } }
+        let task = Task { [host] in
+            if place == .beforeStart { withUnsafeCurrentTask { $0?.cancel() } }
+            return try await host.send("/slow", as: [Int].self)
+        }
+        switch place {
+        case .beforeStart: break
+        case .gate: while plain.gate.waiterCount == 0 { await Task.yield() }
+        case .head, .body, .responseInterceptor: try await arrived.wait { $0 == 1 ? () : nil }
+        case .refresh: try await arrived.wait { $0 == 2 ? () : nil }
+        case .backOff: try await time.sleepers(atLeast: 1)
+        case .requestInterceptor: for _ in 0..<100 { await Task.yield() }
+        }
+        task.cancel()
+        let error = try await remoteError { _ = try await task.value }
+        #expect(error.stage == .cancelled)
+        #expect(error.failureKind == .cancelled)
+        if place == .beforeStart || place == .requestInterceptor { #expect(memory.requests.isEmpty) }
+        #expect(memory.requests.count <= 1)
+        isOver.update { $0 = true }
+        gate.update { $0 = true }
+        holder?.cancel()
+        _ = await holder?.result
+        #expect(try await plain.send("/next", as: [Int].self) == [1])
+        #expect(plain.gate.waiterCount == 0)
+    }
+
+    @Test(arguments: ["-5", "soon", "", "1.5", "0x10", "Sun, 06 Nov 1994 08:49:37", "5, 7", "+3"])
+    func `H7 a Retry-After that cannot be read is none`(_ value: String) throws {
+        var fields = HTTPFields()
+        try fields.append("Retry-After", value)
+        #expect(RetryAfter.delay(in: fields, now: Date(timeIntervalSince1970: 1_000_000_000)) == nil)
+    }
+
+    @Test(arguments: ["99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "2147483648"])
+    func `H7 a Retry-After of ages is carried by the error, and nobody waits for it`(_ value: String) async throws {
+        let memory = MemoryTransport { _ in .status(503).adding("Retry-After", value) }
+        let error = try await remoteError { try await RemoteHost("a.example", transport: memory).send("/x") }
+        #expect((error.retryAfter ?? .zero) >= .seconds(2_147_483_648))
+        #expect(memory.requests.count == 1)
+    }
+
+    @Test func `H7 a Retry-After that has passed waits for nothing, also after the clock was set`() async throws {
+        let memory = MemoryTransport { _ in .status(503).adding("Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT") }
+        let error = try await remoteError { try await RemoteHost("a.example", transport: memory).send("/x") }
+        #expect(error.retryAfter == .zero)
+        #expect(memory.requests.count == 3)
+    }
+}

@@ -1,0 +1,65 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// Streams of events from servers that do not mean well.
+@Suite(.timeLimit(.minutes(1)))
+struct EventFaultTests {
+    private func event(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
+
+    @Test func `H13 a server that wants no pause gets one where it sent no event`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), event(": nothing\n\n"), event(""), .status(204))
+        let time = ManualTime()
+        let host = bench.host(time: time) { $0.timeouts = .init() }
+        let task = Task {
+            var seen: [String] = []
+            for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
+            return seen
+        }
+        // The first one brought something, and is followed at once; each of the others waits.
+        for count in 2...3 {
+            try await time.sleepers(atLeast: 1)
+            #expect(bench.asked.count == count)
+            #expect(time.nextDeadline == time.now.advanced(by: .seconds(1)))
+            time.advance(by: .seconds(1))
+        }
+        #expect(try await task.value == ["a"])
+        #expect(bench.asked.count == 4)
+    }
+
+    @Test(arguments: [("a ", "a"), ("\ta", "a"), ("a b", "a b"), ("\u{E4}", "\u{E4}")])
+    func `an id with blanks at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/x", inTurn: event("retry: 0\nid:\(id)\ndata: a\n\n"), .status(204))
+        let host = bench.host { $0.timeouts = .init() }
+        for try await event in host.events(for: Route(path: "/x")) { #expect(event.lastEventID == id) }
+        #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, sent])
+    }
+
+    @Test func `H3 an id that cannot go on the wire is told as such`() async throws {
+        let bench = try Bench(.memory)
+        bench.on("GET", "/x", inTurn: event("retry: 0\nid: a\u{1}b\ndata: a\n\n"), .status(204))
+        let host = bench.host { $0.timeouts = .init() }
+        let error = try await remoteError { for try await _ in host.events(for: Route(path: "/x")) {} }
+        #expect((error.underlyingError as? RouteFault)?.part == "header Last-Event-ID")
+    }
+
+    @Test func `H8 a line without an end is an error, and so is an event of many lines`() async throws {
+        for line in [String(repeating: "x", count: 2 << 20), String(repeating: "data: 0123456789\n", count: 200_000)] {
+            let bench = try Bench(.memory)
+            bench.on("GET", "/x", inTurn: event(line))
+            let error = try await remoteError { for try await _ in bench.host().events(for: Route(path: "/x")) {} }
+            #expect(error.code == .bodyTooLarge)
+        }
+    }
+
+    @Test func `a mark of byte order in the middle is content`() throws {
+        var parser = EventStreamParser()
+        let events = try parser.consume("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\ndata: \u{FEFF}c\n\n".utf8)
+        #expect(events.map(\.data) == ["a", "\u{FEFF}c"])
+    }
+}
