@@ -11,7 +11,7 @@ internal import Foundation
 ///
 /// On a 401 a bearer token is refreshed once, however many requests fail together; each of them is sent once more. A refresh that is
 /// refused stays failed until ``RefreshingTokens/replace(by:)`` brings a token that was got otherwise. One that fails on its way (no
-/// network, a deadline, 429, 503, or what is transient by its ``FailureAdvising``) fails the requests that waited for it, and the 401 of
+/// network, a deadline, 429, 503, or what is transient by its `FailureAdvising`) fails the requests that waited for it, and the 401 of
 /// a later request tries again. A 403 never refreshes, nor does the 401 of another origin that a redirect led to.
 public struct Authorization: Sendable {
     /// Writes credentials into a request's header, and tells which generation they are.

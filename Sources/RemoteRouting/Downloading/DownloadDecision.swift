@@ -70,7 +70,7 @@ enum DownloadDecision: Hashable {
         return text
     }
 
-    /// Whether a validator that was kept is still one that ``strongValidator(of:now:)`` could have given.
+    /// Whether a validator that was kept is still one that `strongValidator(of:now:)` could have given.
     static func isStrong(_ validator: String, now: Date) -> Bool {
         isStrongTag(validator) || HTTPDate.parse(validator, now: now) != nil
     }

@@ -7,7 +7,7 @@ internal import Musl
 #endif
 internal import StoreCore
 
-/// A file on its way, beside the one it will become; unlike a ``TemporaryFile`` it outlives the process, so that it can be resumed.
+/// A file on its way, beside the one it will become; unlike a `TemporaryFile` it outlives the process, so that it can be resumed.
 final class PartialFile: Sendable {
     /// Its name while it is not whole.
     let path: String

@@ -31,8 +31,8 @@ public struct RemoteHost: Sendable {
     }
     /// How often a failure that passes is tried again, and when; only where sending twice is safe.
     public var retry = RetryPolicy.exponential(attempts: 3)
-    /// Whether credentials may travel without encryption to another machine: what ``authorization`` and interceptors write, and every
-    /// field of ``ExchangeLog/secretFields``.
+    /// Whether credentials may travel without encryption to another machine: what `authorization` and interceptors write, and every
+    /// field of `secretFields`.
     public var allowsInsecureCredentials = false
     /// Makes the decoder for answers.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }

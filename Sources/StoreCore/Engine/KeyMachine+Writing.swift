@@ -7,7 +7,7 @@ enum PageKeys: Hashable, Sendable {
 }
 
 extension KeyMachine {
-    /// Somebody has said what the content is; `nil` is the same as ``cleared(_:)``.
+    /// Somebody has said what the content is; `nil` is the same as `cleared(_:)`.
     ///
     /// - Returns: The number of the new truth.
     @discardableResult

@@ -255,7 +255,7 @@ extension KeyMachine {
 // MARK: - Time, and the end of each turn
 
 extension KeyMachine {
-    /// The moment that ``nextWake`` named may have come.
+    /// The moment that `nextWake` named may have come.
     mutating func timerFired(_ turn: inout Turn) {
         if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
         if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }

@@ -15,9 +15,9 @@ extension FileItem {
 /// A file of a remote list.
 ///
 /// ```swift
-/// let file = RemoteFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
+/// let file = ListedFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
 /// ```
-public struct RemoteFile: FileItem, Hashable, Codable {
+public struct ListedFile: FileItem, Hashable, Codable {
     /// Where the file stands in the directory.
     public var path: String
     /// What tells that it has changed.

@@ -1,7 +1,7 @@
 public import Foundation
 internal import StoreCore
 
-/// The part of a file that has arrived; a ``FileTransfer`` appends to it.
+/// The part of a file that has arrived; a `FileTransfer` appends to it.
 ///
 /// It outlives the process: what broke off goes on from here, as long as the list still has the same version of the file. The bytes are
 /// hashed as they come. To be used by one task at a time.
@@ -122,7 +122,7 @@ public final class FilePart: Sendable {
             path: PartNames.workingFile, directoryHint: .notDirectory)
     }
 
-    /// Takes the file at ``workingFile()`` for the whole content.
+    /// Takes the file at `workingFile()` for the whole content.
     ///
     /// - Throws: `StoreError` where there is no file, or where the disk fails.
     public func adoptWorkingFile() throws {

@@ -102,7 +102,7 @@ enum LineText {
         }
     }
 
-    /// `nil` for what ``escape(_:to:)`` never writes.
+    /// `nil` for what `escape(_:to:)` never writes.
     static func unescape(_ bytes: some RandomAccessCollection<UInt8>) -> String? {
         guard bytes.contains(escape) else { return String(validating: bytes, as: UTF8.self) }
         var plain: [UInt8] = []

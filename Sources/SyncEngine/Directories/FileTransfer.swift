@@ -1,8 +1,8 @@
-/// Brings the bytes of a file from wherever they are; the one thing a ``DirectoryTarget`` does not know.
+/// Brings the bytes of a file from wherever they are; the one thing a `DirectoryTarget` does not know.
 ///
 /// ```swift
 /// struct HTTPTransfer: FileTransfer {
-///     func transfer(_ file: RemoteFile, into part: FilePart) async throws {
+///     func transfer(_ file: ListedFile, into part: FilePart) async throws {
 ///         let answer = try await client.get(file.path, range: part.resumePoint)     // Range: bytes=offset-, If-Range: validator
 ///         try part.begin(at: answer.firstByte, validator: answer.entityTag)
 ///         for try await piece in answer.body { try part.append(piece) }

@@ -9,7 +9,7 @@ public struct LocalEntry<Item: SyncItem>: Sendable {
     /// How many bytes it takes locally; `nil` where that is not known.
     public var byteCount: Int64?
 
-    /// Whether somebody has changed it here since it was downloaded; ``SyncOptions/localEdits`` decides what becomes of it.
+    /// Whether somebody has changed it here since it was downloaded; `localEdits` decides what becomes of it.
     public var isEdited: Bool
 
     /// Whether no sync has put it here: it is never removed, and only replaced where the source has an item of this key.

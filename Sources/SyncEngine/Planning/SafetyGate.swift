@@ -58,7 +58,7 @@ public struct SyncOverrides: OptionSet, Hashable, Sendable {
 
     /// An empty remote list empties the local side.
     public static let emptySource = SyncOverrides(rawValue: 1 << 0)
-    /// More is removed than ``SyncOptions/removalLimit`` allows.
+    /// More is removed than `removalLimit` allows.
     public static let removalLimit = SyncOverrides(rawValue: 1 << 1)
     /// Every local item is replaced or removed.
     public static let everythingChanged = SyncOverrides(rawValue: 1 << 2)

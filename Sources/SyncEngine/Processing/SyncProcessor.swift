@@ -46,7 +46,7 @@ public protocol SyncProcessor<Item>: Sendable {
 
     // MARK: Optional
 
-    /// Called before anything else, and always followed by one call of ``syncDidEnd(_:)``, even if it throws.
+    /// Called before anything else, and always followed by one call of `syncDidEnd(_:)`, even if it throws.
     ///
     /// - Throws: What the pass cannot begin for.
     func syncWillBegin() async throws

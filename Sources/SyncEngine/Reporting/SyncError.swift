@@ -65,7 +65,7 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
         public static let duplicateKeys = Code(verbatim: "duplicateKeys")
         /// The remote list is empty and the local side is not.
         public static let emptySource = Code(verbatim: "emptySource")
-        /// More would be removed than ``SyncOptions/removalLimit`` allows.
+        /// More would be removed than `removalLimit` allows.
         public static let removalLimit = Code(verbatim: "removalLimit")
         /// Not one local item is as the source has it.
         public static let everythingChanged = Code(verbatim: "everythingChanged")
@@ -87,8 +87,9 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
 }
 
 extension SyncError: FailureAdvising {
-    /// Another writer, or bytes that came out wrong, may be better next time, and a stage fails as what it failed of; what the list or the
-    /// target is wrong about stays wrong.
+    /// Whether trying again may help: after another writer, and after bytes that came out wrong.
+    ///
+    /// A stage fails as what it failed of; what the list or the target is wrong about stays wrong.
     public var failureKind: FailureKind {
         switch code {
         case .cancelled: .cancelled

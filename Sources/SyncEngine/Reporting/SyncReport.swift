@@ -3,7 +3,7 @@ public struct SyncReport: Sendable {
     /// The number of the pass, from 1, for each synchronizer.
     public internal(set) var pass: Int
 
-    /// How far the pass has come; at the end, the stage that was the last one to run before ``SyncStage/end``.
+    /// How far the pass has come; at the end, the stage that was the last one to run before `end`.
     public internal(set) var progress = SyncProgress(stage: .begin)
 
     /// How many items the remote list has.
@@ -29,7 +29,7 @@ public struct SyncReport: Sendable {
     public internal(set) var pendingDownloadCount = 0
     /// What should have been removed and was not; the next pass does it.
     public internal(set) var pendingRemovals: [SyncKey] = []
-    /// Local edits that were met: kept or overwritten, as ``SyncOptions/localEdits`` says.
+    /// Local edits that were met: kept or overwritten, as `localEdits` says.
     public internal(set) var localEdits: [SyncKey] = []
     /// Keys that the remote list had more than once.
     public internal(set) var duplicates: [SyncKey] = []

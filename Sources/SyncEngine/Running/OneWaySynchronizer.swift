@@ -48,7 +48,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
         try await hub.sync(overrides)
     }
 
-    /// What ``sync(overriding:)`` would do now, and why; nothing is changed.
+    /// What `sync(overriding:)` would do now, and why; nothing is changed.
     ///
     /// Of the processor only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``,
     /// ``SyncProcessor/shouldUpdate(_:over:)`` and ``SyncProcessor/refusals(among:)`` are called.
@@ -66,7 +66,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
         }
     }
 
-    /// Gives up: every waiting caller gets ``SyncError/Code/cancelled`` at once, what is in flight is cancelled, and no other pass begins.
+    /// Gives up: every waiting caller gets `cancelled` at once, what is in flight is cancelled, and no other pass begins.
     ///
     /// Until the processor's calls have returned, the run has not ended; a `sync()` in between begins after it and is not cancelled.
     public func cancel() {

@@ -62,7 +62,9 @@ struct URIReferenceTests {
 
 struct OriginReferenceTests {
     private let base = URL(string: "https://api.example.com/v1/repos?page=1")!
-    private let origin = try! WebOrigin(scheme: .https, host: "api.example.com")
+    private let origin: WebOrigin
+
+    init() throws { origin = try WebOrigin(scheme: .https, host: "api.example.com") }
 
     @Test(arguments: [
         ("https://api.example.com/v1/repos?page=2", "/v1/repos?page=2"), ("https://API.example.com:443/x", "/x"), ("/x?y", "/x?y"),

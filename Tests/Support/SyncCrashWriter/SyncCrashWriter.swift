@@ -43,12 +43,12 @@ enum MadeUpFiles {
         }
     }
 
-    static func list(generation: Int, count: Int) -> [RemoteFile] {
+    static func list(generation: Int, count: Int) -> [ListedFile] {
         (0..<count).map { number in
             // Every fifth file stays as it is from generation to generation.
             let own = number % 5 == 0 ? 0 : generation
             let content = content(number, generation: own)
-            return RemoteFile(
+            return ListedFile(
                 path: "d\(number % 4)/f\(number)", version: "\(own)", byteCount: Int64(content.count),
                 sha256: SHA256.digest(of: content).hex)
         }
@@ -59,7 +59,7 @@ enum MadeUpFiles {
 struct MadeUpTransfer: FileTransfer {
     var holds = false
 
-    func transfer(_ file: RemoteFile, into part: FilePart) async throws {
+    func transfer(_ file: ListedFile, into part: FilePart) async throws {
         let number = file.path.split(separator: "f").last.flatMap { Int($0) } ?? 0
         let content = MadeUpFiles.content(number, generation: Int(file.version) ?? 0)
         let tag = "\"\(file.version)\""

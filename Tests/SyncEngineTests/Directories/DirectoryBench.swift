@@ -6,7 +6,7 @@ import StoreCore
 final class DirectoryBench: Sendable {
     struct Origin: Sendable {
         var contents: [String: String] = [:]
-        var listed: [RemoteFile]?
+        var listed: [ListedFile]?
         var tags: [String: String] = [:]
         /// After how many bytes a transfer breaks off, by path.
         var breaks: [String: Int] = [:]
@@ -37,7 +37,7 @@ final class DirectoryBench: Sendable {
 
     func target(
         foreignFiles: ForeignFiles = .keep, folding: NameFolding? = nil
-    ) -> DirectoryTarget<ListedSource<RemoteFile>, BenchTransfer> {
+    ) -> DirectoryTarget<ListedSource<ListedFile>, BenchTransfer> {
         DirectoryTarget(
             directory: url, transfer: BenchTransfer(bench: self), durability: .crash, foreignFiles: foreignFiles, folding: folding
         ) { [self] in
@@ -46,7 +46,7 @@ final class DirectoryBench: Sendable {
                     origin.lists += 1
                     return origin.listed
                         ?? origin.contents.map { path, text in
-                            RemoteFile(path: path, sha256: digest(text), byteCount: Int64(text.utf8.count))
+                            ListedFile(path: path, sha256: digest(text), byteCount: Int64(text.utf8.count))
                         }.sorted { $0.path < $1.path }
                 })
         }
@@ -94,7 +94,7 @@ func digest(_ text: String) -> String { SHA256.digest(of: Array(text.utf8)).hex 
 struct BenchTransfer: FileTransfer {
     unowned let bench: DirectoryBench
 
-    func transfer(_ file: RemoteFile, into part: FilePart) async throws {
+    func transfer(_ file: ListedFile, into part: FilePart) async throws {
         let (text, tag, limit) = bench.origin.withLock { origin in
             origin.transfers.append(file.path)
             return (origin.contents[file.path] ?? "", origin.tags[file.path] ?? "\"1\"", origin.breaks[file.path])

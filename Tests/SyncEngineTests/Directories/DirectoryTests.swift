@@ -29,7 +29,7 @@ struct DirectoryTests {
 
     @Test func `S9 a content with another digest never gets the name`() async throws {
         try await bench.sync()
-        bench.origin.withLock { $0.listed = [RemoteFile(path: "a", sha256: digest("wanted"), byteCount: 6)] }
+        bench.origin.withLock { $0.listed = [ListedFile(path: "a", sha256: digest("wanted"), byteCount: 6)] }
         bench["a"] = "forged"
         let error = await syncError { try await bench.sync([.removalLimit]) }
         #expect(error?.code == .incomplete)
@@ -40,7 +40,7 @@ struct DirectoryTests {
 
     @Test(arguments: [Int64(2), 4])
     func `S9 a content of another size than the list says never gets the name`(size: Int64) async throws {
-        bench.origin.withLock { $0.listed = [RemoteFile(path: "a", version: "1", byteCount: size)] }
+        bench.origin.withLock { $0.listed = [ListedFile(path: "a", version: "1", byteCount: size)] }
         let error = await syncError { try await bench.sync() }
         #expect((error?.report?.failures.first?.error as? SyncError)?.code == .wrongContent)
         #expect(try bench.files.isEmpty)
@@ -204,7 +204,7 @@ struct DirectoryTests {
         try await bench.sync()
         let target = bench.target()
         try await target.syncWillBegin()
-        let entry = LocalEntry<RemoteFile>("a", version: digest("one"))
+        let entry = LocalEntry<ListedFile>("a", version: digest("one"))
         #expect(try await target.isUnchanged("a", since: entry))
         try bench.write("edited now", "a")
         #expect(try await !target.isUnchanged("a", since: entry))

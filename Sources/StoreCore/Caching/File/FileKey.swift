@@ -2,7 +2,7 @@
 struct FileKey: Sendable {
     /// The key's canonical JSON; equal for equal keys.
     let json: [UInt8]
-    /// The SHA-256 of ``json``.
+    /// The SHA-256 of `json`.
     let digest: SHA256.Digest
     /// The name of the record's file.
     let fileName: String

@@ -9,7 +9,7 @@ struct FileLedger {
     /// What to do next.
     enum Action: Equatable {
         case none
-        /// Look through the directory, sweep it, then report ``scanEnded(found:freed:)`` or ``scanFailed()``.
+        /// Look through the directory, sweep it, then report `scanEnded(found:freed:)` or `scanFailed()`.
         case scan
     }
 

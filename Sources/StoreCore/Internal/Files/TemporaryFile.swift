@@ -7,7 +7,7 @@ internal import Musl
 #endif
 internal import Synchronization
 
-/// A file being written under a temporary name, which ``commit(as:)`` makes the file of its real name in one step.
+/// A file being written under a temporary name, which `commit(as:)` makes the file of its real name in one step.
 ///
 /// Whoever reads the real name gets the old file or the new one, each whole. Where the file goes out of scope uncommitted, it is removed;
 /// where the process ends before that, its orphan stays and is known by its name: see ``isName(_:kind:)``.

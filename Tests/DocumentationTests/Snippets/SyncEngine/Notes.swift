@@ -53,7 +53,7 @@ extension Story {
             let report = try await synchronizer.sync()
             print(report.summary)
             let plan = try await synchronizer.plan()
-            print(plan.additions.count, plan.updates.count, plan.removals.count)
+            print("\(plan.additions.count) to add, \(plan.updates.count) to update, \(plan.removals.count) to remove")
             return printed.lines.map { [$0] }
         }
     }

@@ -103,13 +103,13 @@ struct FileClient: Sendable {
         Answer(firstByte: range?.offset ?? 0, entityTag: nil, body: AsyncStream { $0.finish() })
     }
 
-    func files() async throws -> [RemoteFile] { [] }
+    func files() async throws -> [ListedFile] { [] }
 }
 
 private let client = FileClient()
 
 struct HTTPTransfer: FileTransfer {
-    func transfer(_ file: RemoteFile, into part: FilePart) async throws {
+    func transfer(_ file: ListedFile, into part: FilePart) async throws {
         let answer = try await client.get(file.path, range: part.resumePoint)  // Range: bytes=offset-, If-Range: validator
         try part.begin(at: answer.firstByte, validator: answer.entityTag)
         for try await piece in answer.body { try part.append(piece) }
@@ -117,7 +117,7 @@ struct HTTPTransfer: FileTransfer {
 }
 
 private func mirror(url: URL, api: FileClient, digest: String) async throws {
-    let file = RemoteFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
+    let file = ListedFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
     let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
     let report = try await OneWaySynchronizer(processor: target).sync()
     print(file, report)
