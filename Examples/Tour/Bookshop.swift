@@ -38,6 +38,33 @@ final class Bookshop: Sendable {
         }
     }
 
+    /// Publishes terms of version 1.1.0, with their digest.
+    func publishTerms() {
+        let terms = "A book is yours for three weeks."
+        let digest = SHA256.digest(of: Array(terms.utf8)).hex
+        let manifest = #"{ "texts": { "terms": { "version": "1.1.0", "url": "terms.txt", "sha256": "\#(digest)" } } }"#
+        origin.on(.get, "/texts/versions.json") {
+            .json(literal: manifest).tagged().revalidated(by: $0).misbehaving(.delayHead(by: .milliseconds(80)))
+        }
+        origin.on(.get, "/texts/terms.txt") { .text(terms).tagged().revalidated(by: $0) }
+    }
+
+    /// Publishes covers, of which the seventh cannot be had at the first time.
+    func publishCovers(count: Int) {
+        let hasFailed = Lock(false)
+        origin.on(.get, "/covers") { _ in .json((0..<count).map { Cover(id: $0, revision: 1) }) }
+        origin.on(.get, "/covers/:id") { request in
+            let fails =
+                request.parameter("id") == "7"
+                && hasFailed.withLock { hasFailed in
+                    defer { hasFailed = true }
+                    return !hasFailed
+                }
+            let response: LoopbackOrigin.Response = fails ? .status(503) : .data(Data(repeating: 7, count: 2_000))
+            return response.misbehaving(.delayHead(by: .milliseconds(30)))
+        }
+    }
+
     /// How often the origin has said that what somebody has is still right, with no body.
     var confirmations: Int { confirmed.withLock { $0 } }
 

@@ -17,6 +17,8 @@ struct Chapters {
         try await thousandCallers()
         try await outage()
         try await restart()
+        try await TextChapter(stage: stage, bookshop: bookshop, directory: directory).run()
+        try await SyncChapter(stage: stage, bookshop: bookshop).run()
     }
 
     private func loading() async throws {
