@@ -182,4 +182,13 @@ struct TestingWithoutANetworkTests {
         #expect(lamp.name == "Lamp")
         #expect(transport.requests.map(\.url.path) == ["/products/lamp"])
     }
+    @Test func `answers are given in turn, and then no more`() async throws {
+        let transport = MemoryTransport(inTurn: .status(503), .json(#"{"id": 7}"#))
+        let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }
+        let first = await #expect(throws: RemoteError.self) { try await host.send("/users/7") }
+        #expect(first?.status == 503)
+        try await host.send("/users/7")
+        let last = await #expect(throws: RemoteError.self) { try await host.send("/users/7") }
+        #expect(last?.code == .unsupported && last?.description.contains("all 2 answers") == true)
+    }
 }
