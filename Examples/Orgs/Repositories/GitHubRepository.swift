@@ -29,8 +29,7 @@ struct GitHubRepository: Sendable {
         organisations: some PaginationFetcher<UnitParam, Organisation>, repositories: some PaginationFetcher<String, Repository>,
         users: some Origin<String, User>, directory: URL? = nil, time: any TimeSource = .system
     ) {
-        self.organisations = PaginationStore(
-            cacher: Self.cacher(directory, "organisations"), fetcher: organisations, time: time)
+        self.organisations = PaginationStore(cacher: Self.cacher(directory, "organisations"), fetcher: organisations, time: time)
         self.repositories = PaginationStore(cacher: Self.cacher(directory, "repositories"), fetcher: repositories, time: time)
         self.users = Store(cacher: Self.cacher(directory, "users"), fetcher: users, time: time)
     }
