@@ -13,6 +13,7 @@ struct MemoryEntry<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The part of the key's hash that places it in the index.
     @usableFromInline let hash: UInt32
 
+    @inlinable
     init(key: Param, hash: UInt32, record: CacheRecord<Content>, deadline: Int64, cost: Int) {
         self.key = key
         self.hash = hash
@@ -35,9 +36,12 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline var index: ContiguousArray<UInt64> = []
     @usableFromInline var newest: Int32 = -1
     @usableFromInline var oldest: Int32 = -1
-    private(set) var totalCost = 0
+    @usableFromInline var totalCost = 0
 
-    var count: Int { entries.count }
+    @usableFromInline
+    init() {}
+
+    @inlinable var count: Int { entries.count }
 
     // MARK: Looking up
 
@@ -91,6 +95,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     // MARK: Changing
 
     /// Puts an entry in, in place of the key's older one, which is returned so that it can be released outside the lock.
+    @inlinable
     mutating func put(_ key: Param, _ record: CacheRecord<Content>, deadline: Int64, cost: Int) -> CacheRecord<Content>? {
         let found = position(of: key)
         if found >= 0 {
@@ -114,6 +119,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     }
 
     /// Takes a key's entry out; the last entry of the array moves into its place.
+    @inlinable
     mutating func remove(at position: Int) -> MemoryEntry<Param, Content> {
         unlink(position)
         totalCost -= entries[position].cost
@@ -130,6 +136,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     }
 
     /// Takes out the entries used longest ago until at most `count` are left and they cost at most `cost`.
+    @inlinable
     mutating func trim(count limit: Int, cost: Int) -> [MemoryEntry<Param, Content>] {
         var removed: [MemoryEntry<Param, Content>] = []
         while oldest >= 0, count > limit || totalCost > cost {
@@ -140,14 +147,16 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     // MARK: The index
 
-    private func bucket(of position: Int) -> Int {
+    @inlinable
+    func bucket(of position: Int) -> Int {
         let mask = index.count - 1
         var bucket = Int(entries[position].hash) & mask
         while index[bucket] & 0xFFFF_FFFF != UInt64(position + 1) { bucket = (bucket + 1) & mask }
         return bucket
     }
 
-    private mutating func place(hash: UInt32, position: Int) {
+    @inlinable
+    mutating func place(hash: UInt32, position: Int) {
         let mask = index.count - 1
         var bucket = Int(hash) & mask
         while index[bucket] != 0 { bucket = (bucket + 1) & mask }
@@ -155,7 +164,8 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     }
 
     /// Empties a bucket and closes the gap, so that no look-up ever has to step over a grave (Knuth, TAOCP 3, 6.4 R).
-    private mutating func vacate(_ bucket: Int) {
+    @inlinable
+    mutating func vacate(_ bucket: Int) {
         let mask = index.count - 1
         var gap = bucket
         var next = (bucket + 1) & mask
@@ -170,7 +180,8 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         index[gap] = 0
     }
 
-    private mutating func growIndexIfNeeded() {
+    @inlinable
+    mutating func growIndexIfNeeded() {
         guard (entries.count + 1) * 4 > index.count * 3 else { return }
         index = ContiguousArray(repeating: 0, count: max(16, index.count * 2))
         for position in entries.indices { place(hash: entries[position].hash, position: position) }
