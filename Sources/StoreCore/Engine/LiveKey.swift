@@ -70,19 +70,15 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     }
 }
 
-/// An observer's place: who he is, and what he waits on while he does.
+/// An observer's place: who he is, what he has seen, and what he waits on while he does.
 struct ObserverSlot {
     // Unsafe, because a checked continuation is an allocation for each state; the slot takes it out before resuming, so once it is.
     typealias Waiting = UnsafeContinuation<Void, Never>
 
     var id: CallerID
     var waiting: Waiting?
-}
-
-/// A state and its number.
-struct ObservedStep<Content: Sendable>: Sendable {
-    var state: LoadingState<Content>
-    var version: UInt64
+    /// The number of the state that he has seen last.
+    var seen: UInt64 = 0
 }
 
 /// What is to be done when the lock is open again: nothing of it may run user code under it.

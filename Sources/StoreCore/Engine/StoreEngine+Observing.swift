@@ -1,3 +1,5 @@
+internal import Synchronization
+
 // Observers: each holds nothing but the number of the state it has seen, and waits only when that is the present one (C8).
 
 extension StoreEngine {
@@ -12,44 +14,32 @@ extension StoreEngine {
         }
     }
 
-    /// Suspends an observer until there is a state that he has not seen, or he has left.
-    ///
-    /// He is only woken, and looks for himself when he runs: so no state is on its way to him that is no longer the newest, and none
-    /// that holds on to a list while it grows, which then would have to be copied.
-    func pause(
-        _ param: Param, _ id: CallerID, at place: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation
-    ) async {
-        await withTaskCancellationHandler {
-            // Without the capture the closure runs on no actor, and each wait of an actor's observer costs two hops.
-            _ = isolation
-            await withUnsafeContinuation { wait(param, id, at: place, seen: seen, $0) }
-        } onCancel: {
-            leave(param, id, at: place)
-        }
-    }
-
     /// What an observer finds when he looks.
     enum Sight: Sendable {
-        case step(ObservedStep<Content>)
+        case state(LoadingState<Content>)
         case nothingNew
         /// He has left: cancelled, while he was on his way.
         case gone
     }
 
-    func look(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64) -> Sight {
+    func look(_ param: Param, _ id: CallerID, at place: Int) -> Sight {
         state.withLock { state in
             guard let key = state.live[param], key.isHere(id, at: place) else { return .gone }
-            guard key.version > seen, let state = key.machine.state else { return .nothingNew }
-            return .step(ObservedStep(state: state, version: key.version))
+            guard key.version > key.observers[place].seen, let state = key.machine.state else { return .nothingNew }
+            key.observers[place].seen = key.version
+            return .state(state)
         }
     }
 
     /// Lets an observer wait until there is a state that he has not seen; wakes him at once where there is one, or where he has left.
-    func wait(_ param: Param, _ id: CallerID, at place: Int, seen: UInt64, _ waiting: ObserverSlot.Waiting) {
+    ///
+    /// He is only woken, and looks for himself when he runs: so no state is on its way to him that is no longer the newest, and none
+    /// that holds on to a list while it grows, which then would have to be copied.
+    func wait(_ param: Param, _ id: CallerID, at place: Int, _ waiting: ObserverSlot.Waiting) {
         let waits = state.withLock { state in
             // Legal: he was cancelled and has left before he could wait; the key may even have begun another life since.
             guard let key = state.live[param], key.isHere(id, at: place) else { return false }
-            guard key.version <= seen || key.machine.state == nil else { return false }
+            guard key.version <= key.observers[place].seen || key.machine.sight == nil else { return false }
             key.observers[place].waiting = waiting
             return true
         }
@@ -71,16 +61,22 @@ extension StoreEngine {
 }
 
 /// One observer of one key.
+///
+/// Whoever idles on a key costs this object, his place in the engine, and the frame of ``pause(isolation:)``; so what stands in the frame
+/// is one reference, and nothing is inlined into it.
 @usableFromInline
-final class EngineObserver {
+final class EngineObserver: Sendable {
     private let engine: Uniform.Engine
     private let key: Uniform.Key
     private let forces: Bool
     private let id: CallerID
-    /// Where the engine keeps this observer; `nil` before the first `next()`.
-    private var place: Int?
-    private var seen: UInt64 = 0
-    private var hasLeft = false
+    /// Where the engine keeps this observer; negative before he has joined and after he has left.
+    private let place = Atomic(Place.none)
+
+    private enum Place {
+        static let none = -1
+        static let left = -2
+    }
 
     init(_ engine: Uniform.Engine, _ key: Uniform.Key, forces: Bool) {
         self.engine = engine
@@ -89,22 +85,25 @@ final class EngineObserver {
         id = engine.nextID()
     }
 
-    deinit {
-        if let place, !hasLeft { engine.leave(key, id, at: place) }
-    }
+    deinit { leave() }
 
     /// Suspends until there may be a state that this observer has not seen.
     ///
     /// - Returns: `false` once the task is cancelled.
     @usableFromInline
-    func pause() async -> Bool {
-        guard let place = enter() else { return false }
-        await engine.pause(key, id, at: place, seen: seen)
+    func pause(isolation: isolated (any Actor)? = #isolation) async -> Bool {
+        guard enter() else { return false }
+        await withTaskCancellationHandler {
+            // Without the capture the closure runs on no actor, and each wait of an actor's observer costs two hops.
+            _ = isolation
+            await withUnsafeContinuation { wait($0) }
+        } onCancel: {
+            leave()
+        }
         return true
     }
 
     /// The newest state, if this observer has not seen it.
-    // Never inlined: what is made here would stand in the frame of `next()`, which an idle observer keeps as long as he waits.
     @inlinable
     @inline(never)
     func state<Content: Sendable>(as type: Content.Type) -> LoadingState<Content>? {
@@ -113,26 +112,37 @@ final class EngineObserver {
 
     @usableFromInline
     func look() -> LoadingState<Uniform.Content>? {
-        guard let place else { return nil }
-        switch engine.look(key, id, at: place, seen: seen) {
-        case .step(let step):
-            seen = step.version
-            return step.state
+        switch engine.look(key, id, at: place.load(ordering: .relaxed)) {
+        case .state(let state):
+            return state
         case .nothingNew:
             return nil
         case .gone:
-            hasLeft = true
+            place.store(Place.left, ordering: .relaxed)
             return nil
         }
     }
 
     /// Joins where that has not been done yet.
     ///
-    /// - Returns: His place; `nil` where he has left.
-    private func enter() -> Int? {
-        if hasLeft || (place == nil && Task.isCancelled) { return nil }
-        let place = self.place ?? engine.join(key, id, forces: forces)
-        self.place = place
-        return place
+    /// - Returns: Whether he is here.
+    @inline(never)
+    private func enter() -> Bool {
+        let place = place.load(ordering: .relaxed)
+        guard place == Place.none else { return place >= 0 }
+        guard !Task.isCancelled else { return false }
+        self.place.store(engine.join(key, id, forces: forces), ordering: .relaxed)
+        return true
+    }
+
+    @inline(never)
+    private func wait(_ waiting: ObserverSlot.Waiting) {
+        engine.wait(key, id, at: place.load(ordering: .relaxed), waiting)
+    }
+
+    @inline(never)
+    private func leave() {
+        let place = place.load(ordering: .relaxed)
+        if place >= 0 { engine.leave(key, id, at: place) }
     }
 }

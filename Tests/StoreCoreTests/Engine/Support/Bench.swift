@@ -158,8 +158,8 @@ extension Store where Param == Int, Content == Int {
     ///
     /// - Returns: Whether he was told that he is gone.
     func waitAsObserver(of param: Int, at place: Int) async -> Bool {
-        await engine.pause(Uniform.Key(param), .max, at: place, seen: 0)
-        if case .gone = engine.look(Uniform.Key(param), .max, at: place, seen: 0) { return true }
+        await withUnsafeContinuation { engine.wait(Uniform.Key(param), .max, at: place, $0) }
+        if case .gone = engine.look(Uniform.Key(param), .max, at: place) { return true }
         return false
     }
 }
