@@ -95,6 +95,13 @@ extension Budget {
         // Against `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
 
+        // Texts
+        .ratio("text-read", to: .mutex, 1.5),
+        .ratio("text-read-refreshed", to: .mutex, 1.5),
+        .ratio("version-parse", to: .mutex, 1.3),
+        .ratio("version-sort", to: .mutex, 1.3),
+        .ratio("text-cold-start", to: .mutex, 2),
+
         // Synchronizing: seconds and megabytes, for what others need is seconds and megabytes too
         .atMost("sync-plan", 1_500_000_000),
         .atMost("sync-plan-peak", 20_000_000),

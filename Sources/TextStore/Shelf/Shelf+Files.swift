@@ -1,0 +1,230 @@
+internal import Foundation
+import StoreCore
+
+extension Shelf {
+    // MARK: Beside other processes
+
+    /// Does something while no other process writes.
+    func locked<Result>(_ body: () throws(TextStoreError) -> Result) throws(TextStoreError) -> Result {
+        let held = try lock.take()
+        defer { withExtendedLifetime(held) {} }
+        return try body()
+    }
+
+    /// Takes over what another store of this session has written; floors only rise.
+    ///
+    /// - Returns: Whether all floors could be read, and there were any.
+    @discardableResult
+    func catchUp() -> Bool {
+        if let reading = pointerJournal.read() {
+            faults += reading.faults
+            var newest = Pointer()
+            for entry in reading.entries {
+                if let change: Pointer.Change = read(
+                    entry, of: pointerJournal, { bytes throws(RecordReader.Foreign) in try .init(reading: bytes) })
+                {
+                    newest.take(change)
+                }
+            }
+            pointer = newest
+            isForeign = true
+        }
+        if let reading = floorJournal.read() {
+            faults += reading.faults
+            floorsAreWhole = reading.faults.isEmpty && !reading.entries.isEmpty
+            for entry in reading.entries {
+                if let found: Floors = read(entry, of: floorJournal, { bytes throws(RecordReader.Foreign) in try .init(reading: bytes) }) {
+                    floors.formMaximum(found)
+                }
+            }
+        }
+        return floorsAreWhole
+    }
+
+    private func read<Value>(
+        _ entry: Journal.Entry, of journal: Journal, _ body: (UnsafeRawBufferPointer) throws(RecordReader.Foreign) -> Value
+    ) -> Value? {
+        let read = entry.content.withUnsafeBytes { bytes in Result { () throws(RecordReader.Foreign) in try body(bytes) } }
+        if case .success(let value) = read { return value }
+        let path = directory.path(of: journal.file(0))
+        faults.append(
+            TextStoreError(.damagedFile, "reading \(path): another version of the framework wrote a part of it; that part is not used"))
+        return nil
+    }
+
+    // MARK: Letting the session know
+
+    /// Lets the session know what is here of some texts, in one step with another change of it.
+    func publish(_ identifiers: some Sequence<String>, _ turn: Turn, _ change: Change = { _ in }) -> Turn {
+        var turn = turn
+        var change = change
+        var identifiers = Array(identifiers)
+        repeat {
+            let wasDamaged = !damaged.isEmpty
+            var texts = held(identifiers)
+            // A damaged text may take its whole set back to the previous one, so the others' are needed too.
+            if isForeign || (!damaged.isEmpty && !wasDamaged) {
+                isForeign = false
+                texts = held(Array(registered))
+            }
+            let (told, also, generation) = (texts, change, generation)
+            let risen = session.update { session in
+                also(&session)
+                session.take(told, generation: generation)
+                return session.resolve()
+            }
+            change = { _ in }
+            identifiers = risen.map(\.identifier)
+            if !risen.isEmpty { turn.increases += raise(risen) }
+        } while !identifiers.isEmpty
+        turn.faults += faults
+        faults = []
+        return turn
+    }
+
+    /// Bundled texts have become the active ones.
+    private func raise(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
+        do throws(TextStoreError) {
+            try makeDirectory()
+            return try locked { () throws(TextStoreError) in
+                catchUp()
+                let increases = risen(bundled)
+                saveFloors(bundled.map(\.identifier))
+                return increases
+            }
+        } catch {
+            // They are raised in memory, and by the same bundle again at the next start.
+            faults.append(error)
+            return risen(bundled)
+        }
+    }
+
+    private func risen(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
+        bundled.compactMap { floors.activated($0.identifier, rank: $0.rank, digest: $0.digest) }
+    }
+
+    private func held(_ identifiers: [String]) -> [String: SessionState.Held] {
+        var texts: [String: SessionState.Held] = [:]
+        texts.reserveCapacity(identifiers.count)
+        for identifier in identifiers where registered.contains(identifier) { texts[identifier] = held(identifier) }
+        return texts
+    }
+
+    private func held(_ identifier: String) -> SessionState.Held {
+        var held = SessionState.Held(floor: floors.texts[identifier], checked: pointer.checked[identifier])
+        var kept: [String: TextRecord] = [:]
+        damaged.remove(identifier)
+        if let place = pointer.active[identifier] {
+            held.active = record(place, of: identifier) ?? recordAnew(place, of: identifier)
+            if held.active == nil { damaged.insert(identifier) }
+            held.isDamaged = held.active == nil
+            if let place = pointer.active[identifier], let record = held.active { kept[place.file] = record }
+        }
+        if !damaged.isEmpty, let place = pointer.previous[identifier], let record = record(place, of: identifier) {
+            held.previous = record
+            kept[place.file] = record
+        }
+        for set in pointer.sets(of: identifier) {
+            guard let place = pointer.pending[set]?[identifier], let record = record(place, of: identifier) else { continue }
+            held.pending[set] = record
+            kept[place.file] = record
+        }
+        loaded[identifier] = kept.isEmpty ? nil : kept
+        return held
+    }
+
+    /// The record of a place; what cannot be read is told once.
+    func record(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
+        if let record = loaded[identifier]?[place.file] { return record }
+        do throws(TextStoreError) {
+            let record = try TextRecord.read(place.file, of: identifier, in: directory)
+            loaded[identifier, default: [:]][place.file] = record
+            return record
+        } catch {
+            faults.append(error)
+            return nil
+        }
+    }
+
+    /// The record of an active text after its file was not found: another process may have switched meanwhile and removed it.
+    private func recordAnew(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
+        let told = faults.count
+        let found: TextRecord? =
+            (try? locked { () throws(TextStoreError) in
+                catchUp()
+                guard let now = pointer.active[identifier], now != place else { return nil }
+                return record(now, of: identifier)
+            }) ?? nil
+        // It was no fault then.
+        if found != nil, told > 0 { faults.remove(at: told - 1) }
+        return found
+    }
+
+    // MARK: Writing
+
+    /// The floors of places that have become active, saved.
+    func activated(_ places: [String: Pointer.Place]) -> [VersionIncrease] {
+        var increases: [VersionIncrease] = []
+        for (identifier, place) in places.sorted(by: { $0.key < $1.key }) {
+            if let increase = floors.activated(identifier, rank: place.rank, digest: place.digest) { increases.append(increase) }
+        }
+        if !places.isEmpty { saveFloors(Array(places.keys)) }
+        return increases
+    }
+
+    /// Writes a step of the pointer, and removes what nothing refers to any more.
+    func step(_ change: Pointer.Change) throws(TextStoreError) {
+        faults += try pointerJournal.add(change.bytes) {
+            var next = pointer
+            next.take(change)
+            return Pointer.Change.whole(next).bytes
+        }
+        for file in pointer.take(change) { remove(file) }
+    }
+
+    func saveFloors(_ identifiers: [String]) {
+        unsaved.formUnion(identifiers)
+        do throws(TextStoreError) {
+            faults += try floorJournal.add(floors.bytes(of: unsaved)) { floors.bytes(of: floors.texts.keys) }
+            unsaved = []
+        } catch {
+            // It comes with the next one; and the record itself carries its version, from which the floor is found again.
+            faults.append(error)
+        }
+    }
+
+    func makeDirectory() throws(TextStoreError) {
+        do throws(StoreError) { try directory.create(durability: options.durability) } catch {
+            throw TextStoreError(.fileSystem, "making the session's directory: \(error.message)", underlyingError: error)
+        }
+    }
+
+    func remove(_ file: String) {
+        do throws(StoreError) { try directory.remove(file) } catch {
+            faults.append(TextStoreError(.fileSystem, "removing an old file: \(error.message)", underlyingError: error))
+        }
+    }
+
+    /// Removes records that nothing refers to, and what killed processes have left of files that they were writing.
+    ///
+    /// Only after an hour, because another process may be about to refer to them.
+    func sweep(evenYoung: Bool = false) {
+        let files = pointer.files
+        do throws(StoreError) {
+            guard var listing = try directory.list() else { return }
+            var found: [String] = []
+            while let entry = try listing.next() {
+                let isOrphan = TextRecord.isName(entry.name) && !files.contains(entry.name)
+                if isOrphan || TemporaryFile.isName(entry.name, kind: SealedFile.temporaryKind) { found.append(entry.name) }
+            }
+            for name in found {
+                guard let status = try directory.status(of: name) else { continue }
+                let isOld = FileStatus.now() - status.modified > TemporaryFile.orphanAge.saturatedNanoseconds
+                let isRecord = TextRecord.isName(name)
+                if isOld || (evenYoung && isRecord) { remove(name) }
+            }
+        } catch {
+            faults.append(TextStoreError(.fileSystem, "looking for old files: \(error.message)", underlyingError: error))
+        }
+    }
+}
