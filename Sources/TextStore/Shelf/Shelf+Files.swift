@@ -60,11 +60,13 @@ extension Shelf {
         var change = change
         var identifiers = Array(identifiers)
         repeat {
-            let wasDamaged = !damaged.isEmpty
+            var hadDamage = !damaged.isEmpty
             var texts = held(identifiers)
-            // A damaged text may take its whole set back to the previous one, so the others' are needed too.
-            if isForeign || (!damaged.isEmpty && !wasDamaged) {
+            // What another process has changed may be any text. A damaged one may take its whole set back to the previous one, so the
+            // others' are needed too. And while they are read it may happen again.
+            while isForeign || hadDamage != !damaged.isEmpty {
                 isForeign = false
+                hadDamage = !damaged.isEmpty
                 texts = held(Array(registered))
             }
             let (told, also, generation) = (texts, change, generation)

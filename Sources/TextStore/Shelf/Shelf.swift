@@ -94,6 +94,8 @@ actor Shelf {
         // Without a readable floor nobody knows what was told: nothing is told twice.
         if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { turn.increases += increases }
         sweep()
+        // Nothing of it has been shown yet.
+        isForeign = false
         return turn
     }
 
