@@ -39,12 +39,12 @@ struct SessionState: Sendable {
     private(set) var quietUntil: MonotonicInstant?
     /// When the manifest has expired, as far as that was known when quiet was looked for.
     private(set) var expiredSince: Date?
-    /// The texts of each set that have been read.
-    private var members: [String: Set<String>] = [:]
-    /// The set of each text that has been read.
-    private var keys: [String: String] = [:]
-    /// Sets of which something has become known that was not there when they were resolved.
-    private var unresolved: Set<String> = []
+    /// The texts of each group that have been read, by the group's key.
+    private var groups: [String: Set<String>] = [:]
+    /// The key of the group of each text that has been read and has one.
+    private var groupOf: [String: String] = [:]
+    /// Texts and groups of which something has become known that was not there when they were resolved.
+    private var unresolved: (texts: Set<String>, groups: Set<String>) = ([], [])
 
     /// What the shelf has of a text.
     struct Held: Sendable {
@@ -74,10 +74,15 @@ struct SessionState: Sendable {
         var fileDigest: String
     }
 
-    /// The best text that is here.
-    struct Resolved: Sendable {
-        var text: VersionedText
-        var rank: Rank
+    /// The best text that is here; an object, so that who reads holds the lock no longer than it takes to find it.
+    final class Resolved: Sendable {
+        let text: VersionedText
+        let rank: Rank
+
+        init(text: VersionedText, rank: Rank) {
+            self.text = text
+            self.rank = rank
+        }
 
         /// The text as it is shown when what is known of versions has expired.
         func text(ifExpired date: Date?) -> VersionedText {
@@ -130,15 +135,17 @@ struct SessionState: Sendable {
             case .failure(let fault): bundleFaults[identifier] = fault
             }
         }
+        loaded.reserveCapacity(loaded.count + identifiers.count)
         for identifier in identifiers where loaded.insert(identifier).inserted { join(identifier) }
         touch(identifiers)
     }
 
     /// Takes over what the shelf has of some texts.
-    mutating func take(_ texts: [String: Held], generation: UInt64) {
+    mutating func take(_ texts: [(identifier: String, held: Held)], generation: UInt64) {
         self.generation = generation
-        held.merge(texts) { $1 }
-        touch(texts.keys)
+        held.reserveCapacity(held.count + texts.count)
+        for text in texts { held[text.identifier] = text.held }
+        touch(texts.lazy.map(\.identifier))
     }
 
     // MARK: Sets
@@ -146,38 +153,45 @@ struct SessionState: Sendable {
     /// Takes another manifest, or none: it may put texts into other sets.
     mutating func replaceManifest(_ new: VersionManifest?) {
         manifest = new
-        members = [:]
+        groups = [:]
+        groupOf = [:]
         for identifier in loaded { join(identifier) }
-        unresolved = Set(members.keys)
-        resolved = [:]
+        touchAll()
     }
 
     /// Something that all texts depend on has changed.
-    mutating func touchAll() { unresolved.formUnion(members.keys) }
+    mutating func touchAll() { touch(loaded) }
 
     private mutating func touch(_ identifiers: some Sequence<String>) {
-        for identifier in identifiers { if let key = keys[identifier] { unresolved.insert(key) } }
+        for identifier in identifiers {
+            if let group = groupOf[identifier] { unresolved.groups.insert(group) } else { unresolved.texts.insert(identifier) }
+        }
     }
 
     private mutating func join(_ identifier: String) {
-        let key = makeKey(identifier)
-        keys[identifier] = key
-        members[key, default: []].insert(identifier)
+        guard let group = group(of: identifier) else { return }
+        groupOf[identifier] = "group/" + group
+        groups["group/" + group, default: []].insert(identifier)
     }
 
-    private func makeKey(_ identifier: String) -> String {
-        let group = manifest?.entries[identifier]?.group ?? sources[identifier]?.group
-        return group.map { "group/" + $0 } ?? "text/" + identifier
+    private func group(of identifier: String) -> String? {
+        manifest?.entries[identifier]?.group ?? sources[identifier]?.group
     }
 
     /// The set that a text is fetched and switched with; a text without group is a set of its own.
-    func set(of identifier: String) -> String { keys[identifier] ?? makeKey(identifier) }
+    func set(of identifier: String) -> String {
+        groupOf[identifier] ?? group(of: identifier).map { "group/" + $0 } ?? "text/" + identifier
+    }
 
     /// The texts of a set that have been read, in the order of their names.
-    func members(of set: String) -> [String] { (members[set] ?? []).sorted() }
+    func members(of set: String) -> [String] {
+        guard set.hasPrefix("text/") else { return (groups[set] ?? []).sorted() }
+        let identifier = String(set.dropFirst(5))
+        return loaded.contains(identifier) && groupOf[identifier] == nil ? [identifier] : []
+    }
 
     /// All sets of texts that have been read, in the order of their names.
-    var sets: [String] { members.keys.sorted() }
+    var sets: [String] { (loaded.lazy.filter { groupOf[$0] == nil }.map { "text/" + $0 } + groups.keys).sorted() }
 
     // MARK: Resolving
 
@@ -229,23 +243,38 @@ struct SessionState: Sendable {
     mutating func resolve() -> [Risen] {
         quietUntil = nil
         var risen: [Risen] = []
-        for key in unresolved {
-            let members = members(of: key)
-            let choice = choose(members)
-            if choice.count < members.count { for identifier in members { resolved[identifier] = nil } }
-            for (identifier, origin) in choice {
-                let found = resolved(identifier, origin)
-                resolved[identifier] = found
-                guard let found, origin == .bundle, found.rank.version != nil else { continue }
-                if let floor = held[identifier]?.floor, found.rank <= floor.rank { continue }
-                risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digest))
-            }
+        resolved.reserveCapacity(resolved.count + unresolved.texts.count)
+        for identifier in unresolved.texts where groupOf[identifier] == nil && loaded.contains(identifier) {
+            set(identifier, choose(identifier), &risen)
         }
-        unresolved = []
+        for group in unresolved.groups {
+            let members = members(of: group)
+            let choice = Dictionary(uniqueKeysWithValues: choose(members))
+            for identifier in members { set(identifier, choice[identifier], &risen) }
+        }
+        unresolved = ([], [])
         return risen.sorted { $0.identifier < $1.identifier }
     }
 
-    /// Where each text of a set is taken from: the whole cached set, or the whole bundled one.
+    private mutating func set(_ identifier: String, _ origin: Resolution.Origin?, _ risen: inout [Risen]) {
+        let found = origin.flatMap { resolved(identifier, $0) }
+        resolved[identifier] = found
+        guard let found, origin == .bundle, found.rank.version != nil else { return }
+        if let floor = held[identifier]?.floor, found.rank <= floor.rank { return }
+        risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digest))
+    }
+
+    /// Where a text that is a set of its own is taken from.
+    private func choose(_ identifier: String) -> Resolution.Origin? {
+        guard let record = record(identifier) else { return bundled[identifier] == nil ? nil : .bundle }
+        guard bundled[identifier] != nil else { return .cache }
+        return Resolution.order([
+            Resolution.Candidate(origin: .cache, rank: record.rank),
+            Resolution.Candidate(origin: .bundle, rank: rankOfBundled(identifier)),
+        ]).first
+    }
+
+    /// Where each text of a group is taken from: the whole cached set, or the whole bundled one.
     private func choose(_ members: [String]) -> [(String, Resolution.Origin)] {
         var cached = members.filter { held[$0]?.active != nil }
         let damaged = members.filter { held[$0]?.isDamaged == true }
@@ -255,11 +284,6 @@ struct SessionState: Sendable {
         }
         let pairs = cached.compactMap { identifier in
             record(identifier).map { (cached: $0.rank, bundled: bundled[identifier] == nil ? nil : rankOfBundled(identifier)) }
-        }
-        if members.count == 1, let pair = pairs.first {
-            var candidates = [Resolution.Candidate(origin: .cache, rank: pair.cached)]
-            if let rank = pair.bundled { candidates.append(Resolution.Candidate(origin: .bundle, rank: rank)) }
-            return Resolution.order(candidates).prefix(1).map { (members[0], $0) }
         }
         let isBundled = Resolution.prefersBundledSet(pairs)
         return members.compactMap { identifier in
@@ -272,7 +296,7 @@ struct SessionState: Sendable {
     /// The record of a text that is used: the active one, or the one before where that is damaged.
     func record(_ identifier: String) -> TextRecord? {
         guard let found = held[identifier] else { return nil }
-        let isBack = members[set(of: identifier)]?.contains { held[$0]?.isDamaged == true } ?? false
+        let isBack = groupOf[identifier].flatMap { groups[$0] }?.contains { held[$0]?.isDamaged == true } ?? found.isDamaged
         return isBack ? found.previous ?? found.active : found.active
     }
 

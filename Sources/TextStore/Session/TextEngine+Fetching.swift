@@ -233,11 +233,11 @@ extension TextEngine {
                 .digestMismatch, "the origin confirms a text whose SHA-256 is not what the manifest says; it or a cache before it is stale")
         }
         if known.rank == item.rank { return .unchanged(known.identifier) }
-        var record = known
-        record.facts.version = item.rank.version
-        record.facts.epoch = item.rank.epoch
-        record.facts.isVerified = expected.sha256 != nil
-        record.facts.fetchedAt = time.date
-        return .new(record)
+        var facts = known.facts
+        facts.version = item.rank.version
+        facts.epoch = item.rank.epoch
+        facts.isVerified = expected.sha256 != nil
+        facts.fetchedAt = time.date
+        return .new(TextRecord(identifier: known.identifier, text: known.text, facts: facts))
     }
 }

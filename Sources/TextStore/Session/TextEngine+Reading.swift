@@ -4,12 +4,14 @@ import StoreCore
 extension TextEngine {
     /// The text in memory, where nothing is due and it needs no more than a look.
     func resident(_ identifier: String) -> VersionedText? {
-        let (text, quietUntil) = session.read { session -> (VersionedText?, MonotonicInstant) in
-            guard let quietUntil = session.quietUntil, let found = session.resolved[identifier] else { return (nil, .distantPast) }
-            return (found.text(ifExpired: session.expiredSince), quietUntil)
+        let found = session.read { session -> (resolved: SessionState.Resolved, expiredSince: Date?, quietUntil: MonotonicInstant)? in
+            guard let quietUntil = session.quietUntil, let resolved = session.resolved[identifier] else { return nil }
+            return (resolved, session.expiredSince, quietUntil)
         }
+        guard let found else { return nil }
         // Where time changes nothing it is not asked for: that would be half the price.
-        return quietUntil == .distantFuture || time.now < quietUntil ? text : nil
+        guard found.quietUntil == .distantFuture || time.now < found.quietUntil else { return nil }
+        return found.resolved.text(ifExpired: found.expiredSince)
     }
 
     func text(_ identifier: String, _ awaiting: TextAwaiting) async throws -> VersionedText {

@@ -37,6 +37,7 @@ struct Journal: Sendable {
     private var copies = [Copy](repeating: Copy(), count: 2)
     /// The number of the last entry.
     private(set) var serial: UInt64 = 0
+    private var hasRead = false
     /// How long the files may become before they are written anew.
     private var limit = Self.slack
 
@@ -62,7 +63,8 @@ struct Journal: Sendable {
             // What cannot be examined cannot be read either, and that is told then.
             (try? directory.status(of: file(number))) ?? nil
         }
-        guard now != before || serial == 0 else { return nil }
+        guard now != before || !hasRead else { return nil }
+        hasRead = true
         var contents: [[UInt8]] = []
         for number in copies.indices {
             copies[number] = Copy()

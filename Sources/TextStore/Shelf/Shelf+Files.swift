@@ -105,42 +105,33 @@ extension Shelf {
         bundled.compactMap { floors.activated($0.identifier, rank: $0.rank, digest: $0.digest) }
     }
 
-    private func held(_ identifiers: [String]) -> [String: SessionState.Held] {
-        var texts: [String: SessionState.Held] = [:]
-        texts.reserveCapacity(identifiers.count)
-        for identifier in identifiers where registered.contains(identifier) { texts[identifier] = held(identifier) }
-        return texts
+    private func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
+        identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
     }
 
     private func held(_ identifier: String) -> SessionState.Held {
         var held = SessionState.Held(floor: floors.texts[identifier], checked: pointer.checked[identifier])
-        var kept: [String: TextRecord] = [:]
         damaged.remove(identifier)
         if let place = pointer.active[identifier] {
             held.active = record(place, of: identifier) ?? recordAnew(place, of: identifier)
-            if held.active == nil { damaged.insert(identifier) }
             held.isDamaged = held.active == nil
-            if let place = pointer.active[identifier], let record = held.active { kept[place.file] = record }
+            if held.isDamaged { damaged.insert(identifier) }
         }
-        if !damaged.isEmpty, let place = pointer.previous[identifier], let record = record(place, of: identifier) {
-            held.previous = record
-            kept[place.file] = record
+        if let place = pointer.previous[identifier] {
+            if damaged.isEmpty { loaded[place.file] = nil } else { held.previous = record(place, of: identifier) }
         }
         for set in pointer.sets(of: identifier) {
-            guard let place = pointer.pending[set]?[identifier], let record = record(place, of: identifier) else { continue }
-            held.pending[set] = record
-            kept[place.file] = record
+            if let place = pointer.pending[set]?[identifier] { held.pending[set] = record(place, of: identifier) }
         }
-        loaded[identifier] = kept.isEmpty ? nil : kept
         return held
     }
 
     /// The record of a place; what cannot be read is told once.
     func record(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
-        if let record = loaded[identifier]?[place.file] { return record }
+        if let record = loaded[place.file] { return record }
         do throws(TextStoreError) {
             let record = try TextRecord.read(place.file, of: identifier, in: directory)
-            loaded[identifier, default: [:]][place.file] = record
+            loaded[place.file] = record
             return record
         } catch {
             faults.append(error)
@@ -202,6 +193,7 @@ extension Shelf {
     }
 
     func remove(_ file: String) {
+        loaded[file] = nil
         do throws(StoreError) { try directory.remove(file) } catch {
             faults.append(TextStoreError(.fileSystem, "removing an old file: \(error.message)", underlyingError: error))
         }

@@ -16,8 +16,8 @@ actor Shelf {
     var floors = Floors()
     var pointerJournal: Journal
     var floorJournal: Journal
-    /// The records of registered texts, by text and file.
-    var loaded: [String: [String: TextRecord]] = [:]
+    /// The records of registered texts, by their files.
+    var loaded: [String: TextRecord] = [:]
     var registered: Set<String> = []
     /// Registered texts whose active file is damaged.
     var damaged: Set<String> = []
@@ -141,14 +141,11 @@ actor Shelf {
                 let name = TextRecord.makeName(record.identifier)
                 places[record.identifier] = Pointer.Place(file: name, rank: record.rank, digest: record.facts.digest)
                 try record.write(as: name, in: directory, options: options)
-                loaded[record.identifier, default: [:]][name] = record
+                loaded[name] = record
             }
             try step(isActivated ? .switched(dropped: [set], activated: places) : .waits(set: set, places))
         } catch {
-            for (identifier, place) in places {
-                loaded[identifier]?[place.file] = nil
-                remove(place.file)
-            }
+            for place in places.values { remove(place.file) }
             throw error
         }
         return isActivated ? activated(places) : []
@@ -189,6 +186,7 @@ actor Shelf {
             let isGood = waiting.allSatisfy { identifier, place in
                 record(place, of: identifier) != nil && floors.texts[identifier].map { place.rank >= $0.rank } ?? true
             }
+            for (identifier, place) in waiting where !registered.contains(identifier) { loaded[place.file] = nil }
             if isGood { places.merge(waiting) { $1 } }
         }
         if !pointer.pending.isEmpty { try step(.switched(dropped: pointer.pending.keys.sorted(), activated: places)) }

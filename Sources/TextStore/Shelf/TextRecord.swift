@@ -2,10 +2,20 @@ internal import Foundation
 import StoreCore
 
 /// A text as it was fetched, with all that is known of it; saved as one file that is never written again.
-struct TextRecord: Hashable, Sendable {
-    var identifier: String
-    var text: String
-    var facts: Facts
+final class TextRecord: Equatable, Sendable {
+    let identifier: String
+    let text: String
+    let facts: Facts
+
+    init(identifier: String, text: String, facts: Facts) {
+        self.identifier = identifier
+        self.text = text
+        self.facts = facts
+    }
+
+    static func == (lhs: TextRecord, rhs: TextRecord) -> Bool {
+        lhs.identifier == rhs.identifier && lhs.text == rhs.text && lhs.facts == rhs.facts
+    }
 
     /// What is known of the text.
     struct Facts: Hashable, Sendable {
