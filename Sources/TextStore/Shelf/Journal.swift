@@ -160,13 +160,23 @@ struct Journal: Sendable {
     /// - Returns: Why the second copy could not be written; the entry is there all the same.
     /// - Throws: ``TextStoreError/Code/fileSystem`` where the first copy could not be written; nothing has changed then.
     mutating func add(_ content: [UInt8], whole: () -> [UInt8]) throws(TextStoreError) -> [TextStoreError] {
+        let mustRewrite = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
+        if !mustRewrite {
+            do throws(TextStoreError) { return try save(content, isWhole: false) } catch {
+                // A file that may not grow, or a disk with hardly any room, may still take what is there now without its history.
+                guard copies[0].end > Self.headSize + whole().count else { throw error }
+            }
+        }
+        return try save(whole(), isWhole: true)
+    }
+
+    private mutating func save(_ content: [UInt8], isWhole: Bool) throws(TextStoreError) -> [TextStoreError] {
         let next = serial + 1
-        let isRewritten = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
-        let bytes = Self.framed(isRewritten ? whole() : content, next)
+        let bytes = Self.framed(content, next)
         var faults: [TextStoreError] = []
         for number in copies.indices {
             do throws(StoreError) {
-                if isRewritten { try rewrite(bytes, number) } else { try append(bytes, number) }
+                if isWhole { try rewrite(bytes, number) } else { try append(bytes, number) }
             } catch {
                 let failure = TextStoreError(.fileSystem, "saving a file of the session: \(error.message)", underlyingError: error)
                 if number == 0 { throw failure }
@@ -174,7 +184,7 @@ struct Journal: Sendable {
                 faults.append(failure)
             }
         }
-        if isRewritten { limit = Self.slack + 2 * bytes.count }
+        if isWhole { limit = Self.slack + 2 * bytes.count }
         serial = next
         return faults
     }

@@ -139,7 +139,7 @@ struct CrashTests {
 }
 
 /// Where the build has put the program that writes and is killed: beside the tests.
-private func writerPath() throws -> String {
+func writerPath() throws -> String {
     var places = Bundle.allBundles.map(\.bundleURL) + [URL(filePath: CommandLine.arguments[0])]
     if let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") { places.append(URL(filePath: own)) }
     for var place in places {
