@@ -51,7 +51,7 @@ extension SessionState {
             guard !manifest.problems.contains(where: { $0.identifier == identifier }) else { return nil }
         }
         // An unversioned text is older than every version, so where one was active there is nothing to be had.
-        guard sources[identifier]?.remoteFile != nil, floor == nil, bundledManifest?.entries[identifier] == nil else { return nil }
+        guard floor == nil, sources[identifier]?.remoteFile != nil, bundledManifest?.entries[identifier] == nil else { return nil }
         return Offer(rank: Rank(), entry: nil)
     }
 

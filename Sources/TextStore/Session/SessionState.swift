@@ -112,19 +112,21 @@ struct SessionState: Sendable {
     /// - Throws: ``TextStoreError/Code/invalidName`` or ``TextStoreError/Code/conflictingSource``.
     mutating func register(_ new: [TextSource]) throws(TextStoreError) {
         // Looked at first and taken then: a copy of all sources would make each registration cost as much as all before it.
-        var seen: [String: TextSource] = [:]
-        for source in new {
+        var places: [String: Int] = [:]
+        for (place, source) in new.enumerated() {
             guard !source.identifier.isEmpty else {
                 throw TextStoreError(.invalidName, "registering a text: its identifier is empty; give it a name")
             }
-            if let known = seen[source.identifier] ?? sources[source.identifier], known != source {
+            if let known = places.updateValue(place, forKey: source.identifier).map({ new[$0] }) ?? sources[source.identifier],
+                known != source
+            {
                 throw TextStoreError(
                     .conflictingSource, identifier: source.identifier,
                     "registering it: it is registered with another source already; give one of them another identifier")
             }
-            seen[source.identifier] = source
         }
-        sources.merge(seen) { known, _ in known }
+        sources.reserveCapacity(sources.count + places.count)
+        for source in new { sources[source.identifier] = source }
     }
 
     /// The files of registered texts have been read.

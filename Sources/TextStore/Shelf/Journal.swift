@@ -43,7 +43,7 @@ struct Journal: Sendable {
 
     private static let marker: [UInt8] = [0xB7, 0x53, 0x4A, 0x01]
     private static let headSize = 24
-    private static let slack = 1 << 16
+    private static let slack = 1 << 14
 
     init(name: String, directory: Directory, options: FileWriteOptions) {
         self.name = name
@@ -151,6 +151,12 @@ struct Journal: Sendable {
     }
 
     // MARK: Writing
+
+    /// Whether so much of the files is history that each start is the slower for it.
+    var isLong: Bool { copies.contains { $0.end > Self.slack && $0.count > 1 } }
+
+    /// Writes the files anew, without their history.
+    mutating func shorten(_ whole: [UInt8]) throws(TextStoreError) -> [TextStoreError] { try save(whole, isWhole: true) }
 
     /// Adds an entry; the first copy first.
     ///

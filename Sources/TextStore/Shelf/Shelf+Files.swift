@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 import StoreCore
 
@@ -106,7 +107,28 @@ extension Shelf {
     }
 
     private func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
-        identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
+        preload(identifiers)
+        return identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
+    }
+
+    /// Reads the active files of many texts side by side: a start waits for all of them.
+    private func preload(_ identifiers: [String]) {
+        let portion = 64
+        guard identifiers.count >= 2 * portion else { return }
+        let missing = identifiers.compactMap { identifier in
+            pointer.active[identifier].flatMap { place in loaded[place.file] == nil ? (identifier, place.file) : nil }
+        }
+        let found = Lock<[(String, TextRecord)]>([])
+        DispatchQueue.concurrentPerform(iterations: (missing.count + portion - 1) / portion) { [directory] number in
+            let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, file in
+                // What cannot be read is read once more below, and told there.
+                (try? TextRecord.read(file, of: identifier, in: directory)).map { (file, $0) }
+            }
+            found.withLock { $0 += records }
+        }
+        let records = found.withLock { $0 }
+        loaded.reserveCapacity(loaded.count + records.count)
+        for (file, record) in records { loaded[file] = record }
     }
 
     private func held(_ identifier: String) -> SessionState.Held {
@@ -182,6 +204,17 @@ extension Shelf {
             unsaved = []
         } catch {
             // It comes with the next one; and the record itself carries its version, from which the floor is found again.
+            faults.append(error)
+        }
+    }
+
+    /// Leaves out what the next start need not read.
+    func shorten() {
+        do throws(TextStoreError) {
+            if pointerJournal.isLong { faults += try pointerJournal.shorten(Pointer.Change.whole(pointer).bytes) }
+            if floorJournal.isLong { faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys)) }
+        } catch {
+            // The history stays, and nothing is lost by that.
             faults.append(error)
         }
     }

@@ -66,18 +66,18 @@ actor Shelf {
         if !isOpen {
             isOpen = true
             do throws(TextStoreError) {
-                turn = try locked { () throws(TextStoreError) in open(activatesPending: activatesPending) }
+                turn = try locked { () throws(TextStoreError) in open(activatesPending: activatesPending, mayWrite: true) }
             } catch {
                 // What is there can be read all the same; at worst a file goes while it is read, and is looked for again.
                 faults.append(error)
-                turn = open(activatesPending: false)
+                turn = open(activatesPending: false, mayWrite: false)
             }
         }
         registered.formUnion(identifiers)
         return publish(identifiers, turn, change)
     }
 
-    private func open(activatesPending: Bool) -> Turn {
+    private func open(activatesPending: Bool, mayWrite: Bool) -> Turn {
         var turn = Turn()
         let floorsWereRead = catchUp()
         if activatesPending, !pointer.pending.isEmpty {
@@ -91,9 +91,14 @@ actor Shelf {
         }
         // The pointer is ahead of the floors where the process died in between: what it did not tell is told now.
         let behind = pointer.active.filter { identifier, place in floors.texts[identifier]?.rank != place.rank }
-        // Without a readable floor nobody knows what was told: nothing is told twice.
-        if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { turn.increases += increases }
-        sweep()
+        if mayWrite {
+            // Without a readable floor nobody knows what was told: nothing is told twice.
+            if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { turn.increases += increases }
+            sweep()
+            shorten()
+        } else {
+            for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
+        }
         // Nothing of it has been shown yet.
         isForeign = false
         return turn

@@ -35,7 +35,7 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - text: The version; it is kept verbatim.
     ///   - mode: How strictly it is read.
-    @inlinable
+    @inlinable @inline(__always)
     public init?(_ text: String, mode: Mode = .strict) {
         var parts = Parts()
         guard Self.read(text, mode, &parts) == nil else { return nil }
@@ -54,7 +54,7 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
         self.init(text, parts)
     }
 
-    @inlinable
+    @inlinable @inline(__always)
     init(_ text: String, _ parts: Parts) {
         description = text
         (major, minor, patch) = (parts.major, parts.minor, parts.patch)
