@@ -56,7 +56,8 @@ struct Gate {
     }
 
     private func pass(_ store: TextStore, _ terms: TextSource, from first: VersionedText, to newest: VersionedText) async throws {
-        let accepted = try await store.acceptance(of: terms)
+        // What cannot be read any more is not accepted, and asked for again.
+        let accepted = try? await store.acceptance(of: terms)
         if newest.version != first.version {
             screen.good("now there: \(name(newest)); this is what has changed since \(version(first)):")
             screen.show(LineDifference(from: first.text, to: newest.text))

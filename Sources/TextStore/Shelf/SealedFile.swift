@@ -5,7 +5,7 @@ import StoreCore
 enum SealedFile {
     /// Tells our temporary files from those of others.
     static let temporaryKind = "text"
-    private static let magic = Array("SHtext02".utf8)
+    private static let magic = Array("SHtext01".utf8)
     private static let headSize = 16
 
     /// Writes a file in one step, old or new and never half.
