@@ -72,6 +72,8 @@ let package = Package(
         .testTarget(
             name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter"],
             swiftSettings: settings),
+        // The example that is tested as an app would be.
+        .testTarget(name: "OrgsTests", dependencies: ["Orgs", "StoreCore", "RemoteRouting"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(

@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import StoreCore
+import SyncEngine
 
 /// The mirror shown to itself: an origin inside this process, and a temporary directory.
 enum Demo {
@@ -24,18 +25,22 @@ enum Demo {
         }
         let show = Show(options)
         let manifest = origin.url.appending(path: "manifest.json")
-        show.line("Storehouse · a mirror of \(manifest)\n\n1  everything is new")
-        var codes = [try await Mirror.run(options, manifest: manifest, directory: directory)]
-        show.line("2  nothing to do")
-        codes.append(try await Mirror.run(options, manifest: manifest, directory: directory))
-        show.line("3  one file has changed, two are gone, one is new")
+        func step(_ title: String) async throws -> Int32 {
+            show.line(title)
+            let code = try await Mirror.run(options, manifest: manifest, directory: directory)
+            // A dry run has changed nothing, and the next step is to find what this one would have left.
+            if options.isDryRun { try await Mirror.synchronizer(options, manifest: manifest, directory: directory).sync() }
+            return code
+        }
+        show.line("Storehouse · a mirror of \(manifest)\n")
+        var codes = [try await step("1  everything is new"), try await step("2  nothing to do")]
         files.withLock { files in
             files["films/1901/reel.txt"] = "restored"
             files["films/1902/reel.txt"] = nil
             files["films/1903/reel.txt"] = nil
             files["films/1999/reel.txt"] = "found"
         }
-        codes.append(try await Mirror.run(options, manifest: manifest, directory: directory))
+        codes.append(try await step("3  one file has changed, two are gone, one is new"))
         return codes.max() ?? 0
     }
 }

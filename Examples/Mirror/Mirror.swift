@@ -29,18 +29,25 @@ struct Mirror {
         }
     }
 
+    /// What makes a directory equal to a manifest.
+    static func synchronizer(
+        _ options: Options, manifest: URL, directory: URL
+    ) -> OneWaySynchronizer<some SyncProcessor<ManifestFile>> {
+        let origin = Origin(manifest: manifest)
+        let target = DirectoryTarget(directory: directory, transfer: origin) { try await origin.list() }
+        return OneWaySynchronizer(
+            processor: target,
+            options: SyncOptions(
+                concurrency: options.concurrency, stopsOnError: false, removalLimit: options.maxDelete.map { .count($0) } ?? .share(0.5),
+                retry: .exponential(attempts: options.retries + 1)))
+    }
+
     /// One run.
     ///
     /// - Returns: The exit code.
     static func run(_ options: Options, manifest: URL, directory: URL) async throws -> Int32 {
         let show = Show(options)
-        let origin = Origin(manifest: manifest)
-        let target = DirectoryTarget(directory: directory, transfer: origin) { try await origin.list() }
-        let synchronizer = OneWaySynchronizer(
-            processor: target,
-            options: SyncOptions(
-                concurrency: options.concurrency, stopsOnError: false, removalLimit: options.maxDelete.map { .count($0) } ?? .share(0.5),
-                retry: .exponential(attempts: options.retries + 1)))
+        let synchronizer = synchronizer(options, manifest: manifest, directory: directory)
         if options.isDryRun {
             try show.plan(try await synchronizer.plan())
             return 0

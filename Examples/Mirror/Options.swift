@@ -28,7 +28,7 @@ struct Options {
           --dry-run              prints what would be done, and why, and does nothing
           --json                 prints the report as JSON, for scripts
           --plain                plain lines, as where the output is no terminal
-          --max-delete <count>   refuses to remove more files than this; without it, more than half of them
+          --max-delete <count>   refuses to remove more files than this; without it, more than half of twenty or more
           --allow-empty          lets an empty manifest empty the directory
           --concurrency <count>  how many files are downloaded at a time, 1 to 64; 8 without it
           --retries <count>      how often a failure that may pass is tried again, 0 to 100; 3 without it

@@ -56,6 +56,6 @@ struct TextChapter {
     }
 
     private static func describe(_ text: VersionedText) -> String {
-        "\(text.version?.description ?? "no version") of the \(text.origin.rawValue): \(text.text)"
+        "\(text.version?.description ?? "no version") from the \(text.origin.rawValue): \(text.text)"
     }
 }

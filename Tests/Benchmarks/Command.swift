@@ -4,8 +4,6 @@ struct Command {
         Experiment.hits + [.sharedFetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files + Experiment.exchanges
         + Experiment.routes + Experiment.texts + Experiment.synchronizing
 
-    // Not on the main actor, on which every call of another actor would cost two hops of threads.
-    @concurrent
     static func main() async {
         do {
             let options = try Options(CommandLine.arguments.dropFirst())
@@ -25,6 +23,8 @@ struct Command {
         }
     }
 
+    // Not on the main actor, on which every wait costs two hops of threads. To `main()` itself the attribute would do nothing.
+    @concurrent
     private static func run(_ options: Options) async throws {
         var chosen = experiments.filter { $0.figures.contains(where: options.selects) }
         if !HeapUsage.isKnown, chosen.contains(where: { $0.section == .memory }) {

@@ -2,7 +2,7 @@ import Foundation
 import RemoteRouting
 import StoreCore
 
-/// The stores of the app: each a route, a cacher and what is to be known of both.
+/// The stores of the app: each a fetcher, a cacher and what is to be known of both.
 struct GitHubRepository: Sendable {
     /// All organisations, page by page.
     let organisations: PaginationStore<UnitParam, Organisation>
@@ -11,18 +11,35 @@ struct GitHubRepository: Sendable {
     /// Users by login.
     let users: Store<String, User>
 
-    init(api: RemoteHost, directory: URL) {
-        organisations = PaginationStore(
-            cacher: Self.cacher(directory, "organisations"), fetcher: api.pages { (_: UnitParam) in GitHub.organisations })
-        repositories = PaginationStore(
-            cacher: Self.cacher(directory, "repositories"), fetcher: api.pages { GitHub.repositories(organisation: $0) })
-        users = Store(cacher: Self.cacher(directory, "users"), fetcher: api.fetcher { GitHub.user(login: $0) })
+    /// The stores as the app uses them: every fetcher is a route.
+    init(api: RemoteHost, directory: URL?, time: any TimeSource = .system) {
+        self.init(
+            organisations: api.pages { (_: UnitParam) in GitHub.organisations },
+            repositories: api.pages { GitHub.repositories(organisation: $0) },
+            users: api.fetcher { GitHub.user(login: $0) },
+            directory: directory, time: time)
     }
 
-    /// Memory over files; a lifetime that the origin gives counts before this one.
+    /// The same stores over any fetchers.
+    ///
+    /// - Parameters:
+    ///   - directory: Where content is kept; without one it is kept in memory alone.
+    ///   - time: Where time comes from.
+    init(
+        organisations: some PaginationFetcher<UnitParam, Organisation>, repositories: some PaginationFetcher<String, Repository>,
+        users: some Origin<String, User>, directory: URL? = nil, time: any TimeSource = .system
+    ) {
+        self.organisations = PaginationStore(cacher: Self.cacher(directory, "organisations"), fetcher: organisations, time: time)
+        self.repositories = PaginationStore(cacher: Self.cacher(directory, "repositories"), fetcher: repositories, time: time)
+        self.users = Store(cacher: Self.cacher(directory, "users"), fetcher: users, time: time)
+    }
+
+    /// Memory, over files where there is a directory; a lifetime that the origin gives counts before this one.
     private static func cacher<Param: Hashable & Sendable & Codable, Content: Sendable & Codable>(
-        _ directory: URL, _ name: String
-    ) -> TieredCacher<FileCacher<Param, Content>> {
-        TieredCacher(over: FileCacher(directory: directory.appending(path: name), expiry: .after(.seconds(60))))
+        _ directory: URL?, _ name: String
+    ) -> any Cacher<Param, Content> {
+        let expiry = Expiry.after(.seconds(60))
+        guard let directory else { return MemoryCacher(expiry: expiry) }
+        return TieredCacher(over: FileCacher(directory: directory.appending(path: name), expiry: expiry))
     }
 }

@@ -10,7 +10,8 @@ struct Screens {
     /// - Returns: Whether there was anything to show.
     func organisations() async throws -> Bool {
         terminal.heading("Organisations")
-        return try await show(repository.organisations.flowable.publish(forceRefresh: true)) { organisations in
+        let list = repository.organisations.flowable
+        return try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }) { organisations in
             Table(columns: ["login", "description"], rows: organisations.map { [$0.login, $0.description ?? ""] })
         } != nil
     }
@@ -19,7 +20,9 @@ struct Screens {
     func repositories(of organisation: String, pages: Int) async throws -> Bool {
         terminal.heading("Repositories of \(organisation)")
         let list = repository.repositories[organisation]
-        guard let first = try await show(list.publish(forceRefresh: true), { table(of: $0) }) else { return false }
+        guard let first = try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }, { table(of: $0) }) else {
+            return false
+        }
         var shown = first
         // Kept from the last time are perhaps more pages than one.
         while shown.count < pages * 8 {
@@ -43,7 +46,8 @@ struct Screens {
     /// A user.
     func user(_ login: String) async throws -> Bool {
         terminal.heading("User \(login)")
-        return try await show(repository.users[login].publish(forceRefresh: true)) { user in
+        let user = repository.users[login]
+        return try await show(user.publish(forceRefresh: true), saved: { await user.refresh() }) { user in
             Table(
                 columns: ["login", "name", "company", "followers"],
                 rows: [[user.login, user.name ?? "", user.company ?? "", "\(user.followers)"]])
@@ -52,12 +56,17 @@ struct Screens {
 
     // MARK: States
 
-    /// Shows states until one is final; what is on the screen already is not shown again.
+    /// Shows states until one is final and saved; what is on the screen already is not shown again.
     ///
+    /// - Parameters:
+    ///   - states: The states.
+    ///   - saved: Joins the fetch, and returns when what it brought is saved: content is shown before, and the program may end behind it.
+    ///   - table: What is shown of the content.
     /// - Returns: The content, be it old; `nil` where there is none.
     private func show<Content: Equatable>(
-        _ states: LoadingStateSequence<Content>, _ table: (Content) -> Table
+        _ states: LoadingStateSequence<Content>, saved: @escaping @Sendable () async -> Void, _ table: (Content) -> Table
     ) async throws -> Content? {
+        async let isSaved: Void = saved()
         var shown: Content?
         func put(_ content: Content, _ caption: String) {
             if content == shown { terminal.note(caption) } else { terminal.table(table(content), caption) }
@@ -71,6 +80,7 @@ struct Screens {
                 terminal.waiting("asking whether that is still so")
             case .completed(let content, next: _, prev: _):
                 put(content, shown == nil ? "from the origin" : content == shown ? "still so" : "changed meanwhile")
+                await isSaved
                 return content
             case .error(let error, let kept):
                 if let kept { put(kept, "kept from the last time") }

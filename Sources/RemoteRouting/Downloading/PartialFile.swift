@@ -26,7 +26,7 @@ final class PartialFile: Sendable {
                 _ = close(opened)
                 throw .fileSystem("locking", path: path, errno: reason)
             }
-            if PartialFile.isNamed(path, opened) {
+            if FileStatus.isNamed(path, opened) {
                 descriptor = opened
                 return
             }

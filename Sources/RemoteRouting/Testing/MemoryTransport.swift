@@ -88,6 +88,34 @@ public final class MemoryTransport: Transport {
     /// Makes a transport.
     public init(_ handler: @escaping Handler) { self.handler = handler }
 
+    /// Makes a transport that gives these answers, one for each request, in this order.
+    ///
+    /// ```swift
+    /// let transport = MemoryTransport(inTurn: .status(503), .json(#"{"id": 7}"#))
+    /// ```
+    ///
+    /// A request that no answer is left for fails with ``RemoteError/Code/unsupported``.
+    ///
+    /// - Parameter answers: The answers.
+    public convenience init(inTurn answers: Answer...) {
+        let left = Left(answers)
+        self.init { _ in
+            guard let answer = left.take() else {
+                throw TransportFailure(.unsupported, "all \(answers.count) answers of the test's transport have been given; add one")
+            }
+            return answer
+        }
+    }
+
+    /// Answers that have not been given yet.
+    private final class Left: Sendable {
+        private let answers: Lock<ArraySlice<Answer>>
+
+        init(_ answers: [Answer]) { self.answers = Lock(answers[...]) }
+
+        func take() -> Answer? { answers.withLock { $0.popFirst() } }
+    }
+
     /// What was asked, in order, redirects and further attempts included.
     public var requests: [HTTPRequest] { kept.withLock(\.requests) }
 

@@ -34,6 +34,7 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         self.details = RecordDetails(fields)
     }
 
+    @inlinable
     package init(content: Content, fetchedAt: Date, details: RecordDetails?) {
         self.content = content
         self.fetchedAt = fetchedAt
@@ -48,37 +49,37 @@ public struct CacheRecord<Content: Sendable>: Sendable {
 
     /// What the origin said of the content's lifetime.
     public var freshness: Freshness {
-        get { fields.freshness }
+        get { details?.fields.freshness ?? .unspecified }
         set { fields.freshness = newValue }
     }
 
     /// What asks the origin later whether the content has changed.
     public var validator: Validator? {
-        get { fields.validator }
+        get { details?.fields.validator }
         set { fields.validator = newValue }
     }
 
     /// What asks for the page after the last one of a list; never empty.
     public var nextKey: String? {
-        get { fields.nextKey }
+        get { details?.fields.nextKey }
         set { fields.nextKey = newValue }
     }
 
     /// What asks for the page before the first one of a list; never empty.
     public var prevKey: String? {
-        get { fields.prevKey }
+        get { details?.fields.prevKey }
         set { fields.prevKey = newValue }
     }
 
     /// How many pages after and before the first one the content holds.
     public var loadedPages: PageCounts {
-        get { fields.loadedPages }
+        get { details?.fields.loadedPages ?? PageCounts() }
         set { fields.loadedPages = newValue }
     }
 
     /// Whether somebody said that the content is out of date, whatever its dates say.
     public var isInvalidated: Bool {
-        get { fields.isInvalidated }
+        get { details?.fields.isInvalidated ?? false }
         set { fields.isInvalidated = newValue }
     }
 }

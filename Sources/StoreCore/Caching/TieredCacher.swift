@@ -17,7 +17,9 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
     /// The cacher behind the memory.
     public let backing: Backing
 
-    package let table: MemoryTable<Backing.Param, Backing.Content>
+    @usableFromInline package let table: MemoryTable<Backing.Param, Backing.Content>
+    /// The table as a store's engine sees it.
+    @usableFromInline let front: Uniform.Front
 
     /// Makes a cacher with empty memory.
     ///
@@ -26,11 +28,13 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
     ///   - limit: The largest number of entries in memory; what is over it stays in `backing`.
     ///   - costLimit: The largest sum of costs in memory, in the unit of `cost`.
     ///   - cost: What one content costs in memory, such as its size in bytes; called under the store's lock, it must be quick.
+    @inlinable
     public init(
         over backing: Backing, limit: Int = 10_000, costLimit: Int = .max, cost: (@Sendable (_ content: Content) -> Int)? = nil
     ) {
         self.backing = backing
         table = MemoryTable(countLimit: limit, costLimit: costLimit, cost: cost)
+        front = FrontMemory(table)
     }
 
     /// The expiry of the cacher behind the memory.
@@ -82,18 +86,18 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
 
 /// A cacher whose memory a store can hold directly.
 protocol FrontedCacher<Param, Content>: Cacher {
-    /// The memory in front.
-    var front: MemoryTable<Param, Content> { get }
+    /// The memory in front, as hits see it.
+    var table: MemoryTable<Param, Content> { get }
+    /// The memory in front, as the engine sees it.
+    var front: Uniform.Front { get }
     /// What stands behind it, if anything.
     var behind: (any Cacher<Param, Content>)? { get }
 }
 
 extension MemoryCacher: FrontedCacher {
-    var front: MemoryTable<Param, Content> { table }
     var behind: (any Cacher<Param, Content>)? { nil }
 }
 
 extension TieredCacher: FrontedCacher {
-    var front: MemoryTable<Param, Content> { table }
     var behind: (any Cacher<Param, Content>)? { backing }
 }

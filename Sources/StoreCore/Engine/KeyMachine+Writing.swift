@@ -17,8 +17,8 @@ extension KeyMachine {
         forcePending = false
         invalidatePending = false
         supersedePages(&turn)
-        var record = CacheRecord(content: content, fetchedAt: turn.date)
-        record.fields = fields(afterUpdateWith: keys)
+        var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
+        if keys != .kept || held?.record.details != nil { record.fields = fields(afterUpdateWith: keys) }
         let wasRead = isRead
         isRead = true
         // A list keeps the keys that its record has, also where that record has still to be read.

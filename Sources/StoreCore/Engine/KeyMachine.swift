@@ -244,7 +244,13 @@ extension KeyMachine {
     }
 
     /// When the machine wants to be told the time again.
+    // Inlined, because a machine is copied for whatever looks at all of it, and most of the time there is nothing to wait for.
+    @inline(__always)
     var nextWake: MonotonicInstant? {
+        graceEnds != nil || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
+    }
+
+    private var earliestWake: MonotonicInstant? {
         switch (graceEnds, automaticFetchDue) {
         case (let grace?, let due?): min(grace, due)
         case (let grace, let due): grace ?? due

@@ -10,6 +10,8 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
     /// Those who wait for an answer of the machine.
     var callers: [CallerID: Reply<CallerAnswer<Content>>] = [:]
+    /// Those who wait for the content; the machine knows them as one.
+    var crowd: Crowd<CallerAnswer<Content>>?
 
     /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
@@ -47,6 +49,13 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         return (true, waiting)
     }
 
+    /// Takes out the crowd that the machine knows by this number.
+    func takeCrowd(_ id: CallerID) -> Crowd<CallerAnswer<Content>>? {
+        guard let crowd, crowd.id == id else { return nil }
+        self.crowd = nil
+        return crowd
+    }
+
     /// Takes out whoever waits for an answer.
     func takeCaller(_ id: CallerID) -> Reply<CallerAnswer<Content>>? {
         let caller = callers.removeValue(forKey: id)
@@ -80,6 +89,7 @@ struct ObservedStep<Content: Sendable>: Sendable {
 struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var observers: [ObserverSlot.Waiting] = []
     var callers: [(caller: Reply<CallerAnswer<Content>>, answer: CallerAnswer<Content>)] = []
+    var crowds: [(crowd: Crowd<CallerAnswer<Content>>, answer: CallerAnswer<Content>)] = []
     var cancelled: [Task<Void, Never>] = []
     var events: [StoreEvent<Param>] = []
     /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
@@ -89,6 +99,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         for (caller, answer) in callers { caller.put(answer) }
+        for (crowd, answer) in crowds { crowd.put(answer) }
         for waiting in observers { waiting.resume() }
         for task in cancelled { task.cancel() }
         if let onEvent { for event in events { onEvent(event) } }

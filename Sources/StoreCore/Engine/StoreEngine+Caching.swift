@@ -12,7 +12,7 @@ enum CacherCall<Content: Sendable>: Sendable {
 extension StoreEngine {
     /// Reads a key's record: from the memory in front on the spot, otherwise from the cacher behind it.
     func read(_ ticket: Ticket, _ key: Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>) {
-        if let entry = front?.entry(of: key.param) {
+        if let entry = front?.entry(key.param) {
             let held =
                 entry.deadline == .min
                 ? date(entry.record, turn.date, turn.now)
@@ -43,7 +43,7 @@ extension StoreEngine {
         _ outbox: inout Outbox<Param, Content>
     ) {
         guard let front else { return }
-        let drop = record.map { front.put(param, $0, deadline: deadline.nanoseconds) } ?? front.remove(param)
+        let drop = record.map { front.put(param, $0, deadline.nanoseconds) } ?? front.remove(param)
         guard let drop else { return }
         if drop.evicted > 0, onEvent != nil { state.report(.evicted(count: drop.evicted), nil, &outbox) }
         outbox.dropped.append(drop)

@@ -71,7 +71,8 @@ extension StoreEngine {
 }
 
 /// One observer of one key.
-final class EngineObserver<Content: Sendable>: LoadingStateSource {
+@usableFromInline
+final class EngineObserver {
     private let engine: Uniform.Engine
     private let key: Uniform.Key
     private let forces: Bool
@@ -92,15 +93,36 @@ final class EngineObserver<Content: Sendable>: LoadingStateSource {
         if let place, !hasLeft { engine.leave(key, id, at: place) }
     }
 
-    func next() async -> LoadingState<Content>? {
-        guard let place = enter() else { return nil }
-        while true {
-            await engine.pause(key, id, at: place, seen: seen)
-            switch look(at: place) {
-            case .state(let state): return state
-            case .nothingNew: continue
-            case .gone: return nil
-            }
+    /// Suspends until there may be a state that this observer has not seen.
+    ///
+    /// - Returns: `false` once the task is cancelled.
+    @usableFromInline
+    func pause() async -> Bool {
+        guard let place = enter() else { return false }
+        await engine.pause(key, id, at: place, seen: seen)
+        return true
+    }
+
+    /// The newest state, if this observer has not seen it.
+    // Never inlined: what is made here would stand in the frame of `next()`, which an idle observer keeps as long as he waits.
+    @inlinable
+    @inline(never)
+    func state<Content: Sendable>(as type: Content.Type) -> LoadingState<Content>? {
+        look()?.map { $0.value(as: Content.self) }
+    }
+
+    @usableFromInline
+    func look() -> LoadingState<Uniform.Content>? {
+        guard let place else { return nil }
+        switch engine.look(key, id, at: place, seen: seen) {
+        case .step(let step):
+            seen = step.version
+            return step.state
+        case .nothingNew:
+            return nil
+        case .gone:
+            hasLeft = true
+            return nil
         }
     }
 
@@ -112,26 +134,5 @@ final class EngineObserver<Content: Sendable>: LoadingStateSource {
         let place = self.place ?? engine.join(key, id, forces: forces)
         self.place = place
         return place
-    }
-
-    private enum Sight {
-        case state(LoadingState<Content>)
-        case nothingNew
-        case gone
-    }
-
-    // Never inlined: what is made here would stand in the frame of `next()`, which an idle observer keeps as long as he waits.
-    @inline(never)
-    private func look(at place: Int) -> Sight {
-        switch engine.look(key, id, at: place, seen: seen) {
-        case .step(let step):
-            seen = step.version
-            return .state(step.state.map { $0.value(as: Content.self) })
-        case .nothingNew:
-            return .nothingNew
-        case .gone:
-            hasLeft = true
-            return .gone
-        }
     }
 }

@@ -4,12 +4,13 @@ internal import Synchronization
 ///
 /// Under the lock: let a machine decide, register who waits. Outside it: resume, cancel, call user code. What goes beyond this file:
 /// `+Calling` callers, `+Observing` observers, `+Caching` the cacher, `+Fetching` fetches and time, `+Whole` what concerns all keys.
+@usableFromInline
 final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Key = LiveKey<Param, Content>
     typealias Turn = KeyMachine<Content>.Turn
 
     let origin: any Origin<Param, Content>
-    let front: (any FrontMemory<Param, Content>)?
+    let front: FrontMemory<Param, Content>?
     let backing: (any Cacher<Param, Content>)?
     let rules: KeyRules<Content>
     let time: any TimeSource
@@ -20,7 +21,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     private let ids = Atomic<UInt64>(0)
 
     init(
-        origin: any Origin<Param, Content>, front: (any FrontMemory<Param, Content>)?, backing: (any Cacher<Param, Content>)?,
+        origin: any Origin<Param, Content>, front: FrontMemory<Param, Content>?, backing: (any Cacher<Param, Content>)?,
         expiry: Expiry, policy: StorePolicy, time: any TimeSource, merge: PageMerge<Content>?,
         onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
     ) {
@@ -99,15 +100,16 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     ) -> Result {
         var turn = Turn(now: time.now, date: time.date, tickets: state.tickets)
         let result = body(key, &turn)
-        // Reading the memory in front is done on the spot and makes more to do, so the list may grow while it is worked off.
-        var position = 0
-        while position < turn.actions.count {
-            let action = turn.actions[position]
-            position += 1
-            carryOut(action, key, &turn, &state, &outbox)
+        // Reading the memory in front is done on the spot and makes more to do.
+        while !turn.actions.isEmpty {
+            // Taken from the end of a list of its own, an action is moved and not copied.
+            var actions = turn.actions
+            turn.actions = []
+            actions.reverse()
+            while let action = actions.popLast() { carryOut(action, key, &turn, &state, &outbox) }
         }
         state.tickets = turn.tickets
-        if !turn.discarded.isEmpty { outbox.discarded += turn.discarded }
+        if outbox.discarded.isEmpty { outbox.discarded = turn.discarded } else { outbox.discarded += turn.discarded }
         if !turn.discardedPatches.isEmpty { outbox.discardedPatches += turn.discardedPatches }
         arm(key)
         state.retire(key, &outbox)
@@ -115,10 +117,10 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     }
 
     private func carryOut(
-        _ action: KeyAction<Content>, _ key: Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>,
+        _ action: consuming KeyAction<Content>, _ key: Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>,
         _ outbox: inout Outbox<Param, Content>
     ) {
-        switch action {
+        switch consume action {
         case .read(let ticket):
             read(ticket, key, &turn, &state)
         case .save(let ticket, let record):
@@ -130,8 +132,12 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { outbox.cancelled.append(task) }
         case .answer(let id, let answer):
-            // Legal: a caller who holds on to the truth has had his answer.
-            if let caller = key.takeCaller(id) { outbox.callers.append((caller, answer)) }
+            // Neither is legal, too: a caller who holds on to the truth has had his answer.
+            if let caller = key.takeCaller(id) {
+                outbox.callers.append((caller, answer))
+            } else if let crowd = key.takeCrowd(id) {
+                outbox.crowds.append((crowd, answer))
+            }
         case .publish:
             publish(key, &outbox)
         case .mirror(let record, let deadline):
@@ -143,7 +149,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
 
     private func publish(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
         key.version += 1
-        guard key.machine.observers > 0, key.machine.state != nil else { return }
+        guard key.machine.observers > 0, key.machine.sight != nil else { return }
         for place in key.observers.indices {
             guard let waiting = key.observers[place].waiting else { continue }
             key.observers[place].waiting = nil
@@ -205,7 +211,8 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         live[key.param] = nil
         restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details)
-        outbox.discarded += [key.machine.held?.record.content, key.machine.overlay].compactMap { $0 }
+        if let content = key.machine.held?.record.content { outbox.discarded.append(content) }
+        if let overlay = key.machine.overlay { outbox.discarded.append(overlay) }
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
         if live.isEmpty, live.capacity > 64 { live = [:] }

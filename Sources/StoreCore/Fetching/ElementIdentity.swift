@@ -84,62 +84,78 @@ struct IdentityMerger<Element, ID: Hashable>: PageMerger {
 
     @inlinable
     func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) {
-        let places = (index as? IdentityIndex<ID>) ?? IdentityIndex(of: list, by: key)
+        let known = (index as? IdentityIndex<ID>) ?? IdentityIndex(IdentityPlaces(of: list, by: key))
         switch direction {
-        case .next: places.append(page, to: &list, by: key)
-        case .prev: places.prepend(page, to: &list, by: key)
+        case .next: known.places.append(page, to: &list, by: key)
+        case .prev: known.places.prepend(page, to: &list, by: key)
         }
-        index = places
+        index = known
     }
 }
 
 /// Where the identities of a list stand; kept beside the list, so that appending a page costs the page and not the list.
 @usableFromInline
 final class IdentityIndex<ID: Hashable> {
-    /// Places counted from where the list began at first, so that pages put in front move nothing.
-    @usableFromInline var places: [ID: Int] = [:]
-    @usableFromInline var inFront = 0
+    @usableFromInline var places: IdentityPlaces<ID>
+
+    @inlinable
+    init(_ places: IdentityPlaces<ID>) {
+        self.places = places
+    }
+}
+
+/// The places themselves: a value, so that the object around it is asked once for a page and not for each element.
+@usableFromInline
+struct IdentityPlaces<ID: Hashable> {
+    @usableFromInline var places = HashIndex()
+    /// Where the list begins: in the middle of what an index can name, so that pages put in front move nothing.
+    @usableFromInline var start = 1 << 30
 
     @inlinable
     init<Element>(of list: [Element], by key: (Element) -> ID) {
         places.reserveCapacity(list.count)
-        for (place, element) in list.enumerated() {
+        for (position, element) in list.enumerated() {
             let id = key(element)
-            if places[id] == nil { places[id] = place }
+            let hash = HashIndex.hash(id)
+            if find(id, hash, in: list, by: key) == nil { places.insert(hash, at: start + position) }
         }
     }
 
+    /// The position in the list of the element with this identity.
     @inlinable
-    func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
+    func find<Element>(_ id: ID, _ hash: UInt32, in list: [Element], by key: (Element) -> ID) -> Int? {
+        let place = places.position(hash) { key(list[$0 - start]) == id }
+        return place < 0 ? nil : place - start
+    }
+
+    @inlinable
+    mutating func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
         for element in page {
             let id = key(element)
-            // Most are new: put in first and taken back for the few that are not, each of them is hashed once.
-            if let place = places.updateValue(list.count - inFront, forKey: id) {
-                places[id] = place
-                list[place + inFront] = element
+            let hash = HashIndex.hash(id)
+            if let position = find(id, hash, in: list, by: key) {
+                list[position] = element
             } else {
+                places.insert(hash, at: start + list.count)
                 list.append(element)
             }
         }
     }
 
     @inlinable
-    func prepend<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
+    mutating func prepend<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
         var fresh: [Element] = []
-        var freshPlaces: [ID: Int] = [:]
+        var freshPlaces = IdentityPlaces(of: fresh, by: key)
         for element in page {
             let id = key(element)
-            if let place = places[id] {
-                list[place + inFront] = element
-            } else if let place = freshPlaces[id] {
-                fresh[place] = element
+            if let position = find(id, HashIndex.hash(id), in: list, by: key) {
+                list[position] = element
             } else {
-                freshPlaces[id] = fresh.count
-                fresh.append(element)
+                freshPlaces.append([element], to: &fresh, by: key)
             }
         }
         list.insert(contentsOf: fresh, at: 0)
-        inFront += fresh.count
-        for (id, place) in freshPlaces { places[id] = place - inFront }
+        start -= fresh.count
+        for (position, element) in fresh.enumerated() { places.insert(HashIndex.hash(key(element)), at: start + position) }
     }
 }

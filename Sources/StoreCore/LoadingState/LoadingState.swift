@@ -55,6 +55,7 @@ extension LoadingState {
     /// - Parameter transform: Makes the new content; called only where there is content.
     /// - Returns: A state of the same kind, with the same error and the same pages beside it.
     /// - Throws: What `transform` throws.
+    @inlinable
     public func map<Other, Failure: Error>(_ transform: (Content) throws(Failure) -> Other) throws(Failure) -> LoadingState<Other> {
         switch self {
         case .loading(let content): .loading(content: try LoadingState.map(content, transform))
@@ -63,7 +64,8 @@ extension LoadingState {
         }
     }
 
-    private static func map<Other, Failure: Error>(
+    @inlinable
+    static func map<Other, Failure: Error>(
         _ content: Content?, _ transform: (Content) throws(Failure) -> Other
     ) throws(Failure) -> Other? {
         guard let content else { return nil }

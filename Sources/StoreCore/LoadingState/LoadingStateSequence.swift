@@ -15,39 +15,79 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
     /// States never fail: an error is a state.
     public typealias Failure = Never
 
-    /// Makes what an iterator draws from; called once for each iterator.
-    private let makeSource: @Sendable () -> any LoadingStateSource<Content>
+    @usableFromInline let origin: Origin
 
+    /// Makes what an iterator draws from; called once for each iterator.
     package init(makeSource: @escaping @Sendable () -> any LoadingStateSource<Content>) {
-        self.makeSource = makeSource
+        origin = .other(makeSource)
+    }
+
+    @inlinable
+    init(engine: Uniform.Engine, key: Uniform.Key, forces: Bool) {
+        origin = .engine(engine, key, forces: forces)
     }
 
     /// Makes an iterator, which becomes an observer at its first `next()`.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(source: makeSource())
+        switch origin {
+        case .engine(let engine, let key, let forces): Iterator(.engine(EngineObserver(engine, key, forces: forces)))
+        case .other(let makeSource): Iterator(.other(makeSource()))
+        }
+    }
+
+    /// Where the states come from. A store's own are told apart, because what makes them is compiled for every type alike: their content
+    /// becomes what it is in the module that knows its type.
+    @usableFromInline
+    enum Origin: Sendable {
+        case engine(Uniform.Engine, Uniform.Key, forces: Bool)
+        case other(@Sendable () -> any LoadingStateSource<Content>)
     }
 
     /// One observer.
     public struct Iterator: AsyncIteratorProtocol {
-        private let source: any LoadingStateSource<Content>
+        @usableFromInline
+        enum Source {
+            case engine(EngineObserver)
+            case other(any LoadingStateSource<Content>)
+        }
 
-        fileprivate init(source: any LoadingStateSource<Content>) {
+        @usableFromInline let source: Source
+
+        fileprivate init(_ source: Source) {
             self.source = source
         }
 
         /// Waits for a state that this observer has not seen yet.
         ///
         /// - Returns: The newest state; `nil` once the task is cancelled.
+        @inlinable
         public mutating func next() async -> LoadingState<Content>? {
-            await source.next()
+            switch source {
+            case .engine(let observer):
+                while await observer.pause() {
+                    if let state = observer.state(as: Content.self) { return state }
+                }
+                return nil
+            case .other(let source):
+                return await source.next()
+            }
         }
 
         /// Waits for a state that this observer has not seen yet, without leaving the caller's actor.
         ///
         /// - Parameter actor: The caller's actor.
         /// - Returns: The newest state; `nil` once the task is cancelled.
+        @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async -> LoadingState<Content>? {
-            await source.next()
+            switch source {
+            case .engine(let observer):
+                while await observer.pause() {
+                    if let state = observer.state(as: Content.self) { return state }
+                }
+                return nil
+            case .other(let source):
+                return await source.next()
+            }
         }
     }
 }
@@ -59,6 +99,7 @@ extension LoadingStateSequence.Iterator: Sendable {}
 ///
 /// An object, because an observer must leave when its iterator is released; an engine, a mapping and a combination each have one. Like
 /// the iterator, it is used by one task at a time.
+@usableFromInline
 package protocol LoadingStateSource<Content>: AnyObject {
     /// The data itself.
     associatedtype Content: Sendable

@@ -60,6 +60,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// See ``StoreFlowable/publish(forceRefresh:)``.
     ///
     /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
+    @inlinable
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<[Element]> {
         list.publish(forceRefresh: forceRefresh)
     }

@@ -14,7 +14,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// The memory that a hit is answered from without asking the engine; `nil` where there is none, or where events are reported.
     @usableFromInline let front: MemoryTable<Param, Content>?
     @usableFromInline let clock: HitClock
-    let engine: Uniform.Engine
+    @usableFromInline let engine: Uniform.Engine
 
     /// Makes a store.
     ///
@@ -41,10 +41,10 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         let fronted = cacher as? any FrontedCacher<Param, Content>
         let backing = fronted == nil ? cacher : fronted?.behind
         engine = Uniform.Engine(
-            origin: Uniform.Origin(origin: fetcher), front: (fronted?.front).map { Uniform.Front(table: $0) },
+            origin: Uniform.Origin(origin: fetcher), front: fronted?.front,
             backing: backing.map { Uniform.Cacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
             merge: Uniform.merge(merge), onEvent: Self.listener(onEvent))
-        front = onEvent == nil ? fronted?.front : nil
+        front = onEvent == nil ? fronted?.table : nil
         clock = HitClock(time)
         scope?.add(engine)
     }

@@ -15,8 +15,8 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
         self.param = param
     }
 
-    private var engine: Uniform.Engine { store.engine }
-    private var key: Uniform.Key { Uniform.Key(param) }
+    @inlinable var engine: Uniform.Engine { store.engine }
+    @inlinable var key: Uniform.Key { Uniform.Key(param) }
 
     // MARK: Reading
 
@@ -26,8 +26,9 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
     /// - Returns: A sequence that never ends by itself; each of its iterators is an observer.
+    @inlinable
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> {
-        LoadingStateSequence { [engine, key] in EngineObserver(engine, key, forces: forceRefresh) }
+        LoadingStateSequence(engine: engine, key: key, forces: forceRefresh)
     }
 
     /// The data, valid at this moment.
@@ -92,9 +93,9 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// the data is saved, or newer data is, or saving has failed, which the store reports as an event.
     ///
     /// - Parameter content: The data, dated now, of which the origin has said nothing; `nil` is the same as ``clear()``.
+    @inlinable
     public func update(_ content: Content?) async {
-        let content = content.map { Uniform.Content($0) }
-        await engine.write(key) { machine, turn in machine.updated(content, &turn) }
+        await engine.set(key, content.map { Uniform.Content($0) })
     }
 
     /// Changes the data in place.

@@ -12,8 +12,9 @@ enum Documentation {
 
     /// What is compiled for the sake of the documentation.
     static let code = CompiledCode(
-        files: (files(under: "Tests/DocumentationTests/Snippets", ending: ".swift")
-            + files(under: "Tests/Support/MainActorClient", ending: ".swift")).map(text))
+        files: [
+            "Tests/DocumentationTests/Snippets", "Tests/Support/MainActorClient", "Tests/OrgsTests", "Examples",
+        ].flatMap { files(under: $0, ending: ".swift") }.map(text))
 
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()

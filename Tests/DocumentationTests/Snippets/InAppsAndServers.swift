@@ -43,4 +43,14 @@ struct InAppsAndServersTests {
         for request in requests { #expect(try await request.value.cents == 250) }
         #expect(service.script.startedCount == 1)
     }
+
+    @MainActor @Test func `an observed state that is dropped at once asks for nothing`() async throws {
+        let script = ScriptedFetcher<Int, String> { .success("user \($0.param)") }
+        let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: script)
+        for _ in 1...100 { _ = ObservedState(users[1].publish(forceRefresh: true)) }
+        let kept = ObservedState(users[2].publish(forceRefresh: true))
+        try await script.ended(count: 1)
+        #expect(script.requests.map(\.param) == [2])
+        #expect(kept.error == nil)
+    }
 }

@@ -9,7 +9,9 @@ public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: 
     /// How long content is valid where its origin said nothing.
     public let expiry: Expiry
 
-    package let table: MemoryTable<Param, Content>
+    @usableFromInline package let table: MemoryTable<Param, Content>
+    /// The table as a store's engine sees it.
+    @usableFromInline let front: Uniform.Front
 
     /// Makes an empty cacher.
     ///
@@ -18,11 +20,13 @@ public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: 
     ///   - limit: The largest number of entries; zero or less keeps nothing.
     ///   - costLimit: The largest sum of costs, in the unit of `cost`.
     ///   - cost: What one content costs, such as its size in bytes; it is called under the store's lock and must be quick.
+    @inlinable
     public init(
         expiry: Expiry = .never, limit: Int = 10_000, costLimit: Int = .max, cost: (@Sendable (_ content: Content) -> Int)? = nil
     ) {
         self.expiry = expiry
         table = MemoryTable(countLimit: limit, costLimit: costLimit, cost: cost)
+        front = FrontMemory(table)
     }
 
     /// How many entries there are.

@@ -6,10 +6,11 @@
 package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// Guards the entries, their index and their order.
     @usableFromInline let entries: Lock<MemoryEntries<Param, Content>>
-    let countLimit: Int
-    let costLimit: Int
-    let cost: (@Sendable (Content) -> Int)?
+    @usableFromInline let countLimit: Int
+    @usableFromInline let costLimit: Int
+    @usableFromInline let cost: (@Sendable (Content) -> Int)?
 
+    @usableFromInline
     init(countLimit: Int, costLimit: Int, cost: (@Sendable (Content) -> Int)?) {
         self.countLimit = max(0, countLimit)
         self.costLimit = max(0, costLimit)
@@ -31,6 +32,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     }
 
     /// The record of a key and the monotonic deadline it was put with, valid or not.
+    @inlinable
     func entry(of key: Param) -> (record: CacheRecord<Content>, deadline: Int64)? {
         entries.withLock { entries in
             let position = entries.position(of: key)
@@ -43,6 +45,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     /// Puts a record in and drops what is over the bounds.
     ///
     /// - Returns: What was dropped; released by the caller, so that no `deinit` of user code runs under the lock.
+    @inlinable
     func put(_ key: Param, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
         let cost = max(0, self.cost?(record.content) ?? 0)
         return entries.withLock { entries in
@@ -53,6 +56,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
+    @inlinable
     func remove(_ key: Param) -> Dropped {
         entries.withLock { entries in
             let position = entries.position(of: key)
@@ -61,6 +65,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
+    @usableFromInline
     func removeAll() {
         // The old entries are returned, and so released, outside the lock.
         _ = entries.withLock { entries in
@@ -73,6 +78,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         Dropped(replaced: nil, evicted: entries.withLock { $0.trim(count: count, cost: cost) })
     }
 
+    @usableFromInline
     func keys() -> [Param] { entries.withLock { $0.entries.map(\.key) } }
 
     var count: Int { entries.withLock { $0.count } }
@@ -80,9 +86,16 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     var totalCost: Int { entries.withLock { $0.totalCost } }
 
     /// What left the table in one operation.
-    struct Dropped {
-        var replaced: CacheRecord<Content>?
-        var evicted: [MemoryEntry<Param, Content>] = []
+    @usableFromInline
+    struct Dropped: Sendable {
+        @usableFromInline var replaced: CacheRecord<Content>?
+        @usableFromInline var evicted: [MemoryEntry<Param, Content>] = []
+
+        @inlinable
+        init(replaced: CacheRecord<Content>? = nil, evicted: [MemoryEntry<Param, Content>] = []) {
+            self.replaced = replaced
+            self.evicted = evicted
+        }
     }
 }
 

@@ -3,20 +3,26 @@
 /// Generic code that is not specialised asks the runtime for the metadata of each type it touches, and an update touches hundreds: as
 /// generic code the engine spent nine tenths of its time there (9 µs an update in place of 1). With these types the compiler sees the
 /// one engine there is, and users' modules need not see its code. What it costs is one object for each key and content given to it.
+@usableFromInline
 enum Uniform {
-    typealias Engine = StoreEngine<Key, Content>
+    @usableFromInline typealias Engine = StoreEngine<Key, Content>
+    /// The memory in front of an engine.
+    @usableFromInline typealias Front = FrontMemory<Key, Content>
 
     /// Content of any type.
+    @usableFromInline
     struct Content: Sendable {
         /// A `Box` of the content; `nil` only while it is being changed.
-        private var box: (any AnyObject & Sendable)?
+        @usableFromInline var box: (any AnyObject & Sendable)?
 
+        @inlinable
         init<Value: Sendable>(_ value: Value) {
             box = Box(value)
         }
 
         /// The content as what it is. Asking for another type is our own mistake, so the type is always said and never inferred: where
         /// an optional is expected, an optional would be.
+        @inlinable
         func value<Value: Sendable>(as type: Value.Type) -> Value {
             guard let box else { preconditionFailure("content was read while it was being changed") }
             // Checked in debug builds; a checked cast would cost more than all the rest of a turn.
@@ -36,47 +42,67 @@ enum Uniform {
     }
 
     /// A key of any type, with its hash worked out once.
+    @usableFromInline
     struct Key: Hashable, Sendable {
-        private let hash: Int
-        private let box: any KeyBox
+        @usableFromInline let hash: Int
+        @usableFromInline let box: any KeyBox
 
+        @inlinable
         init<Value: Hashable & Sendable>(_ value: Value) {
             hash = value.hashValue
             box = TypedKeyBox(value)
         }
 
+        @inlinable
         func value<Value: Hashable & Sendable>(as type: Value.Type) -> Value {
             unsafeDowncast(box, to: TypedKeyBox<Value>.self).value
         }
 
+        @usableFromInline
         static func == (lhs: Key, rhs: Key) -> Bool {
             lhs.hash == rhs.hash && (lhs.box === rhs.box || lhs.box.isEqual(to: rhs.box))
         }
 
+        @usableFromInline
         func hash(into hasher: inout Hasher) { hasher.combine(hash) }
     }
 }
 
-private final class Box<Value: Sendable>: Sendable {
-    let value: Value
+// What users' modules call stands here and not in the generic engine: called from there, that would not be specialised.
+extension Uniform.Engine {
+    /// Sets the content of a key; `nil` forgets it.
+    @usableFromInline
+    func set(_ key: Uniform.Key, _ content: Uniform.Content?) async {
+        await write(key) { machine, turn in machine.updated(content, &turn) }
+    }
+}
 
+@usableFromInline
+final class Box<Value: Sendable>: Sendable {
+    @usableFromInline let value: Value
+
+    @inlinable
     init(_ value: Value) {
         self.value = value
     }
 }
 
-private protocol KeyBox: AnyObject, Sendable {
+@usableFromInline
+protocol KeyBox: AnyObject, Sendable {
     /// Whether another key of the same store, and so of the same type, is the same.
     func isEqual(to other: any KeyBox) -> Bool
 }
 
-private final class TypedKeyBox<Value: Hashable & Sendable>: KeyBox {
-    let value: Value
+@usableFromInline
+final class TypedKeyBox<Value: Hashable & Sendable>: KeyBox {
+    @usableFromInline let value: Value
 
+    @inlinable
     init(_ value: Value) {
         self.value = value
     }
 
+    @usableFromInline
     func isEqual(to other: any KeyBox) -> Bool {
         value == unsafeDowncast(other, to: TypedKeyBox<Value>.self).value
     }

@@ -2,6 +2,7 @@ internal import Foundation
 
 extension CacheRecord {
     /// The same record of other content.
+    @inlinable
     func holding<Other: Sendable>(_ other: Other) -> CacheRecord<Other> {
         CacheRecord<Other>(content: other, fetchedAt: fetchedAt, details: details)
     }
@@ -43,51 +44,4 @@ extension Uniform {
             }
         }
     }
-
-    /// The memory in front as the engine sees it.
-    struct Front<Param: Hashable & Sendable, Value: Sendable>: FrontMemory {
-        let table: MemoryTable<Param, Value>
-
-        func entry(of key: Key) -> (record: CacheRecord<Content>, deadline: Int64)? {
-            guard let (record, deadline) = table.entry(of: key.value(as: Param.self)) else { return nil }
-            return (record.holding(Content(record.content)), deadline)
-        }
-
-        func put(_ key: Key, _ record: CacheRecord<Content>, deadline: Int64) -> FrontMemoryDrop? {
-            let dropped = table.put(key.value(as: Param.self), record.holding(record.content.value(as: Value.self)), deadline: deadline)
-            if dropped.replaced == nil, dropped.evicted.isEmpty { return nil }
-            return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
-        }
-
-        func remove(_ key: Key) -> FrontMemoryDrop? {
-            let dropped = table.remove(key.value(as: Param.self))
-            return dropped.replaced.map { FrontMemoryDrop(evicted: 0, records: $0) }
-        }
-
-        func removeAll() { table.removeAll() }
-
-        func keys() -> [Key] { table.keys().map { Key($0) } }
-    }
-}
-
-/// Memory that mirrors the engine's records, so that a hit need not ask the engine.
-protocol FrontMemory<Param, Content>: Sendable {
-    /// The key of one piece of data.
-    associatedtype Param: Hashable & Sendable
-    /// The data itself.
-    associatedtype Content: Sendable
-
-    /// The record of a key and its monotonic deadline, `.min` where the memory does not know it.
-    func entry(of key: Param) -> (record: CacheRecord<Content>, deadline: Int64)?
-    /// Puts a record in, and drops what is over the bounds.
-    func put(_ key: Param, _ record: CacheRecord<Content>, deadline: Int64) -> FrontMemoryDrop?
-    func remove(_ key: Param) -> FrontMemoryDrop?
-    func removeAll()
-    func keys() -> [Param]
-}
-
-/// What left the memory in front: released outside the lock, so that no `deinit` of user code runs under it.
-struct FrontMemoryDrop: Sendable {
-    var evicted: Int
-    var records: any Sendable
 }

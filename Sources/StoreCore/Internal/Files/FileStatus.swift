@@ -66,6 +66,13 @@ package struct FileStatus: Hashable, Sendable {
         throw .fileSystem("examining", path: path, errno: errno)
     }
 
+    /// Whether a path still names the file that was opened by it; `false` where that cannot be found out.
+    package static func isNamed(_ path: String, _ descriptor: Int32) -> Bool {
+        var (opened, named) = (stat(), stat())
+        return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino
+            && opened.st_dev == named.st_dev
+    }
+
     /// Whether an open file or directory has lost its last name.
     static func isRemoved(_ descriptor: Int32) -> Bool {
         var info = stat()

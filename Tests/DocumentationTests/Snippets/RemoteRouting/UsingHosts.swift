@@ -47,6 +47,36 @@ struct AuthorizingTests {
     }
 }
 
+/// Where an app keeps tokens.
+final class Keychain: Sendable {
+    let saved = Lock<[ShopToken]>([])
+
+    func save(_ token: ShopToken) { saved.withLock { $0.append(token) } }
+}
+
+extension AuthorizingTests {
+    @Test func `each new token is saved, and one that was got by signing in is used`() async throws {
+        let transport = MemoryTransport { request in
+            if request.url.path == "/tokens" { return .json(#"{"accessToken": "new", "refreshToken": "next"}"#) }
+            return request.fields["Authorization"] == "Bearer old" ? .status(401) : .json("[]")
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let keychain = Keychain()
+        let saved = ShopToken(accessToken: "old", refreshToken: "first")
+        let tokens = RefreshingTokens(saved, onRefresh: { keychain.save($0) }) { current, unauthenticated in
+            try await unauthenticated.send("/tokens", method: .post, parameters: ["refresh": current.refreshToken])
+        }
+        let signedIn = shop.authorized(by: .bearer(tokens))
+        try await signedIn.send("/products")
+        let fresh = ShopToken(accessToken: "fresh", refreshToken: "last")
+        tokens.replace(by: fresh)
+        try await signedIn.send("/products")
+        #expect(keychain.saved.withLock { $0.map(\.accessToken) } == ["new"])
+        #expect(
+            transport.requests.map { $0.fields["Authorization"] } == ["Bearer old", nil, "Bearer new", "Bearer fresh"])
+    }
+}
+
 struct ErrorsAndRetriesTests {
     @Test func `a missing thing is an error that says so`() async throws {
         let printed = Printed()
@@ -181,5 +211,14 @@ struct TestingWithoutANetworkTests {
         let lamp: Product = try await shop.send(ShopRoute.product(id: "lamp"))
         #expect(lamp.name == "Lamp")
         #expect(transport.requests.map(\.url.path) == ["/products/lamp"])
+    }
+    @Test func `answers are given in turn, and then no more`() async throws {
+        let transport = MemoryTransport(inTurn: .status(503), .json(#"{"id": 7}"#))
+        let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }
+        let first = await #expect(throws: RemoteError.self) { try await host.send("/users/7") }
+        #expect(first?.status == 503)
+        try await host.send("/users/7")
+        let last = await #expect(throws: RemoteError.self) { try await host.send("/users/7") }
+        #expect(last?.code == .unsupported && last?.description.contains("all 2 answers") == true)
     }
 }

@@ -16,11 +16,30 @@ struct Note: SyncItem, Hashable {
 actor NoteOrigin {
     var notes = [Note(id: 1, revision: 1), Note(id: 2, revision: 1)]
 
-    func text(of note: Note) throws -> String { "note \(note.id)" }
+    private var failures = 0
+
+    func text(of note: Note) throws -> String {
+        if failures > 0 {
+            failures -= 1
+            throw Busy()
+        }
+        return "note \(note.id)"
+    }
+
+    func fail(_ times: Int) { failures = times }
+
+    func edit(_ id: Int) { notes = notes.map { $0.id == id ? Note(id: id, revision: $0.revision + 1) : $0 } }
+
+    func delete(_ id: Int) { notes.removeAll { $0.id == id } }
 
     func page(_ number: Int) -> (notes: [Note], next: Int?) { (number == 0 ? notes : [], number == 0 ? 1 : nil) }
 
     func empty() { notes = [] }
+}
+
+/// What passes, as the origin's own error would say.
+struct Busy: Error, FailureAdvising {
+    var failureKind: FailureKind { .transient }
 }
 
 /// Where notes are kept.

@@ -7,7 +7,7 @@ internal import TextStore
 
 // The examples of TextStore's articles and doc comments; what needs no more than a directory and a loopback origin runs.
 
-private let legalServer = URL(filePath: "/").appending(path: "legal")
+let legalServer = URL(filePath: "/").appending(path: "legal")
 
 enum Legal: String, TextSourceProvider, CaseIterable {
     case eula, privacy
@@ -38,18 +38,19 @@ struct RoutedTextFetcher: RevalidatingFetcher {
     }
 }
 
-struct TextArticleTests {
-    private func withBundle<Result>(_ body: (_ bundle: Bundle, _ directory: URL) async throws -> Result) async throws -> Result {
-        let place = FileManager.default.temporaryDirectory.appending(path: "storehouse-texts-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: place) }
-        let bundle = place.appending(path: "bundle")
-        try FileManager.default.createDirectory(at: bundle, withIntermediateDirectories: true)
-        try Data("Be kind.".utf8).write(to: bundle.appending(path: "eula.txt"))
-        try Data("We know nothing.".utf8).write(to: bundle.appending(path: "privacy.txt"))
-        try Data(#"{ "eula": "1.0.0", "privacy": "2.1.0" }"#.utf8).write(to: bundle.appending(path: "versions.json"))
-        return try await body(try #require(Bundle(path: bundle.path())), place.appending(path: "state"))
-    }
+/// A bundle with two texts, and a directory for what is kept; both go when the body has ended.
+func withBundle<Result>(_ body: (_ bundle: Bundle, _ directory: URL) async throws -> Result) async throws -> Result {
+    let place = FileManager.default.temporaryDirectory.appending(path: "storehouse-texts-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: place) }
+    let bundle = place.appending(path: "bundle")
+    try FileManager.default.createDirectory(at: bundle, withIntermediateDirectories: true)
+    try Data("Be kind.".utf8).write(to: bundle.appending(path: "eula.txt"))
+    try Data("We know nothing.".utf8).write(to: bundle.appending(path: "privacy.txt"))
+    try Data(#"{ "eula": "1.0.0", "privacy": "2.1.0" }"#.utf8).write(to: bundle.appending(path: "versions.json"))
+    return try await body(try #require(Bundle(path: bundle.path())), place.appending(path: "state"))
+}
 
+struct TextArticleTests {
     @Test func `a text is there at once`() async throws {
         try await withBundle { bundle, directory in
             let versions = VersionSource(

@@ -102,7 +102,9 @@ final class HistoryWorld: Sendable {
             let calls = state.lane.running + (state.lane.isClearing ? 1 : 0)
             if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
             // One who is registered but does not wait yet would not see at once that he is cancelled.
-            let callers = state.live.values.flatMap(\.callers.values).count { $0.isAwaited }
+            let callers = state.live.values.reduce(0) { sum, key in
+                sum + key.callers.values.count { $0.isAwaited } + (key.crowd?.awaiting ?? 0)
+            }
             let waiting = callers + state.lane.clearers.values.count { $0.isAwaited }
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
             let slots = state.live.values.flatMap { $0.observers.filter { $0.id != 0 } }

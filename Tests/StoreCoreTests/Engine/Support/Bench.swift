@@ -49,7 +49,7 @@ final class Bench: Sendable {
     var liveKeys: Int { store.engine.state.withLock { $0.live.count } }
 
     /// How many callers wait in the engine for a key.
-    func waiting(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
+    func waiting(_ param: Int = 1) -> Int { store.waiting(param) }
 
     /// Lets other tasks run until so many callers wait.
     func callers(_ count: Int, of param: Int = 1) async throws {
@@ -166,7 +166,7 @@ extension Store where Param == Int, Content == Int {
 
 extension PaginationStore {
     /// How many callers wait in the engine for a list.
-    func waiting(_ param: Param) -> Int { lists.engine.state.withLock { $0.live[Uniform.Key(param)]?.callers.count ?? 0 } }
+    func waiting(_ param: Param) -> Int { lists.waiting(param) }
 
     /// Of how many lists at rest the engine keeps the merge index.
     var restingIndexes: Int { lists.engine.state.withLock { $0.restingIndexes.count } }
@@ -176,6 +176,14 @@ extension PaginationStore {
 }
 
 extension Store {
+    /// How many callers wait in the engine for a key.
+    func waiting(_ param: Param) -> Int {
+        engine.state.withLock { state in
+            guard let key = state.live[Uniform.Key(param)] else { return 0 }
+            return key.callers.count + (key.crowd?.count ?? 0)
+        }
+    }
+
     /// Whether the engine keeps no key and the cacher is left alone.
     var engineIsIdle: Bool { engine.state.withLock { $0.live.isEmpty && $0.lane.running == 0 && !$0.lane.isBarred } }
 

@@ -1,6 +1,6 @@
 /// State behind one lock, and tasks that wait until something is true of it.
 ///
-/// What the public test helpers of this package are made of: no polling, and a cancelled waiter returns at once.
+/// No polling, and a cancelled waiter returns at once.
 @usableFromInline
 package final class WatchedState<State: Sendable>: Sendable {
     /// A task that waits.

@@ -1,0 +1,91 @@
+/// Callers who wait for the same answer: of thousands who want one key's content at once, its machine sees a single one.
+///
+/// The crowd lies under a lock of its own, which may be taken while the engine's is held and never the other way round.
+final class Crowd<Answer: Sendable>: Sendable {
+    /// Where one of them is found.
+    typealias Seat = Int
+
+    private enum Member {
+        /// He is here, and not suspended yet.
+        case present
+        // Unsafe, because a checked one is an allocation for each of thousands; leaving this case resumes it, so once it is.
+        case waiting(UnsafeContinuation<Void, Never>)
+        case cancelled
+    }
+
+    private struct State {
+        var members: [Member] = []
+        var cancelled = 0
+        var answer: Answer?
+    }
+
+    /// The one as whom the machine knows them.
+    let id: CallerID
+    /// What a member is told whose task was cancelled.
+    private let cancellation: Answer
+    private let state = Lock(State())
+
+    init(_ id: CallerID, cancellation: Answer) {
+        self.id = id
+        self.cancellation = cancellation
+    }
+
+    /// How many are still here; more may come as long as there is no answer.
+    var count: Int { state.withLock { $0.members.count - $0.cancelled } }
+
+    /// How many are suspended until the answer is there.
+    var awaiting: Int {
+        state.withLock { $0.members.count { if case .waiting = $0 { true } else { false } } }
+    }
+
+    func join() -> Seat {
+        state.withLock { state in
+            state.members.append(.present)
+            return state.members.count - 1
+        }
+    }
+
+    /// Resumes the continuation when there is an answer for this seat.
+    func wait(at seat: Seat, _ continuation: UnsafeContinuation<Void, Never>) {
+        let waits = state.withLock { state in
+            guard state.answer == nil, case .present = state.members[seat] else { return false }
+            state.members[seat] = .waiting(continuation)
+            return true
+        }
+        if !waits { continuation.resume() }
+    }
+
+    /// Lets a member go who no longer wants the answer; does nothing where it is there already.
+    ///
+    /// - Returns: Whether nobody is left.
+    func leave(_ seat: Seat) -> Bool {
+        let (waiting, isLast) = state.withLock { state -> (UnsafeContinuation<Void, Never>?, Bool) in
+            guard state.answer == nil else { return (nil, false) }
+            let member = state.members[seat]
+            state.members[seat] = .cancelled
+            state.cancelled += 1
+            let isLast = state.cancelled == state.members.count
+            if case .waiting(let continuation) = member { return (continuation, isLast) } else { return (nil, isLast) }
+        }
+        waiting?.resume()
+        return isLast
+    }
+
+    /// Answers everybody, in the order in which they came.
+    func put(_ answer: Answer) {
+        let members = state.withLock { state in
+            state.answer = answer
+            return state.members
+        }
+        for case .waiting(let continuation) in members { continuation.resume() }
+    }
+
+    /// What a member was woken with.
+    func take(_ seat: Seat) -> Answer {
+        state.withLock { state in
+            if case .cancelled = state.members[seat] { return cancellation }
+            guard let answer = state.answer else { preconditionFailure("a member of a crowd was woken without an answer") }
+            return answer
+        }
+    }
+}

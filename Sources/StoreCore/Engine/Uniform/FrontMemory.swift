@@ -1,0 +1,64 @@
+/// Memory that mirrors the engine's records, so that a hit need not ask the engine.
+///
+/// Closures and not a protocol: a closure is compiled where it is written, which is the module that makes the cacher and knows the types
+/// of its key and content. What is generic in here is called once for each update.
+@usableFromInline
+package struct FrontMemory<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    /// The record of a key and its monotonic deadline, `.min` where the memory does not know it.
+    let entry: @Sendable (_ key: Param) -> (record: CacheRecord<Content>, deadline: Int64)?
+    /// Puts a record in, and drops what is over the bounds.
+    let put: @Sendable (_ key: Param, _ record: CacheRecord<Content>, _ deadline: Int64) -> FrontMemoryDrop?
+    let remove: @Sendable (_ key: Param) -> FrontMemoryDrop?
+    let removeAll: @Sendable () -> Void
+    let keys: @Sendable () -> [Param]
+
+    @usableFromInline
+    init(
+        entry: @escaping @Sendable (Param) -> (record: CacheRecord<Content>, deadline: Int64)?,
+        put: @escaping @Sendable (Param, CacheRecord<Content>, Int64) -> FrontMemoryDrop?,
+        remove: @escaping @Sendable (Param) -> FrontMemoryDrop?, removeAll: @escaping @Sendable () -> Void,
+        keys: @escaping @Sendable () -> [Param]
+    ) {
+        self.entry = entry
+        self.put = put
+        self.remove = remove
+        self.removeAll = removeAll
+        self.keys = keys
+    }
+}
+
+extension FrontMemory<Uniform.Key, Uniform.Content> {
+    /// A table as the engine sees it.
+    @inlinable
+    init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
+        self.init { key in
+            guard let (record, deadline) = table.entry(of: key.value(as: Key.self)) else { return nil }
+            return (record.holding(Uniform.Content(record.content)), deadline)
+        } put: { key, record, deadline in
+            let dropped = table.put(
+                key.value(as: Key.self), record.holding(record.content.value(as: Value.self)), deadline: deadline)
+            if dropped.replaced == nil, dropped.evicted.isEmpty { return nil }
+            return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
+        } remove: { key in
+            let dropped = table.remove(key.value(as: Key.self))
+            return dropped.replaced.map { FrontMemoryDrop(evicted: 0, records: $0) }
+        } removeAll: {
+            table.removeAll()
+        } keys: {
+            table.keys().map { Uniform.Key($0) }
+        }
+    }
+}
+
+/// What left the memory in front: released outside the lock, so that no `deinit` of user code runs under it.
+@usableFromInline
+package struct FrontMemoryDrop: Sendable {
+    var evicted: Int
+    var records: any Sendable
+
+    @usableFromInline
+    init(evicted: Int, records: any Sendable) {
+        self.evicted = evicted
+        self.records = records
+    }
+}

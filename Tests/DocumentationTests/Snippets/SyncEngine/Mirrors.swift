@@ -1,0 +1,42 @@
+internal import Foundation
+internal import RemoteRouting
+internal import SyncEngine
+internal import Testing
+
+// The article on mirrors of files, and the README's line on SyncEngine.
+
+struct Films: FileTransfer {
+    let host: RemoteHost
+
+    func list() async throws -> ListedSource<ListedFile> {
+        ListedSource(try await host.send("/films.json"))
+    }
+
+    func transfer(_ film: ListedFile, into part: FilePart) async throws {
+        let route = Route(path: "/films/\(segments: film.path.split(separator: "/").map(String.init))")
+        try await host.download(route, to: try part.workingFile())
+        try part.adoptWorkingFile()
+    }
+}
+
+struct MirrorTests {
+    @Test func `a directory becomes what the list says`() async throws {
+        let transport = MemoryTransport { request in
+            request.url.path() == "/films.json"
+                ? .json(#"[{"path": "1927/metropolis.txt", "version": "1"}]"#) : .init(body: Data("frame 1".utf8))
+        }
+        let host = RemoteHost("films.example.com", transport: transport)
+        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let printed = Printed()
+        try await Printed.$page.withValue(printed) {
+            let films = Films(host: host)
+            let target = DirectoryTarget(directory: directory, transfer: films) { try await films.list() }
+            let report = try await OneWaySynchronizer(processor: target).sync()
+            print(report.summary)
+        }
+        #expect(printed.lines == ["1 added, 0 updated, 0 removed, 0 unchanged"])
+        #expect(try String(contentsOf: directory.appending(path: "1927/metropolis.txt"), encoding: .utf8) == "frame 1")
+        #expect(transport.requests.map { $0.url.path() } == ["/films.json", "/films/1927/metropolis.txt"])
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import RemoteRouting
+import StoreCore
+import Testing
+
+@testable import Orgs
+
+/// What goes over the wire, and what becomes of the answers: routes, client and repository as they are, without a network.
+@Suite(.timeLimit(.minutes(1)))
+struct GitHubTests {
+    let time = ManualTime()
+
+    /// The app over a transport.
+    func app(over transport: MemoryTransport) -> GitHubRepository {
+        GitHubRepository(api: host(over: transport), directory: nil, time: time)
+    }
+
+    func host(over transport: MemoryTransport) -> RemoteHost {
+        GitHub.host("api.example.com").with { host in
+            host.transport = transport
+            host.time = time
+            // So that nobody but a retry sleeps.
+            host.timeouts = .init()
+        }
+    }
+
+    static let ada = #"{"id": 1, "login": "ada", "name": "Ada", "followers": 7}"#
+    static let swift = #"[{"id": 1, "name": "swift", "stargazers_count": 70000, "language": "C++"}]"#
+    static let docc = #"[{"id": 2, "name": "swift-docc", "stargazers_count": 1300, "language": "Swift"}]"#
+
+    @Test func `a user is asked for as the API has it`() async throws {
+        let transport = MemoryTransport { _ in .json(Self.ada) }
+        #expect(try await app(over: transport).users["ada"].requireData() == .ada)
+
+        let request = try #require(transport.requests.first)
+        #expect(request.url.absoluteString == "https://api.example.com/users/ada")
+        #expect(request.fields["X-GitHub-Api-Version"] == "2022-11-28")
+    }
+
+    @Test func `a login stays within its segment of the path`() async throws {
+        let transport = MemoryTransport { _ in .json(Self.ada) }
+        _ = try await app(over: transport).users["a/b?c"].requireData()
+        #expect(transport.requests.map(\.url.absoluteString) == ["https://api.example.com/users/a%2Fb%3Fc"])
+    }
+
+    @Test func `pages are followed by their links to the end`() async throws {
+        let transport = MemoryTransport { request in
+            request.url.query()?.contains("page=2") == true
+                ? .json(Self.docc) : .json(Self.swift).adding("Link", #"</orgs/swiftlang/repos?page=2>; rel="next""#)
+        }
+        let list = app(over: transport).repositories["swiftlang"]
+        #expect(try await list.requireData().map(\.name) == ["swift"])
+        #expect(await list.requestNextData() == .loaded)
+        #expect(await list.requestNextData() == .noPage)
+        #expect(try await list.requireData().map(\.name) == ["swift", "swift-docc"])
+    }
+
+    @Test func `what has expired is only confirmed`() async throws {
+        let transport = MemoryTransport { request in
+            request.fields["If-None-Match"] == #""v1""# ? .status(304) : .json(Self.ada).adding("ETag", #""v1""#)
+        }
+        let ada = app(over: transport).users["ada"]
+        #expect(try await ada.requireData() == .ada)
+        time.advance(by: .seconds(60))
+        #expect(try await ada.requireData() == .ada)
+        #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, #""v1""#])
+    }
+
+    @Test func `a busy server is asked again after longer and longer waits`() async throws {
+        let transport = MemoryTransport(inTurn: .status(503), .status(503), .json(Self.ada))
+        let repository = app(over: transport)
+        async let user = repository.users["ada"].requireData()
+        for bound in [Duration.milliseconds(200), .milliseconds(400)] {
+            try await time.sleepers(atLeast: 1)
+            let wait = time.now.duration(to: try #require(time.nextDeadline))
+            #expect(wait <= bound)
+            time.advanceToNextDeadline()
+        }
+        #expect(try await user == .ada)
+        #expect(transport.requests.count == 3)
+    }
+
+    @Test func `a server that says when is asked then`() async throws {
+        let transport = MemoryTransport(inTurn: .status(429).adding("Retry-After", "7"), .json(Self.ada))
+        let repository = app(over: transport)
+        async let user = repository.users["ada"].requireData()
+        try await time.sleepers(atLeast: 1)
+        #expect(time.nextDeadline == time.now.advanced(by: .seconds(7)))
+        time.advanceToNextDeadline()
+        #expect(try await user == .ada)
+    }
+
+    @Test func `a user who is not there is an error that says so`() async throws {
+        let users = app(over: MemoryTransport { _ in .status(404) }).users
+        let error = await #expect(throws: RemoteError.self) { try await users["nobody"].requireData() }
+        #expect(error?.status == 404)
+    }
+
+    @Test func `a token that has expired is refreshed, and nobody notices`() async throws {
+        let transport = MemoryTransport { request in
+            if request.url.path() == "/token" { return .json(#"{"accessToken": "new"}"#) }
+            return request.fields["Authorization"] == "Bearer new" ? .json(Self.ada) : .status(401)
+        }
+        let signedIn = host(over: transport).authorized(
+            by: .bearer(Token(accessToken: "old")) { _, unauthenticated in try await unauthenticated.send("/token", method: .post) })
+        let users = GitHubRepository(api: signedIn, directory: nil, time: time).users
+        #expect(try await users["ada"].requireData() == .ada)
+        #expect(transport.requests.map { $0.url.path() } == ["/users/ada", "/token", "/users/ada"])
+    }
+}
+
+struct Token: BearerToken, Codable {
+    var accessToken: String
+}

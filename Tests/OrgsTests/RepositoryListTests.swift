@@ -1,0 +1,61 @@
+import StoreCore
+import Testing
+
+@testable import Orgs
+
+/// What a screen shows of a list that comes page by page.
+@Suite(.timeLimit(.minutes(1)))
+struct RepositoryListTests {
+    let origin = ScriptedPaginationFetcher<String, Repository>()
+    let list: PaginationStoreFlowable<String, Repository>
+
+    init() {
+        list =
+            GitHubRepository(
+                organisations: ScriptedPaginationFetcher(), repositories: origin, users: ScriptedFetcher<String, User>()
+            ).repositories["swiftlang"]
+    }
+
+    @Test func `pages are loaded one behind the other to the end`() async throws {
+        origin.enqueue(.page([.swift], nextKey: "2"), .page([.docc], nextKey: "3"), .page([.syntax]))
+        #expect(try await list.requireData() == [.swift])
+
+        #expect(await list.requestNextData() == .loaded)
+        #expect(await list.requestNextData() == .loaded)
+        #expect(await list.requestNextData() == .noPage)
+        #expect(try await list.requireData() == [.swift, .docc, .syntax])
+        #expect(origin.requests.map(\.pageKey) == [nil, "2", "3"])
+    }
+
+    @Test func `a page that fails leaves the list, and is asked for again`() async throws {
+        origin.enqueue(.page([.swift], nextKey: "2"), .failure(Offline()), .page([.docc]))
+        let screen = RecordingObserver(list.publish())
+        try await screen.first { $0.isCompleted }
+
+        #expect(await list.requestNextData() == .failed(Offline()))
+        try await screen.first { $0 == .completed(content: [.swift], next: .error(rawError: Offline()), prev: .none) }
+        #expect(await list.requestNextData() == .loaded)
+        try await screen.first { $0 == .completed([.swift, .docc]) }
+    }
+
+    @Test func `somebody who scrolls fast loads a page once`() async throws {
+        origin.enqueue(.page([.swift], nextKey: "2"))
+        #expect(try await list.requireData() == [.swift])
+
+        origin.hold()
+        async let first = list.requestNextData()
+        try await origin.started(count: 2)
+        async let second = list.requestNextData()
+        try await origin.answerNext(with: .page([.docc]))
+        #expect(await [first, second].contains(.loaded))
+        #expect(origin.startedCount == 2)
+    }
+
+    @Test func `an element that comes again on a later page is shown once`() async throws {
+        origin.enqueue(.page([.swift, .docc], nextKey: "2"), .page([.docc, .syntax]))
+        #expect(try await list.requireData() == [.swift, .docc])
+
+        #expect(await list.requestNextData() == .loaded)
+        #expect(try await list.requireData() == [.swift, .docc, .syntax])
+    }
+}

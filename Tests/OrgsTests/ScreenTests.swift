@@ -1,0 +1,24 @@
+import Foundation
+import StoreCore
+import Testing
+
+@testable import Orgs
+
+/// What the screens do beside showing.
+@Suite(.timeLimit(.minutes(1)))
+struct ScreenTests {
+    @Test func `what a screen has shown is saved when it returns`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let origin = ScriptedFetcher<String, User> { .success(User(id: 1, login: $0.param, name: nil, company: nil, followers: 0)) }
+        func start() -> GitHubRepository {
+            GitHubRepository(
+                organisations: ScriptedPaginationFetcher(), repositories: ScriptedPaginationFetcher(), users: origin, directory: directory)
+        }
+        let screens = Screens(repository: start(), terminal: Terminal(isPlain: true))
+        for number in 1...20 {
+            #expect(try await screens.user("user\(number)"))
+            #expect(try await start().users["user\(number)"].requireData(from: .cache).login == "user\(number)")
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import StoreCore
+import Testing
+
+@testable import Orgs
+
+/// What a screen shows of a user: the repository as it is, with an origin to script and time to move.
+@Suite(.timeLimit(.minutes(1)))
+struct UserTests {
+    let time = ManualTime()
+    let origin = ScriptedFetcher<String, User>()
+    let users: Store<String, User>
+
+    init() {
+        users =
+            GitHubRepository(
+                organisations: ScriptedPaginationFetcher(), repositories: ScriptedPaginationFetcher(), users: origin, time: time
+            ).users
+    }
+
+    @Test func `the first load shows that it is loading, and then the user`() async throws {
+        origin.hold()
+        let screen = RecordingObserver(users["ada"].publish())
+        try await screen.first { $0 == .loading(content: nil) }
+        try await origin.answerNext(with: .success(.ada))
+        try await screen.first { $0 == .completed(.ada) }
+
+        #expect(screen.states == [.loading(content: nil), .completed(.ada)])
+        #expect(origin.requests.map(\.param) == ["ada"])
+    }
+
+    @Test func `a user stays on screen while he is refreshed`() async throws {
+        origin.enqueue(.success(.ada))
+        let screen = RecordingObserver(users["ada"].publish())
+        try await screen.first { $0 == .completed(.ada) }
+
+        origin.hold()
+        async let refreshed: Void = users["ada"].refresh()
+        try await screen.first { $0 == .loading(content: .ada) }
+        try await origin.answerNext(with: .success(.adaLovelace))
+        await refreshed
+        try await screen.first { $0 == .completed(.adaLovelace) }
+    }
+
+    @Test func `a user is asked for again after a minute, and not before`() async throws {
+        origin.enqueue(.success(.ada), .success(.adaLovelace))
+        #expect(try await users["ada"].requireData() == .ada)
+
+        time.advance(by: .seconds(59))
+        #expect(try await users["ada"].requireData() == .ada)
+        time.advance(by: .seconds(1))
+        #expect(try await users["ada"].requireData() == .adaLovelace)
+    }
+
+    @Test func `a lifetime that the origin gives counts before ours`() async throws {
+        origin.enqueue(.success(.ada, freshness: Freshness(lifetime: .seconds(300))))
+        #expect(try await users["ada"].requireData() == .ada)
+
+        time.advance(by: .seconds(299))
+        #expect(try await users["ada"].requireData() == .ada)
+        #expect(origin.startedCount == 1)
+    }
+
+    @Test func `a failed refresh keeps the user on screen`() async throws {
+        origin.enqueue(.success(.ada), .failure(Offline()))
+        let screen = RecordingObserver(users["ada"].publish())
+        try await screen.first { $0.isCompleted }
+
+        await users["ada"].refresh()
+        let failed = try await screen.first { $0.error != nil }
+        #expect(failed == .error(rawError: Offline(), content: .ada))
+    }
+
+    @Test func `what was kept is shown at once after a restart, and confirmed behind it`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        func start() -> Store<String, User> {
+            GitHubRepository(
+                organisations: ScriptedPaginationFetcher(), repositories: ScriptedPaginationFetcher(), users: origin,
+                directory: directory, time: time
+            ).users
+        }
+        // An update is on the disk when it returns.
+        await start()["ada"].update(.ada)
+
+        origin.hold()
+        let screen = RecordingObserver(start()["ada"].publish(forceRefresh: true))
+        try await screen.first { $0 == .loading(content: .ada) }
+        try await origin.answerNext(with: .success(.ada))
+        try await screen.first { $0 == .completed(.ada) }
+    }
+}
