@@ -125,7 +125,7 @@ extension Budget {
         "pages":
             "2.9 ×, 11 µs a page more; was 14 ×, then 4.9 × before identities were inlined. Merging costs the same; the rest is waking threads",
         "text-cold-start":
-            "3.1 ×, 13 µs a text beyond its file; was 4.2 × with JSON. Files are read side by side; left: two journals and the tables in memory",
+            "2.3 ×, 8 µs a text beyond its file; was 4.2 × with JSON. Files are read side by side; left: two journals, the tables in memory",
         "memory-observer":
             "1.2 kB beyond, by hand 1.4 kB; was 6.1 kB. A second slab of the task's stack: frames halved again did not fit the first one",
     ]
