@@ -26,7 +26,10 @@ struct Gate {
         let publisher = options.isOffline ? nil : try Publisher()
         defer { publisher?.origin.stop() }
         let base = try publisher?.origin.url ?? offlineAddress()
-        screen.title("Terms", publisher.map { "an app's gate; the publisher is at \($0.origin.url)" } ?? "an app's gate, without network")
+        screen.title(
+            "Terms",
+            publisher.map { "an app's gate; its publisher is a server inside this process, at \($0.origin.url)" }
+                ?? "an app's gate, without network")
 
         let store = try TextStore(
             session: "terms", directory: Self.directory, bundle: .module, policy: TextStorePolicy(checkInterval: .zero),
@@ -43,33 +46,33 @@ struct Gate {
                 remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
 
         let first = try await store.text(for: terms)
-        screen.good("\(name(first)), at once")
+        screen.good("there at once: \(name(first))")
         screen.note("asking the publisher for a newer version")
         let newest = try await store.text(for: terms, awaiting: .remote(timeout: .seconds(3)))
         if let reason = newest.fallbackReason {
-            screen.warning("the publisher cannot be reached, so what is here counts: \(reason.code.rawValue)")
+            screen.warning("the publisher cannot be reached (\(reason.code.rawValue)), so version \(version(newest)) counts")
         }
         try await pass(store, terms, from: first, to: newest)
     }
 
     private func pass(_ store: TextStore, _ terms: TextSource, from first: VersionedText, to newest: VersionedText) async throws {
-        let accepted = try await store.acceptance(of: terms)
+        // What cannot be read any more is not accepted, and asked for again.
+        let accepted = try? await store.acceptance(of: terms)
         if newest.version != first.version {
-            screen.good("\(name(newest)); this is what has changed:")
+            screen.good("now there: \(name(newest)); this is what has changed since \(version(first)):")
             screen.show(LineDifference(from: first.text, to: newest.text))
-            screen.write("\n")
         } else if newest.fallbackReason == nil {
             screen.good("the publisher has nothing newer than \(version(newest))")
         }
         guard try await store.needsAcceptance(of: terms, granularity: .minor) else {
             let date = accepted.map { $0.date.formatted(.iso8601) } ?? ""
-            screen.good("version \(accepted?.version?.description ?? "?") was accepted on \(date): the gate is open\n")
+            screen.good("version \(accepted?.version?.description ?? "?") was accepted at \(date): the gate is open\n")
             return
         }
         if newest.version == first.version { screen.show(newest) }
         let isAccepted = options.accepts || (screen.canAsk && screen.ask("Do you accept version \(version(newest))?"))
         guard isAccepted else {
-            screen.warning("version \(version(newest)) is not accepted: the gate stays closed; run “terms --accept” to accept it\n")
+            screen.warning("version \(version(newest)) is not accepted: the gate stays closed; to accept it: swift run terms --accept\n")
             return
         }
         try await store.accept(newest)
@@ -79,11 +82,11 @@ struct Gate {
     private func name(_ text: VersionedText) -> String {
         let origin =
             switch text.origin {
-            case .bundle: "came with the app"
-            case .cache: "was saved by an earlier start"
-            case .remote: text.isVerified ? "came from the publisher, and its digest is right" : "came from the publisher"
+            case .bundle: "which came with the app"
+            case .cache: "which an earlier start has saved"
+            case .remote: text.isVerified ? "from the publisher, with the digest that it says" : "from the publisher"
             }
-        return "version \(version(text)) \(origin)"
+        return "version \(version(text)), \(origin)"
     }
 
     private func version(_ text: VersionedText) -> String { text.version?.description ?? "without number" }

@@ -39,19 +39,25 @@ struct Screen {
     func warning(_ text: String) { write("   " + paint(.yellow, "▲ ") + text + "\n") }
 
     func show(_ text: VersionedText) {
-        write("\n")
-        for line in text.text.split(separator: "\n", omittingEmptySubsequences: false) { write("     \(line)\n") }
+        write("\n" + lines(text.text.split(separator: "\n", omittingEmptySubsequences: false).map { "     \($0)" }))
     }
 
     func show(_ difference: LineDifference) {
-        write("\n")
-        for line in difference.lines {
+        let shown = difference.lines.map { line in
             switch line {
-            case .same(let text): write("       \(text)\n")
-            case .removed(let text): write("     " + paint(.red, "- \(text)") + "\n")
-            case .added(let text): write("     " + paint(.green, "+ \(text)") + "\n")
+            case .same(let text): "       \(text)"
+            case .removed(let text): paint(.red, "     - \(text)")
+            case .added(let text): paint(.green, "     + \(text)")
             }
         }
+        write("\n" + lines(shown))
+    }
+
+    /// Lines with an empty one behind them, and no spaces at their ends.
+    private func lines(_ lines: [String]) -> String {
+        let isBlank = { (line: String) in line.allSatisfy { $0 == " " } }
+        let kept = lines.map { isBlank($0) ? "" : $0 }.reversed().drop { $0.isEmpty }.reversed()
+        return kept.joined(separator: "\n") + "\n\n"
     }
 
     /// Asks; anything but a yes is a no.

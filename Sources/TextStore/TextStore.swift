@@ -119,7 +119,9 @@ public final class TextStore: Sendable {
     /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task is
     ///   cancelled while it waits.
     public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
-        try await engine.text(provider.textIdentifier, awaiting)
+        let identifier = provider.textIdentifier
+        if awaiting == .nothing, let text = engine.resident(identifier) { return text }
+        return try await engine.text(identifier, awaiting)
     }
 
     /// The states of a text: at once what is here, then every change.
@@ -147,7 +149,7 @@ public final class TextStore: Sendable {
     @discardableResult
     public func activate() async throws -> Bool {
         let turn = try await engine.shelf.activatePending()
-        await engine.take(turn)
+        engine.tell(turn)
         return turn.hasSwitched
     }
 

@@ -95,6 +95,15 @@ extension Budget {
         // Against `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
 
+        // Texts
+        .ratio("text-read", to: .mutex, 1.5),
+        .ratio("text-read-refreshed", to: .mutex, 1.5),
+        .ratio("version-parse", to: .mutex, 1.3),
+        .ratio("version-sort", to: .mutex, 1.3),
+        .ratio("text-cold-start", to: .mutex, 2),
+        // Half a millisecond, were it to grow with what is registered already
+        .atMost("text-register-4000", 100_000, noisy: false),
+
         // Synchronizing: seconds and megabytes, for what others need is seconds and megabytes too
         .atMost("sync-plan", 1_500_000_000),
         .atMost("sync-plan-peak", 20_000_000),
@@ -115,6 +124,8 @@ extension Budget {
             "8 µs beyond, by hand 2.4 µs; was 26 µs. Answering without a continuation took 3 µs off; a third is the memory in front",
         "pages":
             "2.9 ×, 11 µs a page more; was 14 ×, then 4.9 × before identities were inlined. Merging costs the same; the rest is waking threads",
+        "text-cold-start":
+            "2.3 ×, 8 µs a text beyond its file; was 4.2 × with JSON. Files are read side by side; left: two journals, the tables in memory",
         "memory-observer":
             "1.2 kB beyond, by hand 1.4 kB; was 6.1 kB. A second slab of the task's stack: frames halved again did not fit the first one",
     ]

@@ -2,7 +2,7 @@
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files + Experiment.exchanges
-        + Experiment.routes + Experiment.synchronizing
+        + Experiment.routes + Experiment.texts + Experiment.synchronizing
 
     static func main() async {
         do {

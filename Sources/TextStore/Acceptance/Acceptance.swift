@@ -44,10 +44,12 @@ public struct Acceptance: Hashable, Codable, Sendable {
 /// The acceptances of a session, saved before they count.
 actor AcceptanceLedger {
     private let file: KeptValue<[String: Acceptance]>
+    private let lock: SessionLock
     private var known: (accepted: [String: Acceptance], serial: UInt64)?
 
     init(directory: Directory, options: FileWriteOptions) {
         file = KeptValue(name: "accepted", directory: directory, options: options)
+        lock = SessionLock(directory: directory)
     }
 
     /// What was accepted of a text.
@@ -56,6 +58,11 @@ actor AcceptanceLedger {
     func acceptance(of identifier: String) throws(TextStoreError) -> Acceptance? { try load().accepted[identifier] }
 
     func accept(_ acceptance: Acceptance) throws(TextStoreError) -> [TextStoreError] {
+        try file.makeDirectory()
+        let held = try lock.take()
+        defer { withExtendedLifetime(held) {} }
+        // Another process may have accepted another text meanwhile.
+        known = nil
         // What was accepted before and can no longer be read is asked for again; it must not keep anybody from accepting.
         var (accepted, serial) = (try? load()) ?? ([:], 0)
         accepted[acceptance.identifier] = acceptance

@@ -42,7 +42,7 @@ extension SessionState {
 
     /// What the origin has of a text, as far as that is known.
     func offer(for identifier: String) -> Offer? {
-        let floor = shelf.floors.texts[identifier]
+        let floor = held[identifier]?.floor
         if versionSource?.remoteFile != nil {
             guard let manifest else { return nil }
             if let entry = manifest.entries[identifier] {
@@ -51,7 +51,7 @@ extension SessionState {
             guard !manifest.problems.contains(where: { $0.identifier == identifier }) else { return nil }
         }
         // An unversioned text is older than every version, so where one was active there is nothing to be had.
-        guard sources[identifier]?.remoteFile != nil, floor == nil, bundledManifest?.entries[identifier] == nil else { return nil }
+        guard floor == nil, sources[identifier]?.remoteFile != nil, bundledManifest?.entries[identifier] == nil else { return nil }
         return Offer(rank: Rank(), entry: nil)
     }
 
@@ -59,14 +59,19 @@ extension SessionState {
     func wants(_ identifier: String, at now: Date, _ policy: TextStorePolicy) -> Bool {
         guard let offer = offer(for: identifier) else { return false }
         guard let entry = offer.entry else {
-            if isForced { return true }
-            guard let record = shelf.active[identifier] else { return true }
-            let checkedAt = max(record.facts.fetchedAt, shelf.checked[identifier] ?? .distantPast)
-            // A check in the future says that the clock was set back.
-            return checkedAt > now || checkedAt.addingTimeInterval(policy.textExpiry.timeInterval) <= now
+            guard !isForced, let expiry = expiry(ofUnversioned: identifier, at: now, policy) else { return true }
+            return expiry <= now
         }
-        if let floor = shelf.floors.texts[identifier], offer.rank < floor.rank { return false }
+        if let floor = held[identifier]?.floor, offer.rank < floor.rank { return false }
         return !isHere(identifier, offer.rank, entry)
+    }
+
+    /// When a text without version is to be asked for again; `nil` where it is not here, or the clock was set back since it came.
+    private func expiry(ofUnversioned identifier: String, at now: Date, _ policy: TextStorePolicy) -> Date? {
+        guard let text = held[identifier], let record = text.active else { return nil }
+        // A check is later than the fetch, whatever the clock says.
+        let checkedAt = text.checked ?? record.facts.fetchedAt
+        return checkedAt > now ? nil : checkedAt.addingTimeInterval(policy.textExpiry.timeInterval)
     }
 
     /// Whether the newest text is on the shelf, active or waiting, or in the bundle.
@@ -75,7 +80,7 @@ extension SessionState {
             if found > rank { return true }
             return found == rank && (entry.sha256 == nil || digest == nil || entry.sha256 == digest)
         }
-        if let waiting = shelf.pending[set(of: identifier)]?[identifier], fits(waiting.rank, waiting.facts.fileDigest) { return true }
+        if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) { return true }
         guard let found = resolved[identifier] else { return false }
         let digest = found.text.origin == .bundle ? bundled[identifier]?.fileDigest : record(identifier)?.facts.fileDigest
         return fits(found.rank, digest)
@@ -84,22 +89,28 @@ extension SessionState {
     // MARK: Beginning
 
     /// Begins what is due.
-    mutating func begin(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
+    ///
+    /// - Parameter keys: Which sets are looked at; `nil` for all.
+    mutating func begin(
+        _ keys: Set<String>? = nil, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+    ) -> [SessionAction] {
         if let source = versionSource, let file = source.remoteFile {
             guard manifestFlight == nil else { return [] }
             let record = manifestRecord ?? ManifestRecord(url: file.url.absoluteString)
             if isForced || record.isDue(at: now) {
                 let number = ticket()
                 manifestFlight = number
+                stir()
                 return [.fetchManifest(ticket: number, source, file, record)]
             }
         }
-        return beginSets(at: now, instant, policy)
+        return beginSets(keys?.sorted() ?? sets, at: now, instant, policy)
     }
 
     /// Begins everything, due or not.
     mutating func beginForced(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
         isForced = true
+        stir()
         for key in failures.keys { failures[key]?.retryAt = instant }
         return begin(at: now, instant, policy)
     }
@@ -114,9 +125,12 @@ extension SessionState {
         return flights[key] == nil && (failures[key].map { $0.retryAt <= instant } ?? true) && wants(identifier, at: now, policy)
     }
 
-    private mutating func beginSets(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
+    private mutating func beginSets(
+        _ keys: [String], at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+    ) -> [SessionAction] {
         var actions: [SessionAction] = []
-        for (key, members) in sets where flights[key] == nil {
+        for key in keys where flights[key] == nil {
+            let members = members(of: key)
             if let failure = failures[key], failure.retryAt > instant { continue }
             guard members.contains(where: { wants($0, at: now, policy) }) else {
                 failures[key] = nil
@@ -126,7 +140,8 @@ extension SessionState {
             guard !items.isEmpty else { continue }
             let number = ticket()
             flights[key] = number
-            actions.append(.fetchSet(SetPlan(ticket: number, key: key, generation: shelf.generation, items: items)))
+            stir()
+            actions.append(.fetchSet(SetPlan(ticket: number, key: key, generation: generation, items: items)))
         }
         isForced = false
         return actions
@@ -134,7 +149,7 @@ extension SessionState {
 
     private func item(_ identifier: String, _ now: Date) -> SetPlan.Item? {
         guard let offer = offer(for: identifier), let source = sources[identifier] else { return nil }
-        let active = shelf.active[identifier]
+        let active = held[identifier]?.active
         guard let entry = offer.entry else {
             guard let file = source.remoteFile else { return nil }
             return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, nil), known: active))
@@ -142,8 +157,8 @@ extension SessionState {
         func fits(_ rank: Rank, _ digest: String) -> Bool { rank == offer.rank && (entry.sha256 == nil || entry.sha256 == digest) }
         // What is active stays active: only a set with something new is switched.
         if let active, fits(active.rank, active.facts.fileDigest) { return nil }
-        if let floor = shelf.floors.texts[identifier], offer.rank < floor.rank { return nil }
-        if let waiting = shelf.pending[set(of: identifier)]?[identifier], fits(waiting.rank, waiting.facts.fileDigest) {
+        if let floor = held[identifier]?.floor, offer.rank < floor.rank { return nil }
+        if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) {
             return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .copy(waiting))
         }
         if let found = bundled[identifier], let version = bundledManifest?.entries[identifier]?.version,
@@ -207,10 +222,12 @@ extension SessionState {
         guard manifestFlight == ticket else { return nil }
         manifestFlight = nil
         manifestRecord = record
-        if let manifest { self.manifest = manifest }
         manifestFailure = failure
-        resolve()
-        return beginSets(at: now, instant, policy)
+        if let manifest { replaceManifest(manifest) } else { touchAll() }
+        // What that raises is raised when the shelf is told of it next, which is at once.
+        _ = resolve()
+        touchAll()
+        return beginSets(sets, at: now, instant, policy)
     }
 
     /// The fetch of a set has ended.
@@ -221,6 +238,7 @@ extension SessionState {
     ) -> Bool {
         guard flights[plan.key] == plan.ticket else { return false }
         flights[plan.key] = nil
+        stir()
         guard let failure else {
             failures[plan.key] = nil
             return true
@@ -234,7 +252,7 @@ extension SessionState {
     // MARK: Time
 
     /// When something is next to be done for observers; `nil` where time alone changes nothing.
-    func nextDeadline(at now: Date, _ instant: MonotonicInstant) -> MonotonicInstant? {
+    func nextDeadline(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> MonotonicInstant? {
         guard !observers.isEmpty else { return nil }
         var deadlines = failures.values.map(\.retryAt).filter { $0 > instant }
         func add(_ date: Date) {
@@ -242,7 +260,33 @@ extension SessionState {
         }
         if versionSource?.remoteFile != nil, let record = manifestRecord { add(record.dueAt(now)) }
         if let expires = manifest?.expires { add(expires) }
+        for identifier in observers.keys {
+            guard let offer = offer(for: identifier), offer.entry == nil else { continue }
+            if let expiry = expiry(ofUnversioned: identifier, at: now, policy) { add(expiry) }
+        }
         return deadlines.min()
+    }
+
+    /// Until when a read of any text needs no more than a look; the past where something is due.
+    func quiet(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> MonotonicInstant {
+        var end = MonotonicInstant.distantFuture
+        func until(_ date: Date) {
+            end = min(end, instant.advanced(by: Duration(saturating: date.timeIntervalSince(now))))
+        }
+        if let expires = manifest?.expires, expires > now { until(expires) }
+        // Nothing begins before the manifest is here, and that makes itself known.
+        if manifestFlight != nil { return end }
+        if versionSource?.remoteFile != nil { until(manifestRecord?.dueAt(now) ?? .distantPast) }
+        for (identifier, source) in sources where source.remoteFile != nil || manifest != nil {
+            let key = set(of: identifier)
+            guard loaded.contains(identifier), flights[key] == nil else { continue }
+            if wants(identifier, at: now, policy) {
+                end = min(end, failures[key]?.retryAt ?? .distantPast)
+            } else if let offer = offer(for: identifier), offer.entry == nil {
+                until(expiry(ofUnversioned: identifier, at: now, policy) ?? .distantPast)
+            }
+        }
+        return end
     }
 }
 

@@ -9,10 +9,13 @@ struct SessionState: Sendable {
     var loaded: Set<String> = []
     var bundled: [String: BundledText] = [:]
     var bundleFaults: [String: TextStoreError] = [:]
-    var shelf = Shelf.Contents()
+    /// What is on the shelf of each text.
+    private(set) var held: [String: Held] = [:]
+    /// How often everything was forgotten; what was begun before belongs to what is gone.
+    private(set) var generation: UInt64 = 0
     var versionSource: VersionSource?
     var bundledManifest: VersionManifest?
-    var manifest: VersionManifest?
+    private(set) var manifest: VersionManifest?
     var manifestRecord: ManifestRecord?
     /// The digests of texts that were fetched in this start.
     var fetched: [String: String] = [:]
@@ -32,6 +35,37 @@ struct SessionState: Sendable {
 
     // What follows.
     private(set) var resolved: [String: Resolved] = [:]
+    /// Until when time alone changes nothing; `nil` where that is not known since the last change.
+    private(set) var quietUntil: MonotonicInstant?
+    /// When the manifest has expired, as far as that was known when quiet was looked for.
+    private(set) var expiredSince: Date?
+    /// The texts of each group that have been read, by the group's key.
+    private var groups: [String: Set<String>] = [:]
+    /// The key of the group of each text that has been read and has one.
+    private var groupOf: [String: String] = [:]
+    /// Texts and groups of which something has become known that was not there when they were resolved.
+    private var unresolved: (texts: Set<String>, groups: Set<String>) = ([], [])
+
+    /// What the shelf has of a text.
+    struct Held: Sendable {
+        var active: TextRecord?
+        /// Read only where an active file is damaged.
+        var previous: TextRecord?
+        /// Whether the active file is damaged.
+        var isDamaged = false
+        /// By the sets that wait.
+        var pending: [String: TextRecord] = [:]
+        var floor: Floor?
+        /// When it was last found unchanged.
+        var checked: Date?
+    }
+
+    /// A bundled text that is shown and newer than all that was: it raises the floor.
+    struct Risen: Sendable {
+        var identifier: String
+        var rank: Rank
+        var digest: String
+    }
 
     /// A text of the bundle.
     struct BundledText: Sendable {
@@ -40,12 +74,23 @@ struct SessionState: Sendable {
         var fileDigest: String
     }
 
-    /// The best text that is here.
-    struct Resolved: Sendable {
-        var text: VersionedText
-        var rank: Rank
-        /// Whether the origin has a newer one.
-        var isOutdated: Bool
+    /// The best text that is here; an object, so that who reads holds the lock no longer than it takes to find it.
+    final class Resolved: Sendable {
+        let text: VersionedText
+        let rank: Rank
+
+        init(text: VersionedText, rank: Rank) {
+            self.text = text
+            self.rank = rank
+        }
+
+        /// The text as it is shown when what is known of versions has expired.
+        func text(ifExpired date: Date?) -> VersionedText {
+            guard let date, text.staleSince == nil else { return text }
+            var text = text
+            text.staleSince = date
+            return text
+        }
     }
 
     /// A set that could not be fetched.
@@ -66,33 +111,89 @@ struct SessionState: Sendable {
     ///
     /// - Throws: ``TextStoreError/Code/invalidName`` or ``TextStoreError/Code/conflictingSource``.
     mutating func register(_ new: [TextSource]) throws(TextStoreError) {
-        var merged = sources
-        for source in new {
+        // Looked at first and taken then: a copy of all sources would make each registration cost as much as all before it.
+        var places: [String: Int] = [:]
+        for (place, source) in new.enumerated() {
             guard !source.identifier.isEmpty else {
                 throw TextStoreError(.invalidName, "registering a text: its identifier is empty; give it a name")
             }
-            if let known = merged[source.identifier], known != source {
+            if let known = places.updateValue(place, forKey: source.identifier).map({ new[$0] }) ?? sources[source.identifier],
+                known != source
+            {
                 throw TextStoreError(
                     .conflictingSource, identifier: source.identifier,
                     "registering it: it is registered with another source already; give one of them another identifier")
             }
-            merged[source.identifier] = source
         }
-        sources = merged
+        sources.reserveCapacity(sources.count + places.count)
+        for source in new { sources[source.identifier] = source }
+    }
+
+    /// The files of registered texts have been read.
+    mutating func load(_ identifiers: [String], _ bundled: [String: Result<BundledText, TextStoreError>]) {
+        for (identifier, outcome) in bundled {
+            switch outcome {
+            case .success(let text): self.bundled[identifier] = text
+            case .failure(let fault): bundleFaults[identifier] = fault
+            }
+        }
+        loaded.reserveCapacity(loaded.count + identifiers.count)
+        for identifier in identifiers where loaded.insert(identifier).inserted { join(identifier) }
+        touch(identifiers)
+    }
+
+    /// Takes over what the shelf has of some texts.
+    mutating func take(_ texts: [(identifier: String, held: Held)], generation: UInt64) {
+        self.generation = generation
+        held.reserveCapacity(held.count + texts.count)
+        for text in texts { held[text.identifier] = text.held }
+        touch(texts.lazy.map(\.identifier))
     }
 
     // MARK: Sets
 
+    /// Takes another manifest, or none: it may put texts into other sets.
+    mutating func replaceManifest(_ new: VersionManifest?) {
+        manifest = new
+        groups = [:]
+        groupOf = [:]
+        for identifier in loaded { join(identifier) }
+        touchAll()
+    }
+
+    /// Something that all texts depend on has changed.
+    mutating func touchAll() { touch(loaded) }
+
+    private mutating func touch(_ identifiers: some Sequence<String>) {
+        for identifier in identifiers {
+            if let group = groupOf[identifier] { unresolved.groups.insert(group) } else { unresolved.texts.insert(identifier) }
+        }
+    }
+
+    private mutating func join(_ identifier: String) {
+        guard let group = group(of: identifier) else { return }
+        groupOf[identifier] = "group/" + group
+        groups["group/" + group, default: []].insert(identifier)
+    }
+
+    private func group(of identifier: String) -> String? {
+        manifest?.entries[identifier]?.group ?? sources[identifier]?.group
+    }
+
     /// The set that a text is fetched and switched with; a text without group is a set of its own.
     func set(of identifier: String) -> String {
-        let group = manifest?.entries[identifier]?.group ?? sources[identifier]?.group
-        return group.map { "group/" + $0 } ?? "text/" + identifier
+        groupOf[identifier] ?? group(of: identifier).map { "group/" + $0 } ?? "text/" + identifier
+    }
+
+    /// The texts of a set that have been read, in the order of their names.
+    func members(of set: String) -> [String] {
+        guard set.hasPrefix("text/") else { return (groups[set] ?? []).sorted() }
+        let identifier = String(set.dropFirst(5))
+        return loaded.contains(identifier) && groupOf[identifier] == nil ? [identifier] : []
     }
 
     /// All sets of texts that have been read, in the order of their names.
-    var sets: [(key: String, members: [String])] {
-        Dictionary(grouping: loaded, by: set(of:)).map { ($0.key, $0.value.sorted()) }.sorted { $0.0 < $1.0 }
-    }
+    var sets: [String] { (loaded.lazy.filter { groupOf[$0] == nil }.map { "text/" + $0 } + groups.keys).sorted() }
 
     // MARK: Resolving
 
@@ -107,9 +208,7 @@ struct SessionState: Sendable {
 
     func look(_ identifier: String, at now: Date) -> Sight {
         if let found = resolved[identifier] {
-            var text = found.text
-            if text.staleSince == nil, let expires = manifest?.expires, expires <= now { text.staleSince = expires }
-            return .text(text)
+            return .text(found.text(ifExpired: manifest?.expires.flatMap { $0 <= now ? $0 : nil }))
         }
         guard sources[identifier] != nil else { return .unknown }
         guard loaded.contains(identifier) else { return .loading }
@@ -140,30 +239,53 @@ struct SessionState: Sendable {
         failures[set(of: identifier)]?.error ?? manifestFailure
     }
 
-    /// Decides anew which text is the best of each, after anything has become known.
-    mutating func resolve() {
-        var all: [String: Resolved] = [:]
-        for (_, members) in sets {
-            for (identifier, origin) in choose(members) { all[identifier] = resolved(identifier, origin) }
+    /// Decides anew which text is the best of each, where something has become known.
+    ///
+    /// - Returns: Bundled texts that raise the floor.
+    mutating func resolve() -> [Risen] {
+        quietUntil = nil
+        var risen: [Risen] = []
+        resolved.reserveCapacity(resolved.count + unresolved.texts.count)
+        for identifier in unresolved.texts where groupOf[identifier] == nil && loaded.contains(identifier) {
+            set(identifier, choose(identifier), &risen)
         }
-        resolved = all
+        for group in unresolved.groups {
+            let members = members(of: group)
+            let choice = Dictionary(uniqueKeysWithValues: choose(members))
+            for identifier in members { set(identifier, choice[identifier], &risen) }
+        }
+        unresolved = ([], [])
+        return risen.sorted { $0.identifier < $1.identifier }
     }
 
-    /// Where each text of a set is taken from: the whole cached set, or the whole bundled one.
+    private mutating func set(_ identifier: String, _ origin: Resolution.Origin?, _ risen: inout [Risen]) {
+        let found = origin.flatMap { resolved(identifier, $0) }
+        resolved[identifier] = found
+        guard let found, origin == .bundle, found.rank.version != nil else { return }
+        if let floor = held[identifier]?.floor, found.rank <= floor.rank { return }
+        risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digest))
+    }
+
+    /// Where a text that is a set of its own is taken from.
+    private func choose(_ identifier: String) -> Resolution.Origin? {
+        guard let record = record(identifier) else { return bundled[identifier] == nil ? nil : .bundle }
+        guard bundled[identifier] != nil else { return .cache }
+        return Resolution.order([
+            Resolution.Candidate(origin: .cache, rank: record.rank),
+            Resolution.Candidate(origin: .bundle, rank: rankOfBundled(identifier)),
+        ]).first
+    }
+
+    /// Where each text of a group is taken from: the whole cached set, or the whole bundled one.
     private func choose(_ members: [String]) -> [(String, Resolution.Origin)] {
-        var cached = members.filter { shelf.active[$0] != nil }
-        let damaged = members.filter(shelf.damaged.contains)
+        var cached = members.filter { held[$0]?.active != nil }
+        let damaged = members.filter { held[$0]?.isDamaged == true }
         if !damaged.isEmpty {
             // The whole set goes back, or what is left of it is no set.
-            cached = (cached + damaged).allSatisfy { shelf.previous[$0] != nil } ? cached + damaged : []
+            cached = (cached + damaged).allSatisfy { held[$0]?.previous != nil } ? cached + damaged : []
         }
         let pairs = cached.compactMap { identifier in
             record(identifier).map { (cached: $0.rank, bundled: bundled[identifier] == nil ? nil : rankOfBundled(identifier)) }
-        }
-        if members.count == 1, let pair = pairs.first {
-            var candidates = [Resolution.Candidate(origin: .cache, rank: pair.cached)]
-            if let rank = pair.bundled { candidates.append(Resolution.Candidate(origin: .bundle, rank: rank)) }
-            return Resolution.order(candidates).prefix(1).map { (members[0], $0) }
         }
         let isBundled = Resolution.prefersBundledSet(pairs)
         return members.compactMap { identifier in
@@ -175,22 +297,18 @@ struct SessionState: Sendable {
 
     /// The record of a text that is used: the active one, or the one before where that is damaged.
     func record(_ identifier: String) -> TextRecord? {
-        let isBack = sources[identifier] != nil && !shelf.damaged.isEmpty && isSetDamaged(identifier)
-        return isBack ? shelf.previous[identifier] ?? shelf.active[identifier] : shelf.active[identifier]
-    }
-
-    private func isSetDamaged(_ identifier: String) -> Bool {
-        let key = set(of: identifier)
-        return shelf.damaged.contains { set(of: $0) == key }
+        guard let found = held[identifier] else { return nil }
+        let isBack = groupOf[identifier].flatMap { groups[$0] }?.contains { held[$0]?.isDamaged == true } ?? found.isDamaged
+        return isBack ? found.previous ?? found.active : found.active
     }
 
     private func rankOfBundled(_ identifier: String) -> Rank {
         let version = bundledManifest?.entries[identifier]?.version
-        return shelf.floors.texts[identifier]?.rankOfBundled(version) ?? Rank(version: version)
+        return held[identifier]?.floor?.rankOfBundled(version) ?? Rank(version: version)
     }
 
     private func resolved(_ identifier: String, _ origin: Resolution.Origin) -> Resolved? {
-        let floor = shelf.floors.texts[identifier]
+        let floor = held[identifier]?.floor
         var text: VersionedText
         let rank: Rank
         if origin == .cache, let record = record(identifier) {
@@ -208,18 +326,20 @@ struct SessionState: Sendable {
             return nil
         }
         text.isBelowFloor = floor.map { rank < $0.rank } ?? false
-        let isOutdated = offer(for: identifier).map { offer in offer.rank > rank } ?? false
-        if isOutdated { text.staleSince = manifestRecord?.receivedAt }
-        return Resolved(text: text, rank: rank, isOutdated: isOutdated)
+        if let offer = offer(for: identifier), offer.rank > rank { text.staleSince = manifestRecord?.receivedAt }
+        return Resolved(text: text, rank: rank)
     }
 
-    /// Bundled texts that are shown and newer than all that was: they raise the floor.
-    var risen: [(identifier: String, rank: Rank, digest: String)] {
-        resolved.compactMap { identifier, found in
-            guard found.text.origin == .bundle, found.rank.version != nil else { return nil }
-            if let floor = shelf.floors.texts[identifier], found.rank <= floor.rank { return nil }
-            return (identifier, found.rank, found.text.digest)
-        }.sorted { $0.identifier < $1.identifier }
+    // MARK: Quiet
+
+    /// Something has begun or ended: nobody knows for how long all is quiet.
+    mutating func stir() { quietUntil = nil }
+
+    /// Looks for how long time alone changes nothing, so that reads until then need no more than a look.
+    mutating func lookForQuiet(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) {
+        guard quietUntil.map({ $0 <= instant }) ?? true else { return }
+        expiredSince = manifest?.expires.flatMap { $0 <= now ? $0 : nil }
+        quietUntil = quiet(at: now, instant, policy)
     }
 }
 

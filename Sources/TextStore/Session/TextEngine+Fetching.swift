@@ -33,7 +33,7 @@ extension TextEngine {
             tell(.checked(revision: session.read { $0.manifest?.revision }))
         }
         // What is bundled may have become part of another set.
-        await take(nil)
+        tell(await shelf.change())
         perform(actions)
     }
 
@@ -61,7 +61,7 @@ extension TextEngine {
             let manifest = try VersionManifest(parsing: answer.bytes, mode: source.mode, limit: file.limit).taken(by: source)
             try check(TextVerification(identifier: nil, version: nil, bytes: Array(answer.bytes)))
             let turn = try await shelf.accept(revision: manifest.revision)
-            await take(turn)
+            tell(turn)
             record.body = answer.bytes
             record.validator = validator
             record.receivedAt = time.date
@@ -82,9 +82,9 @@ extension TextEngine {
     private func tellRefusals(of manifest: VersionManifest) {
         for refusal in manifest.refusals { tell(.refused(refusal)) }
         var session = session.current
-        session.manifest = manifest
+        session.replaceManifest(manifest)
         let offers = session.loaded.sorted().compactMap { id in session.offer(for: id).map { (id, $0) } }
-        let floors = session.shelf.floors.texts
+        let floors = session.held.compactMapValues(\.floor)
         for (identifier, offer) in offers {
             guard let floor = floors[identifier], offer.rank < floor.rank else { continue }
             tell(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
@@ -134,40 +134,39 @@ extension TextEngine {
         }
         for fault in faults { tell(.refused(fault)) }
         if let failure {
-            await end(plan, failure, nil, [])
+            end(plan, failure)
         } else {
             await store(plan, records, unchanged)
         }
     }
 
     private func store(_ plan: SetPlan, _ records: [TextRecord], _ unchanged: [String]) async {
+        let instant = time.now
         do throws(TextStoreError) {
-            var turn: Shelf.Turn?
-            if !records.isEmpty {
-                let isActivated = policy.activation == .immediately
-                turn = try await shelf.store(plan.key, records, isActivated: isActivated, begun: plan.generation)
-                guard turn != nil else { return }
-            }
-            if !unchanged.isEmpty {
-                let confirmed = await shelf.confirm(unchanged, at: time.date)
-                if turn == nil { turn = confirmed } else { turn?.contents = confirmed.contents }
-            }
-            // Told before anybody is shown them: whoever sees the text finds it in the log.
-            for record in records { tell(.saved(identifier: record.identifier, version: record.facts.version)) }
-            await end(plan, nil, turn, records)
+            let turn = try await shelf.store(
+                plan.key, records, isActivated: policy.activation == .immediately, begun: plan.generation,
+                unchanged: (unchanged, time.date),
+                onSaved: { [self] in
+                    // Told before anybody is shown them: whoever sees the text finds it in the log.
+                    for record in records { tell(.saved(identifier: record.identifier, version: record.facts.version)) }
+                },
+                { [policy] session in
+                    // In one step with the new text: nobody is shown the old one as complete.
+                    for record in records { session.fetched[record.identifier] = record.facts.digest }
+                    _ = session.setEnded(plan, nil, at: instant, policy)
+                })
+            guard let turn else { return }
+            tell(turn)
+            arm()
         } catch {
             tell(.refused(error))
-            await end(plan, error, nil, [])
+            end(plan, error)
         }
     }
 
-    private func end(_ plan: SetPlan, _ failure: TextStoreError?, _ turn: Shelf.Turn?, _ records: [TextRecord]) async {
+    private func end(_ plan: SetPlan, _ failure: TextStoreError) {
         let instant = time.now
-        // In one step with the new text: nobody is shown the old one as complete.
-        await take(turn) { [policy] session in
-            for record in records { session.fetched[record.identifier] = record.facts.digest }
-            _ = session.setEnded(plan, failure, at: instant, policy)
-        }
+        session.update { [policy] session in _ = session.setEnded(plan, failure, at: instant, policy) }
         arm()
     }
 
@@ -234,11 +233,11 @@ extension TextEngine {
                 .digestMismatch, "the origin confirms a text whose SHA-256 is not what the manifest says; it or a cache before it is stale")
         }
         if known.rank == item.rank { return .unchanged(known.identifier) }
-        var record = known
-        record.facts.version = item.rank.version
-        record.facts.epoch = item.rank.epoch
-        record.facts.isVerified = expected.sha256 != nil
-        record.facts.fetchedAt = time.date
-        return .new(record)
+        var facts = known.facts
+        facts.version = item.rank.version
+        facts.epoch = item.rank.epoch
+        facts.isVerified = expected.sha256 != nil
+        facts.fetchedAt = time.date
+        return .new(TextRecord(identifier: known.identifier, text: known.text, facts: facts))
     }
 }

@@ -2,6 +2,18 @@ internal import Foundation
 import StoreCore
 
 extension TextEngine {
+    /// The text in memory, where nothing is due and it needs no more than a look.
+    func resident(_ identifier: String) -> VersionedText? {
+        let found = session.read { session -> (resolved: SessionState.Resolved, expiredSince: Date?, quietUntil: MonotonicInstant)? in
+            guard let quietUntil = session.quietUntil, let resolved = session.resolved[identifier] else { return nil }
+            return (resolved, session.expiredSince, quietUntil)
+        }
+        guard let found else { return nil }
+        // Where time changes nothing it is not asked for: that would be half the price.
+        guard found.quietUntil == .distantFuture || time.now < found.quietUntil else { return nil }
+        return found.resolved.text(ifExpired: found.expiredSince)
+    }
+
     func text(_ identifier: String, _ awaiting: TextAwaiting) async throws -> VersionedText {
         let now = time.date, instant = time.now
         let (sight, isDue) = session.read { session in
@@ -9,11 +21,12 @@ extension TextEngine {
         }
         if case .text(let text) = sight, awaiting == .nothing {
             if isDue { begin() }
+            session.update { $0.lookForQuiet(at: now, instant, policy) }
             return text
         }
         if case .unknown = sight { throw TextStoreError.unknown(identifier) }
         if case .loading = sight { try await waitUntilLoaded(identifier) }
-        begin()
+        begin([identifier])
         var timeIsOver = false
         if case .remote(let timeout) = awaiting { timeIsOver = try await waitUntilSettled(identifier, timeout) }
         let end = time.date
@@ -64,18 +77,18 @@ extension TextEngine {
     }
 
     func clear() async throws {
-        let turn = try await shelf.clear()
-        await save(nil)
-        await take(turn) { session in
+        let turn = try await shelf.clear { session in
             // What is on its way belongs to what is gone.
             session.manifestFlight = nil
             session.flights = [:]
-            session.manifest = nil
+            session.replaceManifest(nil)
             session.manifestRecord = nil
             session.manifestFailure = nil
             session.failures = [:]
             session.fetched = [:]
         }
+        tell(turn)
+        await save(nil)
         if session.read({ !$0.observers.isEmpty }) { begin(isForced: true) }
     }
 }
@@ -107,7 +120,7 @@ final class TextObserver: LoadingStateSource {
             hasJoined = true
             let identifier = identifier
             engine.session.update { $0.observers[identifier, default: 0] += 1 }
-            engine.begin()
+            engine.begin([identifier])
         }
         let (last, identifier, time) = (last, identifier, engine.time)
         do {

@@ -27,7 +27,7 @@ final class TextEngine: Sendable {
         self.time = time
         self.verify = verify
         self.onEvent = onEvent
-        shelf = Shelf(directory: directory, options: options)
+        shelf = Shelf(directory: directory, options: options, session: session)
         manifestFile = KeptValue(name: "manifest", directory: directory, copies: 1, options: options)
         acceptances = AcceptanceLedger(directory: directory, options: options)
     }
@@ -42,18 +42,13 @@ final class TextEngine: Sendable {
         let bundled = await BundleReading.texts(of: sources, in: bundle)
         for case .failure(let fault) in bundled.values { tell(.refused(fault)) }
         let identifiers = sources.map(\.identifier)
-        let turn = await shelf.admit(identifiers, activatesPending: policy.activation != .manually)
-        await take(turn) { session in
-            for (identifier, outcome) in bundled {
-                switch outcome {
-                case .success(let text): session.bundled[identifier] = text
-                case .failure(let fault): session.bundleFaults[identifier] = fault
-                }
-            }
-            session.loaded.formUnion(identifiers)
-        }
+        let turn = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
+        tell(turn)
         // Whether these texts have versions may be said only next; without that, the first look at one begins to refresh it.
-        if session.read({ $0.versionSource != nil }) { begin() }
+        let isLookedAt = session.read { session in
+            session.versionSource != nil || identifiers.contains { session.observers[$0] != nil }
+        }
+        if isLookedAt { begin(identifiers) }
     }
 
     func setVersionSource(_ source: VersionSource) async {
@@ -61,7 +56,7 @@ final class TextEngine: Sendable {
         if let fault { tell(.refused(fault)) }
         for refusal in bundled?.refusals ?? [] { tell(.refused(refusal)) }
         let (record, manifest) = await keptManifest(of: source)
-        await take(nil) { session in
+        let turn = await shelf.change { session in
             // Set again: a manifest that has come meanwhile is newer than the file that was read before.
             guard session.versionSource != source else { return }
             session.versionSource = source
@@ -72,8 +67,9 @@ final class TextEngine: Sendable {
             session.manifestFailure = nil
             session.failures = [:]
             session.manifestRecord = record
-            session.manifest = manifest
+            session.replaceManifest(manifest)
         }
+        tell(turn)
         begin()
     }
 
@@ -89,32 +85,8 @@ final class TextEngine: Sendable {
         guard let manifest = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit).taken(by: source),
             let turn = try? await shelf.accept(revision: manifest.revision)
         else { return (nil, nil) }
-        await take(turn)
+        tell(turn)
         return (record, manifest)
-    }
-
-    // MARK: Taking what the shelf says
-
-    /// Takes over what the shelf says, unless something newer was taken already, and raises the floors of bundled texts.
-    func take(_ turn: Shelf.Turn?, _ change: @Sendable (inout SessionState) -> Void = { _ in }) async {
-        var turn = turn
-        var changes = true
-        repeat {
-            let taken = turn
-            let isFirst = changes
-            changes = false
-            let risen = session.update { session in
-                if isFirst { change(&session) }
-                if let contents = taken?.contents, contents.number > session.shelf.number { session.shelf = contents }
-                session.resolve()
-                return session.risen
-            }
-            if let taken {
-                for fault in taken.faults { tell(.fault(fault)) }
-                for increase in taken.increases { increases.send(increase) }
-            }
-            turn = risen.isEmpty ? nil : await shelf.raise(risen)
-        } while turn != nil
     }
 
     // MARK: Fetching
@@ -124,6 +96,15 @@ final class TextEngine: Sendable {
         let now = time.date, instant = time.now
         let actions = session.update { session in
             isForced ? session.beginForced(at: now, instant, policy) : session.begin(at: now, instant, policy)
+        }
+        perform(actions)
+    }
+
+    /// Begins what is due of some texts; what others there are costs nothing.
+    func begin(_ identifiers: [String]) {
+        let now = time.date, instant = time.now
+        let actions = session.update { session in
+            session.begin(Set(identifiers.map { session.set(of: $0) }), at: now, instant, policy)
         }
         perform(actions)
     }
@@ -143,8 +124,9 @@ final class TextEngine: Sendable {
     /// Sets the timer for observers, where there are any.
     func arm() {
         let now = time.date, instant = time.now
+        guard session.read({ !$0.observers.isEmpty }) else { return }
         let armed = session.update { session -> (ticket: UInt64, deadline: MonotonicInstant)? in
-            guard let deadline = session.nextDeadline(at: now, instant) else { return nil }
+            guard let deadline = session.nextDeadline(at: now, instant, policy) else { return nil }
             if let timer = session.timer, timer.deadline <= deadline, timer.deadline > instant { return nil }
             session.timer = (session.ticket(), deadline)
             return session.timer
@@ -156,7 +138,8 @@ final class TextEngine: Sendable {
             let isMine = session.update { session in
                 guard session.timer?.ticket == armed.ticket else { return false }
                 session.timer = nil
-                return true
+                // Nobody looks any more: what is due begins when somebody does.
+                return !session.observers.isEmpty
             }
             if isMine { begin() }
         }
@@ -166,49 +149,10 @@ final class TextEngine: Sendable {
 
     func tell(_ event: TextStoreEvent) { onEvent?(event) }
 
+    func tell(_ turn: Shelf.Turn) {
+        for fault in turn.faults { tell(.fault(fault)) }
+        for increase in turn.increases { increases.send(increase) }
+    }
+
     func makeIncreases() -> AsyncStream<VersionIncrease> { increases.makeStream() }
-}
-
-/// What a text store's own verification looks at.
-public struct TextVerification: Sendable {
-    /// The text; `nil` for a manifest.
-    public var identifier: String?
-    /// The version that the bytes are said to be.
-    public var version: SemanticVersion?
-    /// The bytes as the origin sent them.
-    public var bytes: [UInt8]
-}
-
-/// Sends elements to all who listen at that moment.
-final class Broadcast<Element: Sendable>: Sendable {
-    private struct State {
-        var listeners: [UInt64: AsyncStream<Element>.Continuation] = [:]
-        var last: UInt64 = 0
-    }
-
-    /// Guards who listens.
-    private let state = Lock(State())
-
-    func makeStream() -> AsyncStream<Element> {
-        let (stream, continuation) = AsyncStream<Element>.makeStream()
-        let number = state.withLock { state in
-            state.last += 1
-            state.listeners[state.last] = continuation
-            return state.last
-        }
-        continuation.onTermination = { [weak self] _ in
-            // Taken out of the lock first: releasing it may run code of the listener's.
-            _ = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
-        }
-        return stream
-    }
-
-    func send(_ element: Element) {
-        let listeners = state.withLock { state in state.listeners.sorted { $0.key < $1.key }.map(\.value) }
-        for listener in listeners { listener.yield(element) }
-    }
-
-    deinit {
-        for listener in state.withLock({ Array($0.listeners.values) }) { listener.finish() }
-    }
 }

@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// The floors of all texts of a session, and the highest revision of a manifest: what only ever rises.
-struct Floors: Hashable, Codable, Sendable {
+struct Floors: Hashable, Sendable {
     var texts: [String: Floor] = [:]
     var revision: UInt64?
 
@@ -36,37 +36,41 @@ struct Floors: Hashable, Codable, Sendable {
     }
 }
 
-/// Which files are the texts of a session: the one place that says so, and writing it is what switches a set.
-struct Pointer: Codable, Sendable {
-    /// A file, and what is in it as far as order goes.
-    struct Place: Codable, Hashable, Sendable {
-        var file: String
-        var rank: Rank
-    }
-
-    /// The active files, by text.
-    var active: [String: Place] = [:]
-    /// Those that were active before.
-    var previous: [String: Place] = [:]
-    /// Sets that are here and wait to be activated, by set and text.
-    var pending: [String: [String: Place]] = [:]
-    /// When an unversioned text was last found unchanged.
-    var checked: [String: Date] = [:]
-
-    /// All files that something refers to.
-    var files: Set<String> {
-        var files = Set(active.values.map(\.file))
-        files.formUnion(previous.values.map(\.file))
-        for set in pending.values { files.formUnion(set.values.map(\.file)) }
-        return files
-    }
-
-    /// Makes files the active ones, all of them at once.
-    mutating func activate(_ places: [String: Place]) {
-        for (identifier, place) in places {
-            if let old = active[identifier], old.file != place.file { previous[identifier] = old }
-            active[identifier] = place
-            checked[identifier] = nil
+extension Floors {
+    /// The floors of some texts, as they are saved.
+    func bytes(of identifiers: some Collection<String>) -> [UInt8] {
+        var writer = RecordWriter()
+        writer.put(revision) { $0.put($1) }
+        writer.put(all: identifiers.compactMap { identifier in texts[identifier].map { (identifier, $0) } }) { writer, entry in
+            writer.put(entry.0)
+            writer.put(entry.1.rank)
+            writer.put(entry.1.withdrawn)
+            writer.put(entry.1.digest)
         }
+        return writer.bytes
     }
+
+    /// Reads what was saved.
+    init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
+        var reader = RecordReader(bytes)
+        revision = try reader.optional { reader throws(RecordReader.Foreign) in try reader.number() }
+        var texts: [String: Floor] = [:]
+        try reader.all { reader throws(RecordReader.Foreign) in
+            let identifier = try reader.text()
+            let rank = try reader.rank(), withdrawn = try reader.version()
+            texts[identifier] = Floor(rank: rank, withdrawn: withdrawn, digest: try reader.text())
+        }
+        self.texts = texts
+    }
+}
+
+extension RecordWriter {
+    mutating func put(_ rank: Rank) {
+        put(rank.epoch)
+        put(rank.version)
+    }
+}
+
+extension RecordReader {
+    mutating func rank() throws(Foreign) -> Rank { Rank(epoch: try number(), version: try version()) }
 }

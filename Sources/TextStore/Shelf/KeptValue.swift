@@ -39,9 +39,7 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
             throw TextStoreError(
                 .fileSystem, "encoding “\(name)” of the session: this is a defect of the framework", underlyingError: error)
         }
-        do throws(StoreError) { try directory.create(durability: options.durability) } catch {
-            throw TextStoreError(.fileSystem, "making the session's directory: \(error.message)", underlyingError: error)
-        }
+        try makeDirectory()
         try SealedFile.write(bytes, as: file(0), in: directory, options: options)
         var faults: [TextStoreError] = []
         for number in 1..<max(1, copies) {
@@ -52,6 +50,12 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
             }
         }
         return faults
+    }
+
+    func makeDirectory() throws(TextStoreError) {
+        do throws(StoreError) { try directory.create(durability: options.durability) } catch {
+            throw TextStoreError(.fileSystem, "making the session's directory: \(error.message)", underlyingError: error)
+        }
     }
 
     func file(_ number: Int) -> String { "\(name).\(number)" }

@@ -30,33 +30,34 @@ enum SealedFile {
     /// - Returns: What was written; `nil` where there is no such file.
     /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem``.
     static func read(_ name: String, in directory: Directory) throws(TextStoreError) -> ArraySlice<UInt8>? {
-        let bytes: [UInt8]
-        do throws(StoreError) {
-            guard let found = try contents(of: directory.path(of: name)) else { return nil }
-            bytes = found
-        } catch {
-            throw TextStoreError(.fileSystem, "reading a file of the session: \(error.message)", underlyingError: error)
+        let (bytes, status) = try contents(of: name, in: directory)
+        guard status != nil else { return nil }
+        func damaged(_ reason: String) -> TextStoreError {
+            TextStoreError(.damagedFile, "reading \(directory.path(of: name)): \(reason); it is not used")
         }
-        let path = directory.path(of: name)
-        guard bytes.count >= headSize, bytes.starts(with: magic) else {
-            throw TextStoreError(.damagedFile, "reading \(path): it does not begin as a file of a session; it is not used")
-        }
+        guard bytes.count >= headSize, bytes.starts(with: magic) else { throw damaged("it does not begin as a file of a session") }
         let payload = bytes[headSize...]
-        let sealed = bytes[magic.count..<headSize].reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-        guard checksum(payload) == sealed else {
-            throw TextStoreError(.damagedFile, "reading \(path): its checksum is wrong; it is not used")
-        }
+        let sealed = bytes.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: magic.count, as: UInt64.self)) }
+        guard checksum(payload) == sealed else { throw damaged("its checksum is wrong") }
         return payload
     }
 
-    private static func contents(of path: String) throws(StoreError) -> [UInt8]? {
-        guard let file = try OpenFile(reading: path) else { return nil }
-        let status = try file.status()
-        // Read as a damaged file: whoever put a directory or a pipe there did not write one of ours.
-        guard status.kind == .regular else { return [] }
-        var bytes = [UInt8](repeating: 0, count: status.size)
-        let read = bytes.withUnsafeMutableBytes { buffer in Result { () throws(StoreError) in try file.read(into: buffer) } }
-        return Array(bytes.prefix(try read.get()))
+    /// The bytes of a file as they are, and what the system knows of it; no status where there is no file.
+    static func contents(of name: String, in directory: Directory) throws(TextStoreError) -> ([UInt8], FileStatus?) {
+        do throws(StoreError) {
+            guard let file = try OpenFile(reading: directory.path(of: name)) else { return ([], nil) }
+            let status = try file.status()
+            // Read as a damaged file: whoever put a directory or a pipe there did not write one of ours.
+            guard status.kind == .regular else { return ([], status) }
+            var failure: StoreError?
+            let bytes = [UInt8](unsafeUninitializedCapacity: status.size) { buffer, count in
+                do throws(StoreError) { count = try file.read(into: UnsafeMutableRawBufferPointer(buffer)) } catch { failure = error }
+            }
+            if let failure { throw failure }
+            return (bytes, status)
+        } catch {
+            throw TextStoreError(.fileSystem, "reading a file of the session: \(error.message)", underlyingError: error)
+        }
     }
 
     private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {

@@ -2,13 +2,23 @@ internal import Foundation
 import StoreCore
 
 /// A text as it was fetched, with all that is known of it; saved as one file that is never written again.
-struct TextRecord: Hashable, Sendable {
-    var identifier: String
-    var text: String
-    var facts: Facts
+final class TextRecord: Equatable, Sendable {
+    let identifier: String
+    let text: String
+    let facts: Facts
+
+    init(identifier: String, text: String, facts: Facts) {
+        self.identifier = identifier
+        self.text = text
+        self.facts = facts
+    }
+
+    static func == (lhs: TextRecord, rhs: TextRecord) -> Bool {
+        lhs.identifier == rhs.identifier && lhs.text == rhs.text && lhs.facts == rhs.facts
+    }
 
     /// What is known of the text.
-    struct Facts: Hashable, Codable, Sendable {
+    struct Facts: Hashable, Sendable {
         var version: SemanticVersion?
         var epoch: UInt64 = 0
         /// The SHA-256 of the text's UTF-8.
@@ -24,11 +34,6 @@ struct TextRecord: Hashable, Sendable {
 
     var rank: Rank { Rank(epoch: facts.epoch, version: facts.version) }
 
-    private struct Head: Codable {
-        var identifier: String
-        var facts: Facts
-    }
-
     /// A name that no other record has: the identifier's digest, and 64 random bits.
     static func makeName(_ identifier: String) -> String {
         let random = String(UInt64.random(in: .min ... .max), radix: 16)
@@ -43,19 +48,12 @@ struct TextRecord: Hashable, Sendable {
     }
 
     func write(as name: String, in directory: Directory, options: FileWriteOptions) throws(TextStoreError) {
-        let head: Data
-        do { head = try JSONEncoder().encode(Head(identifier: identifier, facts: facts)) } catch {
-            throw TextStoreError(
-                .fileSystem, identifier: identifier, "encoding what is known of the text: this is a defect of the framework",
-                underlyingError: error)
-        }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(8 + head.count + text.utf8.count)
-        withUnsafeBytes(of: UInt64(head.count).littleEndian) { bytes.append(contentsOf: $0) }
-        bytes.append(contentsOf: head)
-        bytes.append(contentsOf: text.utf8)
+        var writer = RecordWriter()
+        writer.put(identifier)
+        writer.put(facts)
+        writer.put(text)
         do throws(TextStoreError) {
-            try SealedFile.write(bytes, as: name, in: directory, options: options)
+            try SealedFile.write(writer.bytes, as: name, in: directory, options: options)
         } catch {
             throw error.about(identifier)
         }
@@ -72,17 +70,47 @@ struct TextRecord: Hashable, Sendable {
         let payload: ArraySlice<UInt8>?
         do throws(TextStoreError) { payload = try SealedFile.read(name, in: directory) } catch { throw error.about(identifier) }
         guard let payload else { throw damaged("the file is missing") }
-        guard payload.count >= 8 else { throw damaged("it ends within its head") }
-        let size = payload.prefix(8).reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-        let rest = payload.dropFirst(8)
-        guard size <= UInt64(rest.count) else { throw damaged("it ends within its head") }
-        let head: Head
-        do { head = try JSONDecoder().decode(Head.self, from: Data(rest.prefix(Int(size)))) } catch {
-            throw damaged("another version of the framework wrote it")
+        let read = payload.withUnsafeBytes { bytes in
+            Result { () throws(RecordReader.Foreign) in
+                var reader = RecordReader(bytes)
+                let identifier = try reader.text(), facts = try reader.facts()
+                let text = try reader.text()
+                guard reader.isAtEnd else { throw RecordReader.Foreign() }
+                return TextRecord(identifier: identifier, text: text, facts: facts)
+            }
         }
-        guard head.identifier == identifier else { throw damaged("it is of another text") }
-        guard let text = String(validating: rest.dropFirst(Int(size)), as: UTF8.self) else { throw damaged("it is not UTF-8") }
-        return TextRecord(identifier: identifier, text: text, facts: head.facts)
+        guard case .success(let record) = read else { throw damaged("another version of the framework wrote it") }
+        guard record.identifier == identifier else { throw damaged("it is of another text") }
+        return record
+    }
+}
+
+extension RecordWriter {
+    fileprivate mutating func put(_ facts: TextRecord.Facts) {
+        put(facts.version)
+        put(facts.epoch)
+        put(facts.digest)
+        // Nearly always the same; only a byte order mark makes them differ.
+        put(facts.fileDigest == facts.digest ? nil : facts.fileDigest) { $0.put($1) }
+        put(facts.validator?.entityTag) { $0.put($1) }
+        put(facts.validator?.lastModified) { $0.put($1) }
+        put(facts.url) { $0.put($1) }
+        put(facts.isVerified)
+        put(facts.fetchedAt)
+    }
+}
+
+extension RecordReader {
+    fileprivate mutating func facts() throws(Foreign) -> TextRecord.Facts {
+        func text(_ reader: inout RecordReader) throws(Foreign) -> String { try reader.text() }
+        let version = try version(), epoch = try number()
+        let digest = try self.text()
+        let fileDigest = try optional(text) ?? digest
+        let tag = try optional(text), date = try optional(text), url = try optional(text)
+        return TextRecord.Facts(
+            version: version, epoch: epoch, digest: digest, fileDigest: fileDigest,
+            validator: tag == nil && date == nil ? nil : Validator(entityTag: tag, lastModified: date), url: url,
+            isVerified: try flag(), fetchedAt: try self.date())
     }
 }
 
@@ -90,7 +118,6 @@ struct TextRecord: Hashable, Sendable {
 enum FileNames {
     /// The SHA-256 of a name in the composed normal form, so that two spellings of one string are one name.
     static func digest(of name: String) -> String {
-        // A string in a list, because the encoder wants an array or an object; it cannot fail for one.
         let composed = name.precomposedStringWithCanonicalMapping
         return SHA256.digest(of: Array(composed.utf8)).hex
     }

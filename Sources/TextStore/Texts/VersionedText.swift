@@ -18,9 +18,20 @@ public struct VersionedText: Hashable, Sendable {
     /// Whether a newer version was active once that is not here any more.
     public var isBelowFloor: Bool
     /// Why this text and not what the origin has, where that was waited for.
-    public var fallbackReason: TextStoreError?
+    public var fallbackReason: TextStoreError? {
+        get { fallback?.reason }
+        set { fallback = newValue.map(Fallback.init) }
+    }
+    /// Out of line, for it is seldom there, and texts are copied at each read.
+    private var fallback: Fallback?
     /// The digest where it is known already.
     var knownDigest: String?
+
+    private final class Fallback: Sendable {
+        let reason: TextStoreError
+
+        init(_ reason: TextStoreError) { self.reason = reason }
+    }
 
     /// Where a text was taken from.
     public enum Origin: String, Hashable, Sendable {

@@ -1,9 +1,23 @@
 extension SemanticVersion: Comparable, Hashable {
     /// Whether both have the same precedence; build metadata plays no part.
-    public static func == (lhs: SemanticVersion, rhs: SemanticVersion) -> Bool { order(lhs, rhs) == 0 }
+    @inlinable
+    public static func == (lhs: SemanticVersion, rhs: SemanticVersion) -> Bool {
+        lhs.major == rhs.major && lhs.minor == rhs.minor && lhs.patch == rhs.patch && order(lhs, rhs) == 0
+    }
 
     /// Whether `lhs` has the lower precedence (section 11 of the specification).
-    public static func < (lhs: SemanticVersion, rhs: SemanticVersion) -> Bool { order(lhs, rhs) < 0 }
+    ///
+    /// What decides nearly always stands here, where whoever sorts can see it.
+    @inlinable
+    public static func < (lhs: SemanticVersion, rhs: SemanticVersion) -> Bool {
+        if lhs.major != rhs.major { return lhs.major < rhs.major }
+        // Numbers as large as can be held are decided by their digits, before those behind them are looked at.
+        if lhs.major != .max {
+            if lhs.minor != rhs.minor { return lhs.minor < rhs.minor }
+            if lhs.minor != .max, lhs.patch != rhs.patch { return lhs.patch < rhs.patch }
+        }
+        return order(lhs, rhs) < 0
+    }
 
     /// Versions of equal precedence hash alike.
     public func hash(into hasher: inout Hasher) {
@@ -37,7 +51,8 @@ extension SemanticVersion: Comparable, Hashable {
     }
 
     /// -1, 0 or 1.
-    private static func order(_ lhs: SemanticVersion, _ rhs: SemanticVersion) -> Int {
+    @usableFromInline
+    static func order(_ lhs: SemanticVersion, _ rhs: SemanticVersion) -> Int {
         if lhs.major != rhs.major { return lhs.major < rhs.major ? -1 : 1 }
         if lhs.major == .max, case let order = orderOfNumber(0, lhs, rhs), order != 0 { return order }
         if lhs.minor != rhs.minor { return lhs.minor < rhs.minor ? -1 : 1 }

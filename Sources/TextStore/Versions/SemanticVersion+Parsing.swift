@@ -1,75 +1,114 @@
 extension SemanticVersion {
+    /// What can be wrong with a version.
+    @usableFromInline
+    enum Flaw: String {
+        case isEmpty = "it is empty"
+        case isEndless = "it is longer than a million characters"
+        case hasNoNumber = "it must begin with a number"
+        case lacksNumber = "a number is missing after a dot"
+        case hasFewNumbers = "it needs three numbers"
+        case hasLeadingZero = "a number begins with 0"
+        case hasBadIdentifier = "an identifier is empty or has a character that does not belong there"
+        case hasForeignCharacter = "it has a character that does not belong there"
+    }
+
     /// Reads a version in one pass over its UTF-8.
-    static func read(_ text: String, mode: Mode) -> Result<SemanticVersion, Malformed> {
+    ///
+    /// - Returns: What is wrong with it, or `nil`.
+    @inlinable @inline(__always)
+    static func read(_ text: String, _ mode: Mode, _ parts: inout Parts) -> Flaw? {
+        // Only strings that come from Apple's Objective-C world have their UTF-8 nowhere at hand.
+        if let flaw = text.utf8.withContiguousStorageIfAvailable({ parts.read($0, isLenient: mode == .lenient) }) { return flaw }
         var copy = text
-        var parser = Parser(mode: mode)
-        let reason = copy.withUTF8 { parser.parse($0) }
-        if let reason { return .failure(Malformed(text: text, reason: reason)) }
-        return .success(
-            SemanticVersion(
-                description: text, numbers: parser.numbers, preReleaseStart: parser.preReleaseStart, preReleaseEnd: parser.preReleaseEnd))
+        return copy.withUTF8 { parts.read($0, isLenient: mode == .lenient) }
     }
 
     /// What has been read of one version.
-    private struct Parser {
-        let mode: Mode
-        var numbers: (UInt64, UInt64, UInt64) = (0, 0, 0)
-        var preReleaseStart: UInt32 = 0
-        var preReleaseEnd: UInt32 = 0
+    @usableFromInline
+    struct Parts {
+        @usableFromInline var major: UInt64 = 0
+        @usableFromInline var minor: UInt64 = 0
+        @usableFromInline var patch: UInt64 = 0
+        @usableFromInline var preReleaseStart: UInt32 = 0
+        @usableFromInline var preReleaseEnd: UInt32 = 0
 
-        init(mode: Mode) { self.mode = mode }
+        @inlinable
+        init() {}
 
         /// Reads everything; returns what is wrong, or `nil`.
-        mutating func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
-            var position = 0
-            guard bytes.count <= 1 << 20 else { return "it is longer than a million characters" }
-            guard !bytes.isEmpty else { return "it is empty" }
-            if mode == .lenient, bytes[0] | 0x20 == UInt8(ascii: "v") { position = 1 }
-            var count = 0
-            while true {
-                let start = position
-                var value: UInt64 = 0
-                while position < bytes.count, bytes[position] &- 0x30 <= 9 {
-                    let digit = UInt64(bytes[position] &- 0x30)
-                    // Nineteen digits always fit; of longer numbers the digits themselves are compared.
-                    if position &- start < 19 {
-                        value = value &* 10 &+ digit
-                    } else {
-                        let (product, overflow) = value.multipliedReportingOverflow(by: 10)
-                        let (sum, carry) = product.addingReportingOverflow(digit)
-                        value = overflow || carry || value == .max ? .max : sum
-                    }
-                    position &+= 1
+        @usableFromInline
+        mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, isLenient: Bool) -> Flaw? {
+            guard bytes.count <= 1 << 20 else { return .isEndless }
+            guard !bytes.isEmpty else { return .isEmpty }
+            var position = isLenient && bytes[0] | 0x20 == UInt8(ascii: "v") ? 1 : 0
+            if let flaw = Self.number(bytes, &position, &major, isLenient) { return flaw == .lacksNumber ? .hasNoNumber : flaw }
+            if Self.dot(bytes, &position) {
+                if let flaw = Self.number(bytes, &position, &minor, isLenient) { return flaw }
+                if Self.dot(bytes, &position) {
+                    if let flaw = Self.number(bytes, &position, &patch, isLenient) { return flaw }
+                } else if !isLenient {
+                    return .hasFewNumbers
                 }
-                guard position > start else { return count == 0 ? "it must begin with a number" : "a number is missing after a dot" }
-                if mode == .strict, bytes[start] == 0x30, position &- start > 1 { return "a number begins with 0" }
-                switch count {
-                case 0: numbers.0 = value
-                case 1: numbers.1 = value
-                default: numbers.2 = value
-                }
-                count &+= 1
-                guard count < 3, position < bytes.count, bytes[position] == UInt8(ascii: ".") else { break }
-                position &+= 1
+            } else if !isLenient {
+                return .hasFewNumbers
             }
-            if mode == .strict, count < 3 { return "it needs three numbers" }
-            preReleaseEnd = UInt32(position)
+            preReleaseEnd = UInt32(truncatingIfNeeded: position)
             guard position < bytes.count else { return nil }
             if bytes[position] == UInt8(ascii: "-") {
                 position &+= 1
-                preReleaseStart = UInt32(position)
-                if let reason = identifiers(bytes, &position, refusesZeros: mode == .strict) { return reason }
-                preReleaseEnd = UInt32(position)
+                preReleaseStart = UInt32(truncatingIfNeeded: position)
+                if let flaw = Self.identifiers(bytes, &position, refusesZeros: !isLenient) { return flaw }
+                preReleaseEnd = UInt32(truncatingIfNeeded: position)
             }
             if position < bytes.count, bytes[position] == UInt8(ascii: "+") {
                 position &+= 1
-                if let reason = identifiers(bytes, &position, refusesZeros: false) { return reason }
+                if let flaw = Self.identifiers(bytes, &position, refusesZeros: false) { return flaw }
             }
-            return position == bytes.count ? nil : "it has a character that does not belong there"
+            return position == bytes.count ? nil : .hasForeignCharacter
+        }
+
+        @inline(__always)
+        private static func dot(_ bytes: UnsafeBufferPointer<UInt8>, _ position: inout Int) -> Bool {
+            guard position < bytes.count, bytes[position] == UInt8(ascii: ".") else { return false }
+            position &+= 1
+            return true
+        }
+
+        @inline(__always)
+        private static func number(
+            _ bytes: UnsafeBufferPointer<UInt8>, _ position: inout Int, _ value: inout UInt64, _ isLenient: Bool
+        ) -> Flaw? {
+            let start = position
+            // Nineteen digits always fit.
+            let end = min(bytes.count, start &+ 19)
+            var sum: UInt64 = 0
+            while position < end {
+                let digit = bytes[position] &- 0x30
+                guard digit <= 9 else { break }
+                sum = sum &* 10 &+ UInt64(digit)
+                position &+= 1
+            }
+            guard position > start else { return .lacksNumber }
+            if !isLenient, bytes[start] == 0x30, position &- start > 1 { return .hasLeadingZero }
+            value = position == end && end < bytes.count ? longNumber(bytes, &position, sum) : sum
+            return nil
+        }
+
+        /// Reads on where a number has more than nineteen digits; of one that does not fit the digits themselves are compared.
+        @inline(never)
+        private static func longNumber(_ bytes: UnsafeBufferPointer<UInt8>, _ position: inout Int, _ sum: UInt64) -> UInt64 {
+            var sum = sum
+            while position < bytes.count, bytes[position] &- 0x30 <= 9 {
+                let (product, overflow) = sum.multipliedReportingOverflow(by: 10)
+                let (next, carry) = product.addingReportingOverflow(UInt64(bytes[position] &- 0x30))
+                sum = overflow || carry || sum == .max ? .max : next
+                position &+= 1
+            }
+            return sum
         }
 
         /// Reads identifiers with dots between them; returns what is wrong, or `nil`.
-        private func identifiers(_ bytes: UnsafeBufferPointer<UInt8>, _ position: inout Int, refusesZeros: Bool) -> String? {
+        private static func identifiers(_ bytes: UnsafeBufferPointer<UInt8>, _ position: inout Int, refusesZeros: Bool) -> Flaw? {
             while true {
                 let start = position
                 var isNumber = true
@@ -81,10 +120,9 @@ extension SemanticVersion {
                     }
                     position &+= 1
                 }
-                guard position > start else { return "an identifier is empty or has a character that does not belong there" }
-                if refusesZeros, isNumber, bytes[start] == 0x30, position &- start > 1 { return "a number begins with 0" }
-                guard position < bytes.count, bytes[position] == UInt8(ascii: ".") else { return nil }
-                position &+= 1
+                guard position > start else { return .hasBadIdentifier }
+                if refusesZeros, isNumber, bytes[start] == 0x30, position &- start > 1 { return .hasLeadingZero }
+                guard dot(bytes, &position) else { return nil }
             }
         }
     }

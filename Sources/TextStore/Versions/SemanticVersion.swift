@@ -18,9 +18,9 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
     /// The third number, held like the first.
     public let patch: UInt64
     /// Where in the UTF-8 of the description the pre-release begins; 0 where there is none.
-    let preReleaseStart: UInt32
+    @usableFromInline let preReleaseStart: UInt32
     /// Where the pre-release ends, and the numbers where there is none.
-    let preReleaseEnd: UInt32
+    @usableFromInline let preReleaseEnd: UInt32
 
     /// How strictly a version is read.
     public enum Mode: Hashable, Sendable {
@@ -35,9 +35,11 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - text: The version; it is kept verbatim.
     ///   - mode: How strictly it is read.
+    @inlinable @inline(__always)
     public init?(_ text: String, mode: Mode = .strict) {
-        guard case .success(let version) = Self.read(text, mode: mode) else { return nil }
-        self = version
+        var parts = Parts()
+        guard Self.read(text, mode, &parts) == nil else { return nil }
+        self.init(text, parts)
     }
 
     /// Reads a version, or says what is wrong with it.
@@ -47,14 +49,16 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
     ///   - mode: How strictly it is read.
     /// - Throws: ``Malformed`` with the reason.
     public init(parsing text: String, mode: Mode = .strict) throws(Malformed) {
-        self = try Self.read(text, mode: mode).get()
+        var parts = Parts()
+        if let flaw = Self.read(text, mode, &parts) { throw Malformed(text: text, reason: flaw.rawValue) }
+        self.init(text, parts)
     }
 
-    init(description: String, numbers: (UInt64, UInt64, UInt64), preReleaseStart: UInt32, preReleaseEnd: UInt32) {
-        self.description = description
-        (major, minor, patch) = numbers
-        self.preReleaseStart = preReleaseStart
-        self.preReleaseEnd = preReleaseEnd
+    @inlinable @inline(__always)
+    init(_ text: String, _ parts: Parts) {
+        description = text
+        (major, minor, patch) = (parts.major, parts.minor, parts.patch)
+        (preReleaseStart, preReleaseEnd) = (parts.preReleaseStart, parts.preReleaseEnd)
     }
 
     /// Why a text is no version.

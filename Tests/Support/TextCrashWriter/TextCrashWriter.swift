@@ -12,7 +12,10 @@ import Musl
 
 /// An app that fetches one version of its texts after another and is killed meanwhile.
 ///
-/// Arguments: the directory, the texts' set (`-` for none), the first version, and after which step of which save to die (`-` for never).
+/// Arguments: the directory, the texts' set (`-` for none), the first version, and after which step of which save to die (`-` for never);
+/// then, if wanted, the names of its texts with commas between, how far one version is from the next, how many versions to fetch, and
+/// what the process may not do: `limited` (files beyond 5 000 bytes), `nobody` (what takes root's rights). After each version it says
+/// what it has of it, and after the last what the next start has.
 @main
 enum TextCrashWriter {
     static func main() async throws {
@@ -29,21 +32,43 @@ enum TextCrashWriter {
             }
             if count == death { killSelf() }
         }
-        let press = Press(first: first)
+        let names = (arguments.count > 5 ? arguments[5] : "one,two,three").split(separator: ",").map(String.init)
+        let press = Press(names: names, first: first, stride: arguments.count > 6 ? Int(arguments[6]) ?? 1 : 1)
         guard let base = URL(string: "http://127.0.0.1:1") else { return }
         let store = try TextStore(
-            session: "crash", directory: directory, bundle: .main, fetcher: press, policy: TextStorePolicy(checkInterval: .zero),
+            session: "crash", directory: directory, bundle: .main, fetcher: press, policy: TextStorePolicy(checkInterval: .seconds(3600)),
             time: .system, options: options)
-        let texts = ["one", "two", "three"].map { name in
+        let texts = names.map { name in
             TextSource(identifier: name, remoteFile: RemoteFile(url: base.appending(path: name)), group: group)
+        }
+        let count = arguments.count > 7 ? Int(arguments[7]) ?? 0 : Int.max
+        switch arguments.count > 8 ? arguments[8] : "" {
+        case "limited": limitFileSize(5_000)
+        case "nobody": becomeNobody()
+        default: break
         }
         try await store.register(texts)
         await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
-        while true {
-            try await store.refresh()
-            say("\(press.version)")
+        for _ in 0..<count {
+            do { try await store.refresh() } catch let error as TextStoreError where error.code == .belowFloor {
+                // Another process is ahead.
+            } catch {
+                guard count < .max else { return say("failed \(error)") }
+                let shown = try? await store.text(for: texts[0])
+                let code = (error as? TextStoreError)?.code.rawValue ?? "\(error)"
+                say("failed \(press.version) \(code), shows \(shown?.version?.major.description ?? "nothing")")
+                press.next()
+                continue
+            }
+            let version = try await store.text(for: texts[0]).version?.major ?? 0
+            if version == press.version { say("\(version)") }
             press.next()
         }
+        let next = try TextStore(session: "crash", directory: directory)
+        try await next.register(texts)
+        var found: [String] = []
+        for text in texts { found.append((try? await next.text(for: text))?.version?.major.description ?? "nothing") }
+        say("restart \(found.joined(separator: " "))")
     }
 
     static func say(_ line: String) {
@@ -59,21 +84,30 @@ enum TextCrashWriter {
 
 /// An origin that prints one version after another, every text of it telling its version.
 final class Press: RevalidatingFetcher {
+    private let names: [String]
+    private let stride: Int
     private let current: Lock<Int>
 
-    init(first: Int) { current = Lock(first) }
+    init(names: [String], first: Int, stride: Int) {
+        self.names = names
+        self.stride = stride
+        current = Lock(first)
+    }
 
     var version: Int { current.withLock { $0 } }
 
-    func next() { current.withLock { $0 += 1 } }
+    func next() { current.withLock { $0 += stride } }
 
     func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-        let version = version
         let name = file.url.lastPathComponent
+        guard name != "versions.json" else {
+            let entries = names.map { [version] in #""\#($0)":{"version":"\#(version).0.0","url":"\#($0)/\#(version)"}"# }
+            return .modified(RemoteText(bytes: Data(#"{"texts":{\#(entries.joined(separator: ","))}}"#.utf8), contentType: "text/plain"))
+        }
+        // A text's address says its version: a manifest that was got before goes with the texts that it names.
+        let version = Int(name) ?? 0
         let body =
-            name == "versions.json"
-            ? #"{"one":"\#(version).0.0","two":"\#(version).0.0","three":"\#(version).0.0"}"#
-            : "\(name) \(version) " + String(repeating: "x", count: version &* 7919 % 6000)
+            "\(file.url.deletingLastPathComponent().lastPathComponent) \(version) " + String(repeating: "x", count: version &* 7919 % 6000)
         return .modified(RemoteText(bytes: Data(body.utf8), contentType: "text/plain"))
     }
 }

@@ -135,6 +135,42 @@ struct RefusalTests {
         #expect(FileNames.digest(of: "a/b") != FileNames.digest(of: "a"))
     }
 
+    @Test func `T11 names that differ in case are two texts, two spellings of one name are one, after a restart too`() async throws {
+        let names = ["EULA", "eula", "caf\u{E9} 👩‍👩‍👧"]
+        func source(_ name: String, _ number: Int) -> TextSource {
+            TextSource(identifier: name, remoteFile: RemoteFile(url: bench.origin.url.appending(path: "\(number)")))
+        }
+        for number in names.indices { bench.origin.on(.get, "/\(number)") { _ in .text("text \(number)") } }
+        let store = try bench.store()
+        for (number, name) in names.enumerated() {
+            try await store.register(source(name, number))
+            #expect(try await store.text(for: source(name, number), awaiting: patient).text == "text \(number)")
+        }
+        bench.origin.goDown()
+        let next = try bench.store()
+        for (number, name) in ["EULA", "eula", "cafe\u{301} 👩‍👩‍👧"].enumerated() {
+            try await next.register(source(name, number))
+            #expect(try await next.text(for: source(name, number)).text == "text \(number)")
+        }
+        #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 3)
+        #expect(bench.events.faults.isEmpty)
+    }
+
+    @Test func `T5 a manifest that inflates to 50 MB is refused, and the texts stay as they are`() async throws {
+        bench.origin.on(.get, "/versions.json") { _ in .gzipBomb(inflatingTo: 50_000_000, type: "application/json") }
+        let store = try await bench.started()
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .tooLarge)
+    }
+
+    @Test(arguments: [404, 500, 203]) func `T5 a manifest with another status than 200 is none, whatever it says`(status: Int) async throws
+    {
+        bench.origin.on(.get, "/versions.json") { _ in .json(literal: #"{"eula":"2.0.0"}"#, status: status) }
+        let store = try await bench.started()
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .unexpectedStatus)
+    }
+
     @Test func `T11 empty names are refused with a clear error`() async throws {
         let session = #expect(throws: TextStoreError.self) { try bench.store("") }
         #expect(session?.code == .invalidName)

@@ -10,8 +10,22 @@ struct ShelfTests {
 
     init() throws { place = try Place() }
 
+    private var directory: Directory { Directory(path: place.url.path(percentEncoded: false)) }
+
     private func shelf() -> Shelf {
-        Shelf(directory: Directory(path: place.url.path(percentEncoded: false)), options: FileWriteOptions())
+        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()))
+    }
+
+    private func reading(_ journal: inout Journal) throws -> Journal.Reading {
+        let reading = journal.read()
+        return try #require(reading)
+    }
+
+    /// The record that a new start finds to be active.
+    private func active(_ identifier: String) async -> TextRecord? {
+        let shelf = shelf()
+        _ = await shelf.admit([identifier], activatesPending: false)
+        return shelf.session.read { $0.held[identifier]?.active }
     }
 
     private func record(_ identifier: String, _ version: String?, _ text: String) -> TextRecord {
@@ -35,7 +49,7 @@ struct ShelfTests {
             }
             #expect(error?.code == .belowFloor && error?.identifier == "eula")
         }
-        #expect(await shelf().admit(["eula"], activatesPending: false).contents.active["eula"]?.text == "two")
+        #expect(await active("eula")?.text == "two")
     }
 
     @Test func `T4 text, version, digest and validator are read as they were written`() async throws {
@@ -43,12 +57,11 @@ struct ShelfTests {
         let first = shelf()
         _ = await first.admit([written.identifier], activatesPending: false)
         _ = try await first.store("text/x", [written], isActivated: true, begun: 0)
-        #expect(await shelf().admit([written.identifier], activatesPending: false).contents.active[written.identifier] == written)
+        #expect(await active(written.identifier) == written)
     }
 
     @Test func `T4 a record is whole or not there, whichever byte is damaged or missing`() async throws {
         let written = record("eula", "1.0.0", "Terms")
-        let directory = Directory(path: place.url.path(percentEncoded: false))
         let name = TextRecord.makeName("eula")
         try written.write(as: name, in: directory, options: FileWriteOptions())
         let good = try Data(contentsOf: place.file(name))
@@ -63,6 +76,87 @@ struct ShelfTests {
         try good.write(to: place.file(name))
         #expect(try TextRecord.read(name, of: "eula", in: directory) == written)
         #expect(throws: TextStoreError.self) { try TextRecord.read(name, of: "other", in: directory) }
+    }
+
+    @Test func `T3 a journal cut off anywhere has its whole entries, and takes the next one`() throws {
+        var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+        for number in 1...4 { _ = try journal.add([UInt8](repeating: UInt8(number), count: number * 9)) { [UInt8(number)] } }
+        let whole = try Data(contentsOf: place.file("floor.0"))
+        for length in 0..<whole.count {
+            for copy in 0..<2 { try whole.prefix(length).write(to: place.file("floor.\(copy)")) }
+            var cut = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+            let found = try reading(&cut)
+            // A process that is killed leaves such an end, which is no damage.
+            #expect(found.faults.isEmpty, "\(length)")
+            let serials = found.entries.map(\.serial)
+            #expect(serials == Array(serials.indices.map { UInt64($0 + 1) }), "\(length)")
+            _ = try cut.add([7]) { [8] }
+            var next = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+            let after = try reading(&next)
+            #expect(after.faults.isEmpty && after.entries.count == (serials.isEmpty ? 1 : serials.count + 1), "\(length)")
+        }
+    }
+
+    @Test func `T3 a journal with any byte of one copy damaged loses nothing, of both the entry alone`() throws {
+        var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+        for number in 1...3 { _ = try journal.add([UInt8](repeating: UInt8(number), count: 20)) { [UInt8](repeating: 1, count: 20) } }
+        let whole = try Data(contentsOf: place.file("floor.0"))
+        for index in whole.indices {
+            var bad = whole
+            bad[index] ^= 0x40
+            for copies in [1, 2] {
+                for copy in 0..<2 { try (copy < copies ? bad : whole).write(to: place.file("floor.\(copy)")) }
+                var damaged = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+                let found = try reading(&damaged)
+                #expect(found.entries.count == (copies == 1 ? 3 : 2), "byte \(index) of \(copies)")
+                _ = try damaged.add([7]) { [8] }
+                var next = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+                let healed = try reading(&next)
+                #expect(healed.faults.isEmpty, "byte \(index) of \(copies)")
+            }
+        }
+    }
+
+    @Test func `T3 a floor that was raised while another store has raised another one is kept beside it`() async throws {
+        let one = shelf(), other = shelf()
+        _ = await one.admit(["eula"], activatesPending: false)
+        _ = await other.admit(["privacy"], activatesPending: false)
+        _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
+        _ = try await other.store("text/privacy", [record("privacy", "3.0.0", "three")], isActivated: true, begun: 0)
+        let between = shelf()
+        _ = await between.admit(["eula", "privacy"], activatesPending: false)
+        #expect(await between.floors.texts.mapValues { $0.rank.version?.description } == ["eula": "2.0.0", "privacy": "3.0.0"])
+        _ = try await one.accept(revision: 7)
+        _ = try await one.store("text/eula", [record("eula", "2.1.0", "two and one")], isActivated: true, begun: 0)
+        let next = shelf()
+        _ = await next.admit(["eula", "privacy"], activatesPending: false)
+        #expect(await next.floors.texts.mapValues { $0.rank.version?.description } == ["eula": "2.1.0", "privacy": "3.0.0"])
+        #expect(await next.floors.revision == 7)
+        #expect(await active("eula")?.text == "two and one")
+        #expect(await active("privacy")?.text == "three")
+    }
+
+    @Test func `T4 a store whose file another one has removed finds the newer text, and that is no fault`() async throws {
+        let one = shelf(), other = shelf()
+        _ = try await one.store("text/eula", [record("eula", "1.0.0", "1")], isActivated: true, begun: 0)
+        // It knows where the first version stands, and has not read it yet.
+        _ = await other.admit(["privacy"], activatesPending: false)
+        for number in 2...4 {
+            _ = try await one.store("text/eula", [record("eula", "\(number).0.0", "\(number)")], isActivated: true, begun: 0)
+        }
+        let turn = await other.admit(["eula"], activatesPending: false)
+        #expect(other.session.read { $0.held["eula"]?.active?.text } == "4")
+        #expect(turn.faults.isEmpty)
+    }
+
+    @Test func `T13 two stores of one session keep each other's acceptances`() async throws {
+        let ledgers = (0..<2).map { _ in AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
+        for (number, ledger) in ledgers.enumerated() { #expect(try await ledger.acceptance(of: "\(number)") == nil) }
+        for (number, ledger) in ledgers.enumerated() {
+            _ = try await ledger.accept(Acceptance(identifier: "\(number)", version: nil, digest: "", date: Date()))
+        }
+        let next = AcceptanceLedger(directory: directory, options: FileWriteOptions())
+        for number in ledgers.indices { #expect(try await next.acceptance(of: "\(number)") != nil) }
     }
 
     @Test func `T14 what was begun before everything was forgotten is not stored after it`() async throws {

@@ -7,6 +7,8 @@ import Glibc
 import Musl
 #endif
 
+func isRoot() -> Bool { getuid() == 0 }
+
 struct CallFailed: Error {
     var errno: Int32
 }

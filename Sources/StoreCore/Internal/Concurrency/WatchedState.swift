@@ -1,9 +1,10 @@
 /// State behind one lock, and tasks that wait until something is true of it.
 ///
 /// No polling, and a cancelled waiter returns at once.
+@usableFromInline
 package final class WatchedState<State: Sendable>: Sendable {
     /// A task that waits.
-    private struct Watcher {
+    @usableFromInline struct Watcher {
         let ticket: UInt64
         /// Resumed outside the lock, when the watcher has been taken out.
         let continuation: CheckedContinuation<Void, Never>
@@ -11,8 +12,8 @@ package final class WatchedState<State: Sendable>: Sendable {
         let isSatisfied: @Sendable (State) -> Bool
     }
 
-    private struct Guarded {
-        var state: State
+    @usableFromInline struct Guarded {
+        @usableFromInline var state: State
         /// In the order in which they began to wait.
         var watchers: [Watcher] = []
         var lastTicket: UInt64 = 0
@@ -30,7 +31,7 @@ package final class WatchedState<State: Sendable>: Sendable {
     }
 
     /// The lock holds the state and those who wait on it: a change and the look at their conditions are one step.
-    private let guarded: Lock<Guarded>
+    @usableFromInline let guarded: Lock<Guarded>
 
     /// Makes the state.
     package init(_ state: State) {
@@ -41,6 +42,7 @@ package final class WatchedState<State: Sendable>: Sendable {
     package var current: State { guarded.withLock { $0.state } }
 
     /// Looks at the state, or a part of it, without copying all of it.
+    @inlinable
     package func read<Result: Sendable>(_ body: (borrowing State) -> Result) -> Result {
         guarded.withLock { body($0.state) }
     }

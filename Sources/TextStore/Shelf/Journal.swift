@@ -1,0 +1,235 @@
+internal import Foundation
+import StoreCore
+
+/// A file that grows by whole entries, in two copies: an entry is there or it is not, and damage costs no more than the entry it hits.
+///
+/// Adding an entry costs the same whatever there is already. When most of the file is history it is written anew, in one step, as a single
+/// entry that says all. A value, owned by whoever holds the session's lock while he adds.
+struct Journal: Sendable {
+    /// One entry, as it stands in the file: marker, length, number, checksum, content.
+    struct Entry: Sendable {
+        var serial: UInt64
+        var content: ArraySlice<UInt8>
+    }
+
+    /// What was found in the files.
+    struct Reading: Sendable {
+        /// Entries of either copy, each once, in order.
+        var entries: [Entry] = []
+        var faults: [TextStoreError] = []
+    }
+
+    /// What is known of one copy.
+    private struct Copy: Sendable {
+        var status: FileStatus?
+        /// Where the last whole entry ends.
+        var end = 0
+        /// How many there are.
+        var count = 0
+        /// Whether it has something else than the whole entries that the other copy has.
+        var isDamaged = false
+    }
+
+    /// What the files are called, without the number of the copy.
+    let name: String
+    let directory: Directory
+    let options: FileWriteOptions
+    private var copies = [Copy](repeating: Copy(), count: 2)
+    /// The number of the last entry.
+    private(set) var serial: UInt64 = 0
+    private var hasRead = false
+    /// How long the files may become before they are written anew.
+    private var limit = Self.slack
+
+    private static let marker: [UInt8] = [0xB7, 0x53, 0x4A, 0x01]
+    private static let headSize = 24
+    private static let slack = 1 << 14
+
+    init(name: String, directory: Directory, options: FileWriteOptions) {
+        self.name = name
+        self.directory = directory
+        self.options = options
+    }
+
+    func file(_ number: Int) -> String { "\(name).\(number)" }
+
+    // MARK: Reading
+
+    /// Reads what is there, unless nothing has changed since this journal has looked last.
+    mutating func read() -> Reading? {
+        var reading = Reading()
+        let before = copies.map(\.status)
+        let now = copies.indices.map { number in
+            // What cannot be examined cannot be read either, and that is told then.
+            (try? directory.status(of: file(number))) ?? nil
+        }
+        guard now != before || !hasRead else { return nil }
+        hasRead = true
+        var contents: [[UInt8]] = []
+        for number in copies.indices {
+            copies[number] = Copy()
+            do throws(TextStoreError) {
+                let (bytes, status) = try SealedFile.contents(of: file(number), in: directory)
+                copies[number].status = status
+                // The copies are alike except after an accident.
+                if number > 0, bytes == contents[0] {
+                    copies[number] = copies[0]
+                    copies[number].status = status
+                } else {
+                    take(bytes, number, &reading)
+                }
+                contents.append(bytes)
+            } catch {
+                copies[number].isDamaged = true
+                contents.append([])
+                reading.faults.append(error)
+            }
+        }
+        merge(&reading)
+        limit = Self.slack + 2 * (reading.entries.first?.content.count ?? 0)
+        return reading
+    }
+
+    /// Finds the whole entries of one copy.
+    private mutating func take(_ bytes: [UInt8], _ number: Int, _ reading: inout Reading) {
+        var position = 0
+        var isBroken = false
+        while position < bytes.count {
+            if let entry = Self.entry(bytes, at: position) {
+                reading.entries.append(entry)
+                position = entry.content.endIndex
+                copies[number].end = position
+                copies[number].count += 1
+            } else if Self.isTail(bytes, at: position), !(position + 1..<bytes.count).contains(where: { Self.entry(bytes, at: $0) != nil })
+            {
+                // The process that wrote it was killed; nobody was told that it is there.
+                break
+            } else {
+                isBroken = true
+                position += 1
+            }
+        }
+        guard isBroken else { return }
+        copies[number].isDamaged = true
+        let path = directory.path(of: file(number))
+        reading.faults.append(TextStoreError(.damagedFile, "reading \(path): a part of it is damaged; that part is not used"))
+    }
+
+    /// The whole entry at a place; `nil` where there is none.
+    private static func entry(_ bytes: [UInt8], at position: Int) -> Entry? {
+        guard bytes.count - position >= headSize, bytes[position..<position + 4].elementsEqual(marker) else { return nil }
+        let (length, serial, sum) = bytes.withUnsafeBytes { raw in
+            (
+                UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)),
+                UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: position + 8, as: UInt64.self)),
+                UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: position + 16, as: UInt64.self))
+            )
+        }
+        let start = position + headSize
+        guard Int(length) <= bytes.count - start else { return nil }
+        let content = bytes[start..<start + Int(length)]
+        guard content.withUnsafeBytes({ Checksum64.of($0, seed: serial) }) == sum else { return nil }
+        return Entry(serial: serial, content: content)
+    }
+
+    /// Whether the file ends within an entry that begins here.
+    private static func isTail(_ bytes: [UInt8], at position: Int) -> Bool {
+        let rest = bytes.count - position
+        guard bytes[position..<min(bytes.count, position + 4)].elementsEqual(marker.prefix(rest)) else { return false }
+        guard rest >= headSize else { return true }
+        let length = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)) }
+        return Int(length) > rest - headSize
+    }
+
+    /// Puts the entries of both copies into one order.
+    private mutating func merge(_ reading: inout Reading) {
+        var seen: Set<UInt64> = []
+        reading.entries.sort { $0.serial < $1.serial }
+        reading.entries.removeAll { !seen.insert($0.serial).inserted }
+        serial = max(serial, reading.entries.last?.serial ?? 0)
+        for number in copies.indices where copies[number].count != reading.entries.count { copies[number].isDamaged = true }
+    }
+
+    // MARK: Writing
+
+    /// Whether so much of the files is history that each start is the slower for it.
+    var isLong: Bool { copies.contains { $0.end > Self.slack && $0.count > 1 } }
+
+    /// Writes the files anew, without their history.
+    mutating func shorten(_ whole: [UInt8]) throws(TextStoreError) -> [TextStoreError] { try save(whole, isWhole: true) }
+
+    /// Adds an entry; the first copy first.
+    ///
+    /// - Parameters:
+    ///   - content: The entry.
+    ///   - whole: The entry that says all, should the files be written anew.
+    /// - Returns: Why the second copy could not be written; the entry is there all the same.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` where the first copy could not be written; nothing has changed then.
+    mutating func add(_ content: [UInt8], whole: () -> [UInt8]) throws(TextStoreError) -> [TextStoreError] {
+        let mustRewrite = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
+        if !mustRewrite {
+            do throws(TextStoreError) { return try save(content, isWhole: false) } catch {
+                // A file that may not grow, or a disk with hardly any room, may still take what is there now without its history.
+                guard copies[0].end > Self.headSize + whole().count else { throw error }
+            }
+        }
+        return try save(whole(), isWhole: true)
+    }
+
+    private mutating func save(_ content: [UInt8], isWhole: Bool) throws(TextStoreError) -> [TextStoreError] {
+        let next = serial + 1
+        let bytes = Self.framed(content, next)
+        var faults: [TextStoreError] = []
+        for number in copies.indices {
+            do throws(StoreError) {
+                if isWhole { try rewrite(bytes, number) } else { try append(bytes, number) }
+            } catch {
+                let failure = TextStoreError(.fileSystem, "saving a file of the session: \(error.message)", underlyingError: error)
+                if number == 0 { throw failure }
+                copies[number].isDamaged = true
+                faults.append(failure)
+            }
+        }
+        if isWhole { limit = Self.slack + 2 * bytes.count }
+        serial = next
+        return faults
+    }
+
+    private mutating func rewrite(_ bytes: [UInt8], _ number: Int) throws(StoreError) {
+        try AtomicFile.write(bytes, as: file(number), in: directory, kind: SealedFile.temporaryKind, options: options)
+        copies[number] = Copy(status: try directory.status(of: file(number)), end: bytes.count, count: 1)
+    }
+
+    private mutating func append(_ bytes: [UInt8], _ number: Int) throws(StoreError) {
+        guard let handle = try DirectoryHandle(opening: directory) else {
+            throw .fileSystem("opening directory", path: directory.path, errno: ENOENT)
+        }
+        let file = try WritableFile(file(number), in: handle)
+        let end = copies[number].end
+        do throws(StoreError) {
+            // What a killed process has begun here is no part of the file.
+            if try file.status().size > end { try file.truncate(to: end) }
+            try options.probe?(.created)
+            try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in try file.write(UnsafeRawBufferPointer(bytes), at: end) }
+            try options.probe?(.written)
+            if options.durability == .power { try file.synchronize() }
+            copies[number] = Copy(status: try file.status(), end: end + bytes.count, count: copies[number].count + 1)
+        } catch {
+            // Half an entry is none; it goes with the next one at the latest.
+            try? file.truncate(to: end)
+            copies[number].status = (try? file.status()) ?? copies[number].status
+            throw error
+        }
+    }
+
+    private static func framed(_ content: [UInt8], _ serial: UInt64) -> [UInt8] {
+        var bytes = marker
+        bytes.reserveCapacity(headSize + content.count)
+        withUnsafeBytes(of: UInt32(content.count).littleEndian) { bytes.append(contentsOf: $0) }
+        withUnsafeBytes(of: serial.littleEndian) { bytes.append(contentsOf: $0) }
+        let sum = content.withUnsafeBytes { Checksum64.of($0, seed: serial) }
+        withUnsafeBytes(of: sum.littleEndian) { bytes.append(contentsOf: $0) }
+        bytes.append(contentsOf: content)
+        return bytes
+    }
+}

@@ -1,0 +1,184 @@
+internal import Foundation
+
+/// Which files are the texts of a session: the one place that says so, and writing one change of it is what switches a set.
+struct Pointer: Sendable {
+    /// A file, and what is in it as far as order goes.
+    struct Place: Hashable, Sendable {
+        var file: String
+        var rank: Rank
+        /// The SHA-256 of the text.
+        var digest: String
+    }
+
+    /// The active files, by text.
+    private(set) var active: [String: Place] = [:]
+    /// Those that were active before.
+    private(set) var previous: [String: Place] = [:]
+    /// Sets that are here and wait to be activated, by set and text.
+    private(set) var pending: [String: [String: Place]] = [:]
+    /// When an unversioned text was last found unchanged.
+    private(set) var checked: [String: Date] = [:]
+    /// The sets that wait, by text.
+    private var setsByText: [String: Set<String>] = [:]
+
+    /// The sets that wait and have a text.
+    func sets(of identifier: String) -> Set<String> { setsByText[identifier] ?? [] }
+
+    /// One step from a pointer to the next; the steps, in order, are what is saved.
+    enum Change: Sendable {
+        /// Everything is as it is here.
+        case whole(Pointer)
+        /// Sets that waited do so no longer, and files have become the active ones, all of them at once.
+        case switched(dropped: [String], activated: [String: Place])
+        /// A set is here and waits.
+        case waits(set: String, [String: Place])
+        /// Unversioned texts were found unchanged.
+        case confirmed([String], Date)
+    }
+
+    /// All files that something refers to.
+    var files: Set<String> {
+        var files = Set(active.values.map(\.file))
+        files.formUnion(previous.values.map(\.file))
+        for set in pending.values { files.formUnion(set.values.map(\.file)) }
+        return files
+    }
+
+    /// Takes a step; costs as much as is in it.
+    ///
+    /// - Returns: The files that nothing refers to any more.
+    @discardableResult
+    mutating func take(_ change: Change) -> Set<String> {
+        var released: Set<String> = []
+        switch change {
+        case .whole(let pointer):
+            released = files.subtracting(pointer.files)
+            self = pointer
+        case .switched(let dropped, let activated):
+            for set in dropped { released.formUnion(replace(set, by: nil)) }
+            for (identifier, place) in activated {
+                if let old = active[identifier], old.file != place.file {
+                    if let oldest = previous.updateValue(old, forKey: identifier) { released.insert(oldest.file) }
+                    released.remove(old.file)
+                }
+                active[identifier] = place
+                released.remove(place.file)
+                checked[identifier] = nil
+            }
+        case .waits(let set, let places):
+            released = replace(set, by: places).subtracting(places.values.map(\.file))
+        case .confirmed(let identifiers, let date):
+            for identifier in identifiers { checked[identifier] = date }
+        }
+        return released
+    }
+
+    /// Lets a set wait, or no longer.
+    ///
+    /// - Returns: The files of the one that waited under this name.
+    private mutating func replace(_ set: String, by places: [String: Place]?) -> Set<String> {
+        let old = pending[set] ?? [:]
+        for identifier in old.keys {
+            setsByText[identifier]?.remove(set)
+            if setsByText[identifier]?.isEmpty == true { setsByText[identifier] = nil }
+        }
+        pending[set] = places
+        for identifier in (places ?? [:]).keys { setsByText[identifier, default: []].insert(set) }
+        return Set(old.values.map(\.file))
+    }
+}
+
+extension Pointer.Change {
+    /// The step as it is saved.
+    var bytes: [UInt8] {
+        var writer = RecordWriter()
+        switch self {
+        case .whole(let pointer):
+            writer.put(0)
+            writer.put(pointer.active)
+            writer.put(pointer.previous)
+            writer.put(all: pointer.pending) { writer, set in
+                writer.put(set.key)
+                writer.put(set.value)
+            }
+            writer.put(all: pointer.checked) { writer, entry in
+                writer.put(entry.key)
+                writer.put(entry.value)
+            }
+        case .switched(let dropped, let activated):
+            writer.put(1)
+            writer.put(all: dropped) { $0.put($1) }
+            writer.put(activated)
+        case .waits(let set, let places):
+            writer.put(2)
+            writer.put(set)
+            writer.put(places)
+        case .confirmed(let identifiers, let date):
+            writer.put(3)
+            writer.put(all: identifiers) { $0.put($1) }
+            writer.put(date)
+        }
+        return writer.bytes
+    }
+
+    /// Reads a step.
+    init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
+        var reader = RecordReader(bytes)
+        switch try reader.number() {
+        case 0: self = .whole(try Pointer(reading: &reader))
+        case 1:
+            var dropped: [String] = []
+            try reader.all { reader throws(RecordReader.Foreign) in dropped.append(try reader.text()) }
+            self = .switched(dropped: dropped, activated: try reader.places())
+        case 2:
+            let set = try reader.text()
+            self = .waits(set: set, try reader.places())
+        case 3:
+            var identifiers: [String] = []
+            try reader.all { reader throws(RecordReader.Foreign) in identifiers.append(try reader.text()) }
+            self = .confirmed(identifiers, try reader.date())
+        default: throw RecordReader.Foreign()
+        }
+    }
+}
+
+extension Pointer {
+    fileprivate init(reading reader: inout RecordReader) throws(RecordReader.Foreign) {
+        active = try reader.places()
+        previous = try reader.places()
+        var pending: [String: [String: Place]] = [:]
+        try reader.all { reader throws(RecordReader.Foreign) in
+            let set = try reader.text()
+            pending[set] = try reader.places()
+        }
+        var checked: [String: Date] = [:]
+        try reader.all { reader throws(RecordReader.Foreign) in
+            let identifier = try reader.text()
+            checked[identifier] = try reader.date()
+        }
+        self.checked = checked
+        for (set, places) in pending { _ = replace(set, by: places) }
+    }
+}
+
+extension RecordWriter {
+    fileprivate mutating func put(_ places: [String: Pointer.Place]) {
+        put(all: places) { writer, entry in
+            writer.put(entry.key)
+            writer.put(entry.value.file)
+            writer.put(entry.value.rank)
+            writer.put(entry.value.digest)
+        }
+    }
+}
+
+extension RecordReader {
+    fileprivate mutating func places() throws(Foreign) -> [String: Pointer.Place] {
+        var places: [String: Pointer.Place] = [:]
+        try all { reader throws(Foreign) in
+            let identifier = try reader.text(), file = try reader.text(), rank = try reader.rank()
+            places[identifier] = Pointer.Place(file: file, rank: rank, digest: try reader.text())
+        }
+        return places
+    }
+}

@@ -1,0 +1,86 @@
+internal import Foundation
+
+/// Puts values one behind the other, as ``RecordReader`` takes them out again.
+///
+/// Not JSON: a thousand records are read at a start, and Foundation's decoder would take longer for their heads than the disk for all of them.
+struct RecordWriter {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func put(_ number: UInt64) {
+        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func put(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+
+    mutating func put(_ date: Date) { put(date.timeIntervalSinceReferenceDate.bitPattern) }
+
+    mutating func put(_ text: String) {
+        put(UInt64(text.utf8.count))
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    mutating func put<Value>(_ value: Value?, _ body: (inout RecordWriter, Value) -> Void) {
+        put(value != nil)
+        if let value { body(&self, value) }
+    }
+
+    mutating func put<Values: Collection>(all values: Values, _ body: (inout RecordWriter, Values.Element) -> Void) {
+        put(UInt64(values.count))
+        for value in values { body(&self, value) }
+    }
+
+    mutating func put(_ version: SemanticVersion?) { put(version) { $0.put($1.description) } }
+}
+
+/// Takes values out in the order in which they were put in.
+///
+/// What it reads has a right checksum; where it is of another form all the same, another version of the framework wrote it.
+struct RecordReader {
+    /// The bytes are not what a writer of this form has put there.
+    struct Foreign: Error {}
+
+    private let bytes: UnsafeRawBufferPointer
+    private(set) var position = 0
+
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    var isAtEnd: Bool { position == bytes.count }
+
+    mutating func number() throws(Foreign) -> UInt64 {
+        guard bytes.count - position >= 8 else { throw Foreign() }
+        defer { position += 8 }
+        return UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self))
+    }
+
+    mutating func flag() throws(Foreign) -> Bool {
+        guard position < bytes.count, bytes[position] <= 1 else { throw Foreign() }
+        defer { position += 1 }
+        return bytes[position] == 1
+    }
+
+    mutating func date() throws(Foreign) -> Date { Date(timeIntervalSinceReferenceDate: Double(bitPattern: try number())) }
+
+    mutating func text() throws(Foreign) -> String {
+        let size = try number()
+        guard size <= UInt64(bytes.count - position) else { throw Foreign() }
+        let part = UnsafeRawBufferPointer(rebasing: bytes[position..<position + Int(size)])
+        position += Int(size)
+        guard let text = String(validating: part.bindMemory(to: UInt8.self), as: UTF8.self) else { throw Foreign() }
+        return text
+    }
+
+    mutating func optional<Value>(_ body: (inout RecordReader) throws(Foreign) -> Value) throws(Foreign) -> Value? {
+        try flag() ? try body(&self) : nil
+    }
+
+    mutating func all(_ body: (inout RecordReader) throws(Foreign) -> Void) throws(Foreign) {
+        for _ in 0..<(try number()) { try body(&self) }
+    }
+
+    mutating func version() throws(Foreign) -> SemanticVersion? {
+        guard try flag() else { return nil }
+        // What was written once is read again, however strictly it was read then.
+        guard let version = SemanticVersion(try text(), mode: .lenient) else { throw Foreign() }
+        return version
+    }
+}

@@ -1,0 +1,257 @@
+internal import Dispatch
+internal import Foundation
+import StoreCore
+
+extension Shelf {
+    // MARK: Beside other processes
+
+    /// Does something while no other process writes.
+    func locked<Result>(_ body: () throws(TextStoreError) -> Result) throws(TextStoreError) -> Result {
+        let held = try lock.take()
+        defer { withExtendedLifetime(held) {} }
+        return try body()
+    }
+
+    /// Takes over what another store of this session has written; floors only rise.
+    ///
+    /// - Returns: Whether all floors could be read, and there were any.
+    @discardableResult
+    func catchUp() -> Bool {
+        if let reading = pointerJournal.read() {
+            faults += reading.faults
+            var newest = Pointer()
+            for entry in reading.entries {
+                if let change: Pointer.Change = read(
+                    entry, of: pointerJournal, { bytes throws(RecordReader.Foreign) in try .init(reading: bytes) })
+                {
+                    newest.take(change)
+                }
+            }
+            pointer = newest
+            isForeign = true
+        }
+        if let reading = floorJournal.read() {
+            faults += reading.faults
+            floorsAreWhole = reading.faults.isEmpty && !reading.entries.isEmpty
+            for entry in reading.entries {
+                if let found: Floors = read(entry, of: floorJournal, { bytes throws(RecordReader.Foreign) in try .init(reading: bytes) }) {
+                    floors.formMaximum(found)
+                }
+            }
+        }
+        return floorsAreWhole
+    }
+
+    private func read<Value>(
+        _ entry: Journal.Entry, of journal: Journal, _ body: (UnsafeRawBufferPointer) throws(RecordReader.Foreign) -> Value
+    ) -> Value? {
+        let read = entry.content.withUnsafeBytes { bytes in Result { () throws(RecordReader.Foreign) in try body(bytes) } }
+        if case .success(let value) = read { return value }
+        let path = directory.path(of: journal.file(0))
+        faults.append(
+            TextStoreError(.damagedFile, "reading \(path): another version of the framework wrote a part of it; that part is not used"))
+        return nil
+    }
+
+    // MARK: Letting the session know
+
+    /// Lets the session know what is here of some texts, in one step with another change of it.
+    func publish(_ identifiers: some Sequence<String>, _ turn: Turn, _ change: Change = { _ in }) -> Turn {
+        var turn = turn
+        var change = change
+        var identifiers = Array(identifiers)
+        repeat {
+            var hadDamage = !damaged.isEmpty
+            var texts = held(identifiers)
+            // What another process has changed may be any text. A damaged one may take its whole set back to the previous one, so the
+            // others' are needed too. And while they are read it may happen again.
+            while isForeign || hadDamage != !damaged.isEmpty {
+                isForeign = false
+                hadDamage = !damaged.isEmpty
+                texts = held(Array(registered))
+            }
+            let (told, also, generation) = (texts, change, generation)
+            let risen = session.update { session in
+                also(&session)
+                session.take(told, generation: generation)
+                return session.resolve()
+            }
+            change = { _ in }
+            identifiers = risen.map(\.identifier)
+            if !risen.isEmpty { turn.increases += raise(risen) }
+        } while !identifiers.isEmpty
+        turn.faults += faults
+        faults = []
+        return turn
+    }
+
+    /// Bundled texts have become the active ones.
+    private func raise(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
+        do throws(TextStoreError) {
+            try makeDirectory()
+            return try locked { () throws(TextStoreError) in
+                catchUp()
+                let increases = risen(bundled)
+                saveFloors(bundled.map(\.identifier))
+                return increases
+            }
+        } catch {
+            // They are raised in memory, and by the same bundle again at the next start.
+            faults.append(error)
+            return risen(bundled)
+        }
+    }
+
+    private func risen(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
+        bundled.compactMap { floors.activated($0.identifier, rank: $0.rank, digest: $0.digest) }
+    }
+
+    private func held(_ identifiers: [String]) -> [(identifier: String, held: SessionState.Held)] {
+        preload(identifiers)
+        return identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
+    }
+
+    /// Reads the active files of many texts side by side: a start waits for all of them.
+    private func preload(_ identifiers: [String]) {
+        let portion = 64
+        guard identifiers.count >= 2 * portion else { return }
+        let missing = identifiers.compactMap { identifier in
+            pointer.active[identifier].flatMap { place in loaded[place.file] == nil ? (identifier, place.file) : nil }
+        }
+        let found = Lock<[(String, TextRecord)]>([])
+        DispatchQueue.concurrentPerform(iterations: (missing.count + portion - 1) / portion) { [directory] number in
+            let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, file in
+                // What cannot be read is read once more below, and told there.
+                (try? TextRecord.read(file, of: identifier, in: directory)).map { (file, $0) }
+            }
+            found.withLock { $0 += records }
+        }
+        let records = found.withLock { $0 }
+        loaded.reserveCapacity(loaded.count + records.count)
+        for (file, record) in records { loaded[file] = record }
+    }
+
+    private func held(_ identifier: String) -> SessionState.Held {
+        var held = SessionState.Held(floor: floors.texts[identifier], checked: pointer.checked[identifier])
+        damaged.remove(identifier)
+        if let place = pointer.active[identifier] {
+            held.active = record(place, of: identifier) ?? recordAnew(place, of: identifier)
+            held.isDamaged = held.active == nil
+            if held.isDamaged { damaged.insert(identifier) }
+        }
+        if let place = pointer.previous[identifier] {
+            if damaged.isEmpty { loaded[place.file] = nil } else { held.previous = record(place, of: identifier) }
+        }
+        for set in pointer.sets(of: identifier) {
+            if let place = pointer.pending[set]?[identifier] { held.pending[set] = record(place, of: identifier) }
+        }
+        return held
+    }
+
+    /// The record of a place; what cannot be read is told once.
+    func record(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
+        if let record = loaded[place.file] { return record }
+        do throws(TextStoreError) {
+            let record = try TextRecord.read(place.file, of: identifier, in: directory)
+            loaded[place.file] = record
+            return record
+        } catch {
+            faults.append(error)
+            return nil
+        }
+    }
+
+    /// The record of an active text after its file was not found: another process may have switched meanwhile and removed it.
+    private func recordAnew(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
+        let told = faults.count
+        let found: TextRecord? =
+            (try? locked { () throws(TextStoreError) in
+                catchUp()
+                guard let now = pointer.active[identifier], now != place else { return nil }
+                return record(now, of: identifier)
+            }) ?? nil
+        // It was no fault then.
+        if found != nil, told > 0 { faults.remove(at: told - 1) }
+        return found
+    }
+
+    // MARK: Writing
+
+    /// The floors of places that have become active, saved.
+    func activated(_ places: [String: Pointer.Place]) -> [VersionIncrease] {
+        var increases: [VersionIncrease] = []
+        for (identifier, place) in places.sorted(by: { $0.key < $1.key }) {
+            if let increase = floors.activated(identifier, rank: place.rank, digest: place.digest) { increases.append(increase) }
+        }
+        if !places.isEmpty { saveFloors(Array(places.keys)) }
+        return increases
+    }
+
+    /// Writes a step of the pointer, and removes what nothing refers to any more.
+    func step(_ change: Pointer.Change) throws(TextStoreError) {
+        faults += try pointerJournal.add(change.bytes) {
+            var next = pointer
+            next.take(change)
+            return Pointer.Change.whole(next).bytes
+        }
+        for file in pointer.take(change) { remove(file) }
+    }
+
+    func saveFloors(_ identifiers: [String]) {
+        unsaved.formUnion(identifiers)
+        do throws(TextStoreError) {
+            faults += try floorJournal.add(floors.bytes(of: unsaved)) { floors.bytes(of: floors.texts.keys) }
+            unsaved = []
+        } catch {
+            // It comes with the next one; and the record itself carries its version, from which the floor is found again.
+            faults.append(error)
+        }
+    }
+
+    /// Leaves out what the next start need not read.
+    func shorten() {
+        do throws(TextStoreError) {
+            if pointerJournal.isLong { faults += try pointerJournal.shorten(Pointer.Change.whole(pointer).bytes) }
+            if floorJournal.isLong { faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys)) }
+        } catch {
+            // The history stays, and nothing is lost by that.
+            faults.append(error)
+        }
+    }
+
+    func makeDirectory() throws(TextStoreError) {
+        do throws(StoreError) { try directory.create(durability: options.durability) } catch {
+            throw TextStoreError(.fileSystem, "making the session's directory: \(error.message)", underlyingError: error)
+        }
+    }
+
+    func remove(_ file: String) {
+        loaded[file] = nil
+        do throws(StoreError) { try directory.remove(file) } catch {
+            faults.append(TextStoreError(.fileSystem, "removing an old file: \(error.message)", underlyingError: error))
+        }
+    }
+
+    /// Removes records that nothing refers to, and what killed processes have left of files that they were writing.
+    ///
+    /// Only after an hour, because another process may be about to refer to them.
+    func sweep(evenYoung: Bool = false) {
+        let files = pointer.files
+        do throws(StoreError) {
+            guard var listing = try directory.list() else { return }
+            var found: [String] = []
+            while let entry = try listing.next() {
+                let isOrphan = TextRecord.isName(entry.name) && !files.contains(entry.name)
+                if isOrphan || TemporaryFile.isName(entry.name, kind: SealedFile.temporaryKind) { found.append(entry.name) }
+            }
+            for name in found {
+                guard let status = try directory.status(of: name) else { continue }
+                let isOld = FileStatus.now() - status.modified > TemporaryFile.orphanAge.saturatedNanoseconds
+                let isRecord = TextRecord.isName(name)
+                if isOld || (evenYoung && isRecord) { remove(name) }
+            }
+        } catch {
+            faults.append(TextStoreError(.fileSystem, "looking for old files: \(error.message)", underlyingError: error))
+        }
+    }
+}

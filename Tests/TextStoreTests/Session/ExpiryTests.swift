@@ -1,0 +1,132 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T9: texts without version, which only their age makes worth asking for.
+struct ExpiryTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private var notes: TextSource {
+        TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
+    }
+
+    private var statuses: [Int?] { bench.origin.requests(to: "/notes.txt").map(\.status) }
+
+    private func store() throws -> TextStore { try bench.store(policy: TextStorePolicy(textExpiry: .seconds(3600))) }
+
+    /// What an observer is shown as complete or failed.
+    private func observe(_ store: TextStore, _ seen: WatchedState<[String]>) -> Task<Void, Never> {
+        Task { [notes] in
+            for await state in store.publish(notes) {
+                switch state {
+                case .completed(let text, _, _): seen.update { $0.append(text.text) }
+                case .error(let error, _): seen.update { $0.append((error as? TextStoreError)?.code.rawValue ?? "\(error)") }
+                case .loading: break
+                }
+            }
+        }
+    }
+
+    @Test func `T9 a text without version that is only observed is asked for again whenever it expires, and not before`() async throws {
+        bench.serve("notes", "Notes 1")
+        let store = try store()
+        try await store.register(notes)
+        let seen = WatchedState<[String]>([])
+        let observing = observe(store, seen)
+        defer { observing.cancel() }
+        try await seen.wait { $0 == ["Notes 1"] ? () : nil }
+        for (turn, expected) in [[200, 304], [200, 304, 304]].enumerated() {
+            try await bench.time.sleepers(atLeast: 1)
+            bench.time.advance(by: .seconds(3599))
+            #expect(statuses.count == turn + 1)
+            bench.time.advance(by: .seconds(1))
+            try await seen.wait { $0.count == turn + 2 ? () : nil }
+            #expect(statuses == expected)
+        }
+        bench.serve("notes", "Notes 2")
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(3600))
+        try await seen.wait { $0.last == "Notes 2" ? () : nil }
+        #expect(seen.current == ["Notes 1", "Notes 1", "Notes 1", "Notes 2"])
+    }
+
+    @Test func `T9 an expired text that cannot be had is asked for again after a pause, and shown meanwhile`() async throws {
+        bench.serve("notes", "Notes 1")
+        let store = try store()
+        try await store.register(notes)
+        let seen = WatchedState<[String]>([])
+        let observing = observe(store, seen)
+        defer { observing.cancel() }
+        try await seen.wait { $0 == ["Notes 1"] ? () : nil }
+        bench.origin.on(.get, "/notes.txt", inTurn: .status(503), .text("Notes 2"))
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(3600))
+        try await seen.wait { $0.last == "unexpectedStatus" ? () : nil }
+        #expect(try await store.text(for: notes).text == "Notes 1")
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(5))
+        try await seen.wait { $0.last == "Notes 2" ? () : nil }
+    }
+
+    @Test func `T9 where nobody observes any more nothing is asked for, and the next read asks`() async throws {
+        bench.serve("notes", "Notes 1")
+        let store = try store()
+        try await store.register(notes)
+        let seen = WatchedState<[String]>([])
+        let observing = observe(store, seen)
+        try await seen.wait { $0 == ["Notes 1"] ? () : nil }
+        try await bench.time.sleepers(atLeast: 1)
+        observing.cancel()
+        try await store.engine.session.wait { $0.observers.isEmpty ? () : nil }
+        bench.time.advance(by: .seconds(7200))
+        try await store.engine.session.wait { $0.timer == nil ? () : nil }
+        #expect(store.engine.session.read { $0.flights.isEmpty })
+        #expect(try await store.text(for: notes, awaiting: patient).text == "Notes 1")
+        #expect(statuses == [200, 304])
+    }
+
+    @Test func `T2 a text that was observed before it was registered is fetched when it is`() async throws {
+        bench.serve("notes", "Notes 1")
+        let store = try store()
+        let seen = WatchedState<[String]>([])
+        let observing = observe(store, seen)
+        defer { observing.cancel() }
+        try await seen.wait { $0 == ["unknownIdentifier"] ? () : nil }
+        try await store.register(notes)
+        try await seen.wait { $0.last == "Notes 1" ? () : nil }
+    }
+
+    @Test func `T9 a clock that goes back a year has a text asked for once more, not at every read`() async throws {
+        bench.serve("notes", "Notes 1")
+        try await store().register(notes)
+        let first = try store()
+        try await first.register(notes)
+        _ = try await first.text(for: notes, awaiting: patient)
+        bench.time.shiftDate(by: .seconds(-365 * 86_400))
+        let store = try store()
+        try await store.register(notes)
+        for _ in 0..<5 { #expect(try await store.text(for: notes, awaiting: patient).text == "Notes 1") }
+        #expect(statuses == [200, 304])
+        bench.time.advance(by: .seconds(3600))
+        _ = try await store.text(for: notes, awaiting: patient)
+        #expect(statuses == [200, 304, 304])
+    }
+
+    @Test func `T9 a check that could not be saved is not repeated at every read`() async throws {
+        bench.serve("notes", "Notes 1")
+        let store = try store()
+        try await store.register(notes)
+        _ = try await store.text(for: notes, awaiting: patient)
+        // In the place of the directory stands a file: nothing more can be saved.
+        try FileManager.default.removeItem(at: bench.place.file("state"))
+        try Data().write(to: bench.place.file("state"))
+        bench.time.advance(by: .seconds(3600))
+        for _ in 0..<3 { #expect(try await store.text(for: notes, awaiting: patient).text == "Notes 1") }
+        #expect(statuses == [200, 304])
+    }
+}
