@@ -64,56 +64,51 @@ public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertibl
         /// The code's name.
         public let rawValue: String
 
-        /// Makes a code; `nil` for an empty name.
-        public init?(rawValue: String) {
-            guard !rawValue.isEmpty else { return nil }
-            self.rawValue = rawValue
-        }
-
-        private init(verbatim name: String) { rawValue = name }
+        /// Makes a code of that name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// No text of that identifier was registered.
-        public static let unknownIdentifier = Code(verbatim: "unknownIdentifier")
+        public static let unknownIdentifier = Code(rawValue: "unknownIdentifier")
         /// An identifier, session or directory that cannot be used.
-        public static let invalidName = Code(verbatim: "invalidName")
+        public static let invalidName = Code(rawValue: "invalidName")
         /// The identifier is registered with another source.
-        public static let conflictingSource = Code(verbatim: "conflictingSource")
+        public static let conflictingSource = Code(rawValue: "conflictingSource")
         /// Neither cache nor bundle has the text, and the origin did not give it.
-        public static let notAvailable = Code(verbatim: "notAvailable")
+        public static let notAvailable = Code(rawValue: "notAvailable")
         /// The bundle has no such file, or one that is no text.
-        public static let unreadableBundleFile = Code(verbatim: "unreadableBundleFile")
+        public static let unreadableBundleFile = Code(rawValue: "unreadableBundleFile")
         /// The manifest is no manifest.
-        public static let malformedManifest = Code(verbatim: "malformedManifest")
+        public static let malformedManifest = Code(rawValue: "malformedManifest")
         /// One entry of a manifest cannot be used; the others can.
-        public static let malformedEntry = Code(verbatim: "malformedEntry")
+        public static let malformedEntry = Code(rawValue: "malformedEntry")
         /// The manifest's revision is lower than one seen before.
-        public static let outdatedManifest = Code(verbatim: "outdatedManifest")
+        public static let outdatedManifest = Code(rawValue: "outdatedManifest")
         /// The origin answered with something else than 200, or 304 to a conditional request.
-        public static let unexpectedStatus = Code(verbatim: "unexpectedStatus")
+        public static let unexpectedStatus = Code(rawValue: "unexpectedStatus")
         /// The answer is not of a text's media type.
-        public static let unexpectedMediaType = Code(verbatim: "unexpectedMediaType")
+        public static let unexpectedMediaType = Code(rawValue: "unexpectedMediaType")
         /// The bytes are no text: not UTF-8, empty, or with NUL.
-        public static let malformedText = Code(verbatim: "malformedText")
+        public static let malformedText = Code(rawValue: "malformedText")
         /// There are more bytes than allowed.
-        public static let tooLarge = Code(verbatim: "tooLarge")
+        public static let tooLarge = Code(rawValue: "tooLarge")
         /// There are more or fewer bytes than the manifest or the answer's head said.
-        public static let lengthMismatch = Code(verbatim: "lengthMismatch")
+        public static let lengthMismatch = Code(rawValue: "lengthMismatch")
         /// The bytes have another SHA-256 than the manifest says.
-        public static let digestMismatch = Code(verbatim: "digestMismatch")
+        public static let digestMismatch = Code(rawValue: "digestMismatch")
         /// The store's own verification refused the bytes.
-        public static let verificationFailed = Code(verbatim: "verificationFailed")
+        public static let verificationFailed = Code(rawValue: "verificationFailed")
         /// The version is lower than one that was active before.
-        public static let belowFloor = Code(verbatim: "belowFloor")
+        public static let belowFloor = Code(rawValue: "belowFloor")
         /// Another text of the same set could not be had, so the set was not switched.
-        public static let incompleteSet = Code(verbatim: "incompleteSet")
+        public static let incompleteSet = Code(rawValue: "incompleteSet")
         /// The origin did not answer before the deadline.
-        public static let timedOut = Code(verbatim: "timedOut")
+        public static let timedOut = Code(rawValue: "timedOut")
         /// The origin could not be reached, or the connection was lost.
-        public static let unreachable = Code(verbatim: "unreachable")
+        public static let unreachable = Code(rawValue: "unreachable")
         /// A file or directory of the session could not be read or written.
-        public static let fileSystem = Code(verbatim: "fileSystem")
+        public static let fileSystem = Code(rawValue: "fileSystem")
         /// A file of the session was damaged and is not used.
-        public static let damagedFile = Code(verbatim: "damagedFile")
+        public static let damagedFile = Code(rawValue: "damagedFile")
     }
 }
 

@@ -69,7 +69,7 @@ struct ConditionalExchange: Sendable {
 
 extension RemoteError.Code {
     /// A page links to another origin as its next or previous page.
-    public static let foreignPageLink = RemoteError.Code(verbatim: "foreignPageLink")
+    public static let foreignPageLink = RemoteError.Code(rawValue: "foreignPageLink")
 }
 
 extension HTTPFields {

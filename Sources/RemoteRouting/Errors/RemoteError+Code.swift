@@ -4,76 +4,71 @@ extension RemoteError {
         /// The code's name.
         public let rawValue: String
 
-        /// Makes a code; `nil` for an empty name.
-        public init?(rawValue: String) {
-            guard !rawValue.isEmpty else { return nil }
-            self.init(verbatim: rawValue)
-        }
-
-        init(verbatim name: String) { rawValue = name }
+        /// Makes a code of that name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The route cannot become a request; the underlying `RouteFault` says why.
-        public static let invalidRoute = Code(verbatim: "invalidRoute")
+        public static let invalidRoute = Code(rawValue: "invalidRoute")
         /// An interceptor failed.
-        public static let interceptorFailed = Code(verbatim: "interceptorFailed")
+        public static let interceptorFailed = Code(rawValue: "interceptorFailed")
         /// This platform cannot do what was asked.
-        public static let unsupported = Code(verbatim: "unsupported")
+        public static let unsupported = Code(rawValue: "unsupported")
 
         /// The system has no network at all.
-        public static let offline = Code(verbatim: "offline")
+        public static let offline = Code(rawValue: "offline")
         /// The host's name could not be resolved.
-        public static let hostNotFound = Code(verbatim: "hostNotFound")
+        public static let hostNotFound = Code(rawValue: "hostNotFound")
         /// The host is there and does not listen.
-        public static let connectionRefused = Code(verbatim: "connectionRefused")
+        public static let connectionRefused = Code(rawValue: "connectionRefused")
         /// The host cannot be reached, for a reason that the platform does not tell.
-        public static let unreachable = Code(verbatim: "unreachable")
+        public static let unreachable = Code(rawValue: "unreachable")
         /// The connection ended in the middle.
-        public static let connectionLost = Code(verbatim: "connectionLost")
+        public static let connectionLost = Code(rawValue: "connectionLost")
         /// No secure connection could be made.
-        public static let tlsFailed = Code(verbatim: "tlsFailed")
+        public static let tlsFailed = Code(rawValue: "tlsFailed")
         /// What came is not HTTP, or contradicts itself.
-        public static let protocolViolation = Code(verbatim: "protocolViolation")
+        public static let protocolViolation = Code(rawValue: "protocolViolation")
         /// The body to send could not be read.
-        public static let bodyUnreadable = Code(verbatim: "bodyUnreadable")
+        public static let bodyUnreadable = Code(rawValue: "bodyUnreadable")
         /// The answer is larger than allowed.
-        public static let bodyTooLarge = Code(verbatim: "bodyTooLarge")
+        public static let bodyTooLarge = Code(rawValue: "bodyTooLarge")
         /// Unread bytes could not be kept on disk.
-        public static let spillFailed = Code(verbatim: "spillFailed")
+        public static let spillFailed = Code(rawValue: "spillFailed")
 
         /// The head of the answer took too long.
-        public static let headTimedOut = Code(verbatim: "headTimedOut")
+        public static let headTimedOut = Code(rawValue: "headTimedOut")
         /// The answer stopped coming.
-        public static let idleTimedOut = Code(verbatim: "idleTimedOut")
+        public static let idleTimedOut = Code(rawValue: "idleTimedOut")
         /// One attempt took too long.
-        public static let attemptTimedOut = Code(verbatim: "attemptTimedOut")
+        public static let attemptTimedOut = Code(rawValue: "attemptTimedOut")
         /// All attempts together took too long.
-        public static let overallTimedOut = Code(verbatim: "overallTimedOut")
+        public static let overallTimedOut = Code(rawValue: "overallTimedOut")
         /// The task was cancelled.
-        public static let cancelled = Code(verbatim: "cancelled")
+        public static let cancelled = Code(rawValue: "cancelled")
 
         /// The server answered with a status outside 2xx.
-        public static let badStatus = Code(verbatim: "badStatus")
+        public static let badStatus = Code(rawValue: "badStatus")
         /// A redirect leads where none is followed to.
-        public static let redirectRefused = Code(verbatim: "redirectRefused")
+        public static let redirectRefused = Code(rawValue: "redirectRefused")
         /// Redirects do not come to an end.
-        public static let tooManyRedirects = Code(verbatim: "tooManyRedirects")
+        public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
         /// Credentials would be sent without encryption.
-        public static let insecureCredentials = Code(verbatim: "insecureCredentials")
+        public static let insecureCredentials = Code(rawValue: "insecureCredentials")
         /// New credentials could not be got.
-        public static let refreshFailed = Code(verbatim: "refreshFailed")
+        public static let refreshFailed = Code(rawValue: "refreshFailed")
 
         /// The answer has no body, and a value was expected.
-        public static let emptyBody = Code(verbatim: "emptyBody")
+        public static let emptyBody = Code(rawValue: "emptyBody")
         /// The answer is of another media type than expected.
-        public static let unexpectedType = Code(verbatim: "unexpectedType")
+        public static let unexpectedType = Code(rawValue: "unexpectedType")
         /// The answer does not have the shape of the value.
-        public static let undecodable = Code(verbatim: "undecodable")
+        public static let undecodable = Code(rawValue: "undecodable")
         /// A part of a file came that was not asked for, or does not fit what is there.
-        public static let wrongRange = Code(verbatim: "wrongRange")
+        public static let wrongRange = Code(rawValue: "wrongRange")
         /// A file is whole and has another digest than expected.
-        public static let wrongDigest = Code(verbatim: "wrongDigest")
+        public static let wrongDigest = Code(rawValue: "wrongDigest")
         /// A file could not be written.
-        public static let fileFailed = Code(verbatim: "fileFailed")
+        public static let fileFailed = Code(rawValue: "fileFailed")
 
         /// Those of the way that pass by themselves.
         static let passing: Set<Code> = [.offline, .hostNotFound, .connectionRefused, .unreachable, .connectionLost]

@@ -39,47 +39,42 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
         /// The code's name.
         public let rawValue: String
 
-        /// Makes a code; `nil` for an empty name.
-        public init?(rawValue: String) {
-            guard !rawValue.isEmpty else { return nil }
-            self.init(verbatim: rawValue)
-        }
-
-        private init(verbatim name: String) { rawValue = name }
+        /// Makes a code of that name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A path does not begin with a slash.
-        public static let relativePath = Code(verbatim: "relativePath")
+        public static let relativePath = Code(rawValue: "relativePath")
         /// A path has an empty segment.
-        public static let emptySegment = Code(verbatim: "emptySegment")
+        public static let emptySegment = Code(rawValue: "emptySegment")
         /// A path has a segment that stands for `.` or `..`.
-        public static let dotSegment = Code(verbatim: "dotSegment")
+        public static let dotSegment = Code(rawValue: "dotSegment")
         /// A path has a control character, a backslash, or a character that ends a path.
-        public static let forbiddenCharacter = Code(verbatim: "forbiddenCharacter")
+        public static let forbiddenCharacter = Code(rawValue: "forbiddenCharacter")
         /// A host is no host, or a port no port.
-        public static let invalidOrigin = Code(verbatim: "invalidOrigin")
+        public static let invalidOrigin = Code(rawValue: "invalidOrigin")
         /// A request would go to another origin than the host's.
-        public static let foreignOrigin = Code(verbatim: "foreignOrigin")
+        public static let foreignOrigin = Code(rawValue: "foreignOrigin")
         /// A header field has a name or a value that cannot go on the wire.
-        public static let invalidField = Code(verbatim: "invalidField")
+        public static let invalidField = Code(rawValue: "invalidField")
         /// A header field is one that only the library writes.
-        public static let reservedField = Code(verbatim: "reservedField")
+        public static let reservedField = Code(rawValue: "reservedField")
         /// A method cannot be sent.
-        public static let unsupportedMethod = Code(verbatim: "unsupportedMethod")
+        public static let unsupportedMethod = Code(rawValue: "unsupportedMethod")
         /// A method cannot have a body.
-        public static let bodyNotAllowed = Code(verbatim: "bodyNotAllowed")
+        public static let bodyNotAllowed = Code(rawValue: "bodyNotAllowed")
         /// A parameter is NaN or infinite.
-        public static let notFinite = Code(verbatim: "notFinite")
+        public static let notFinite = Code(rawValue: "notFinite")
         /// A parameter is a date, and nobody said how dates are written.
-        public static let noDateStrategy = Code(verbatim: "noDateStrategy")
+        public static let noDateStrategy = Code(rawValue: "noDateStrategy")
         /// A parameter has a shape that its destination does not have.
-        public static let unsupportedShape = Code(verbatim: "unsupportedShape")
+        public static let unsupportedShape = Code(rawValue: "unsupportedShape")
         /// A value could not be encoded.
-        public static let notEncodable = Code(verbatim: "notEncodable")
+        public static let notEncodable = Code(rawValue: "notEncodable")
         /// A file cannot be read.
-        public static let unreadableFile = Code(verbatim: "unreadableFile")
+        public static let unreadableFile = Code(rawValue: "unreadableFile")
         /// A file changed while it was being sent.
-        public static let changedFile = Code(verbatim: "changedFile")
+        public static let changedFile = Code(rawValue: "changedFile")
         /// The time that a request may take is none.
-        public static let invalidOption = Code(verbatim: "invalidOption")
+        public static let invalidOption = Code(rawValue: "invalidOption")
     }
 }

@@ -38,29 +38,24 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
         /// The code's name.
         public let rawValue: String
 
-        /// Makes a code; `nil` for an empty name.
-        public init?(rawValue: String) {
-            guard !rawValue.isEmpty else { return nil }
-            self.init(verbatim: rawValue)
-        }
-
-        package init(verbatim name: String) { rawValue = name }
+        /// Makes a code of that name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// Only the cache was asked and it has no valid content; `staleContent` carries what is there.
-        public static let noValidCache = Code(verbatim: "noValidCache")
+        public static let noValidCache = Code(rawValue: "noValidCache")
         /// All keys were asked for and the cacher cannot list them.
-        public static let cannotEnumerate = Code(verbatim: "cannotEnumerate")
+        public static let cannotEnumerate = Code(rawValue: "cannotEnumerate")
         /// A page was asked for in a direction that the fetcher does not have.
-        public static let noSuchPage = Code(verbatim: "noSuchPage")
+        public static let noSuchPage = Code(rawValue: "noSuchPage")
         /// The origin confirmed content that the store does not have.
-        public static let nothingToConfirm = Code(verbatim: "nothingToConfirm")
+        public static let nothingToConfirm = Code(rawValue: "nothingToConfirm")
         /// The cacher failed in an operation whose success its caller must be able to rely on.
-        public static let cacherFailed = Code(verbatim: "cacherFailed")
+        public static let cacherFailed = Code(rawValue: "cacherFailed")
         /// A record on disk could not be read: damaged, foreign, or of another schema.
-        public static let unreadableRecord = Code(verbatim: "unreadableRecord")
+        public static let unreadableRecord = Code(rawValue: "unreadableRecord")
         /// A value could not be written in a form that can be read again.
-        public static let unwritableRecord = Code(verbatim: "unwritableRecord")
+        public static let unwritableRecord = Code(rawValue: "unwritableRecord")
         /// A file or directory operation failed.
-        public static let fileSystem = Code(verbatim: "fileSystem")
+        public static let fileSystem = Code(rawValue: "fileSystem")
     }
 }

@@ -50,9 +50,9 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
 
 extension StoreError.Code {
     /// A scripted fetcher was asked for more than its script has answers for.
-    public static let unscriptedRequest = StoreError.Code(verbatim: "unscriptedRequest")
+    public static let unscriptedRequest = StoreError.Code(rawValue: "unscriptedRequest")
     /// A fetch that was to be released or answered by hand is not held any longer.
-    public static let notHeld = StoreError.Code(verbatim: "notHeld")
+    public static let notHeld = StoreError.Code(rawValue: "notHeld")
     /// A recording ended before what was waited for came.
-    public static let recordingEnded = StoreError.Code(verbatim: "recordingEnded")
+    public static let recordingEnded = StoreError.Code(rawValue: "recordingEnded")
 }

@@ -3,11 +3,11 @@ internal import StoreCore
 
 extension SyncError.Code {
     /// The target's directory was removed, or its disk taken away, in the middle of a pass.
-    public static let targetVanished = SyncError.Code(verbatim: "targetVanished")
+    public static let targetVanished = SyncError.Code(rawValue: "targetVanished")
     /// An item of the list is not well-formed: its digest is none, or its size is negative.
-    public static let invalidItem = SyncError.Code(verbatim: "invalidItem")
+    public static let invalidItem = SyncError.Code(rawValue: "invalidItem")
     /// A transfer did what its part of the bargain does not allow, such as beginning at a byte that is not the next one.
-    public static let transferMisused = SyncError.Code(verbatim: "transferMisused")
+    public static let transferMisused = SyncError.Code(rawValue: "transferMisused")
 }
 
 extension SyncError {

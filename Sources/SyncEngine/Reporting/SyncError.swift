@@ -43,46 +43,41 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
         /// The code's name.
         public let rawValue: String
 
-        /// Makes a code; `nil` for an empty name.
-        public init?(rawValue: String) {
-            guard !rawValue.isEmpty else { return nil }
-            self.init(verbatim: rawValue)
-        }
-
-        init(verbatim name: String) { rawValue = name }
+        /// Makes a code of that name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// Some items failed; the report names each with stage and key. Everything else was done.
-        public static let incomplete = Code(verbatim: "incomplete")
+        public static let incomplete = Code(rawValue: "incomplete")
         /// The run was cancelled; the next one goes on where it stopped.
-        public static let cancelled = Code(verbatim: "cancelled")
+        public static let cancelled = Code(rawValue: "cancelled")
         /// A stage that is not about a single item failed; the underlying error tells why.
-        public static let stageFailed = Code(verbatim: "stageFailed")
+        public static let stageFailed = Code(rawValue: "stageFailed")
         /// The remote list stopped without its end, or had another count than it said.
-        public static let incompleteList = Code(verbatim: "incompleteList")
+        public static let incompleteList = Code(rawValue: "incompleteList")
         /// A list that is said to be sorted is not.
-        public static let unsortedList = Code(verbatim: "unsortedList")
+        public static let unsortedList = Code(rawValue: "unsortedList")
         /// A list has a key more than once.
-        public static let duplicateKeys = Code(verbatim: "duplicateKeys")
+        public static let duplicateKeys = Code(rawValue: "duplicateKeys")
         /// The remote list is empty and the local side is not.
-        public static let emptySource = Code(verbatim: "emptySource")
+        public static let emptySource = Code(rawValue: "emptySource")
         /// More would be removed than `removalLimit` allows.
-        public static let removalLimit = Code(verbatim: "removalLimit")
+        public static let removalLimit = Code(rawValue: "removalLimit")
         /// Not one local item is as the source has it.
-        public static let everythingChanged = Code(verbatim: "everythingChanged")
+        public static let everythingChanged = Code(rawValue: "everythingChanged")
         /// `sync()` was called by a call of the processor that the run waits for.
-        public static let calledFromWithin = Code(verbatim: "calledFromWithin")
+        public static let calledFromWithin = Code(rawValue: "calledFromWithin")
         /// A local item was changed between plan and deed, and is left alone.
-        public static let changedLocally = Code(verbatim: "changedLocally")
+        public static let changedLocally = Code(rawValue: "changedLocally")
         /// Another process, or another synchronizer, works on the same target.
-        public static let targetLocked = Code(verbatim: "targetLocked")
+        public static let targetLocked = Code(rawValue: "targetLocked")
         /// A name that would leave the target's directory, or that cannot be a file's name.
-        public static let unsafeName = Code(verbatim: "unsafeName")
+        public static let unsafeName = Code(rawValue: "unsafeName")
         /// Two names that the target takes for one.
-        public static let nameClash = Code(verbatim: "nameClash")
+        public static let nameClash = Code(rawValue: "nameClash")
         /// Something that is no plain file, or a file where a directory must be, has the name.
-        public static let nameTaken = Code(verbatim: "nameTaken")
+        public static let nameTaken = Code(rawValue: "nameTaken")
         /// What was downloaded has not the size or the digest that the list says.
-        public static let wrongContent = Code(verbatim: "wrongContent")
+        public static let wrongContent = Code(rawValue: "wrongContent")
     }
 }
 

@@ -163,7 +163,6 @@ struct BadInputTests {
     @Test func `an error tells what failed and what to do, in one line`() {
         let error = SyncError(.removalLimit, "checking the plan: too much", stage: .safetyGate, underlyingError: Trouble.lasting)
         #expect(error.description == "SyncError.removalLimit: checking the plan: too much (underlying: \(Trouble.lasting))")
-        #expect(SyncError.Code(rawValue: "") == nil)
         #expect(SyncError.Code(rawValue: "removalLimit") == .removalLimit)
     }
 

@@ -37,21 +37,16 @@ public struct FileCacherFault: Error, Sendable, CustomStringConvertible {
         /// The kind's name.
         public let rawValue: String
 
-        /// Makes a kind; `nil` for an empty name.
-        public init?(rawValue: String) {
-            guard !rawValue.isEmpty else { return nil }
-            self.init(verbatim: rawValue)
-        }
-
-        private init(verbatim name: String) { rawValue = name }
+        /// Makes a kind of that name.
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The file's bytes are not those that were written; it was deleted.
-        public static let damaged = Kind(verbatim: "damaged")
+        public static let damaged = Kind(rawValue: "damaged")
         /// The file is whole, but its content does not decode; it stays until it is overwritten or swept.
-        public static let undecodable = Kind(verbatim: "undecodable")
+        public static let undecodable = Kind(rawValue: "undecodable")
         /// Something else than a record of this key has the record's name; it stays, and is not followed where it is a link.
-        public static let foreign = Kind(verbatim: "foreign")
+        public static let foreign = Kind(rawValue: "foreign")
         /// Scanning the directory or removing what was used longest ago failed; the next scan tries again.
-        public static let sweepFailed = Kind(verbatim: "sweepFailed")
+        public static let sweepFailed = Kind(rawValue: "sweepFailed")
     }
 }
