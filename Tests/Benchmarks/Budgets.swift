@@ -101,6 +101,11 @@ extension Budget {
         .atMost("sync-plan-peak-4m", 100_000),
         .atMost("sync-unchanged", 2_000),
         .atMost("sync-unchanged-1m", 2_000),
+        // Against `URLSession` and plain files, with neither digests nor `fsync`
+        .ratio("mirror", to: .mutex, 1.15, noisy: false),
+        .atMost("mirror-requests", 1),
+        .atMost("mirror-again", 150_000_000, noisy: false),
+        .atMost("mirror-again-requests", 1),
     ]
 }
 

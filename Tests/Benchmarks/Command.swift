@@ -2,7 +2,7 @@
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files + Experiment.exchanges
-        + Experiment.routes + Experiment.synchronizing
+        + Experiment.routes + Experiment.synchronizing + Experiment.mirroring
 
     // Not on the main actor, on which every call of another actor would cost two hops of threads.
     @concurrent
