@@ -53,29 +53,34 @@ struct TargetJournal: Sendable {
 
     // MARK: Text
 
-    /// Takes a change in and gives back the line to be written for it.
-    mutating func line(for change: Change) -> [UInt8] {
-        apply(change)
-        lineCount += 1
-        var body: [UInt8] = []
-        switch change {
-        case .header: body += Self.format
-        case .put(let path, let record): record.write(to: &body, path: path)
-        case .removed(let path):
-            body += "- ".utf8
-            LineText.escape(path, to: &body)
-        case .rebuilding: body += "!".utf8
-        case .rebuilt: body += ".".utf8
-        }
-        seed = body.withUnsafeBytes { Checksum64.of($0, seed: seed) }
-        var line = LineText.hex(seed)
-        line.append(LineText.space)
-        line += body
-        line.append(LineText.newline)
-        return line
+    /// Changes as they are written down.
+    struct Lines: Sendable {
+        fileprivate(set) var text: [UInt8] = []
+        fileprivate var changes: [Change] = []
+        fileprivate var seed: UInt64
     }
 
-    private static let format = Array("storehouse-journal 1".utf8)
+    /// What is to be written for changes, which are taken in only by `take(_:)`, once it is written.
+    func lines(for changes: some Sequence<Change>) -> Lines {
+        var lines = Lines(seed: seed)
+        for change in changes { lines.add(change) }
+        return lines
+    }
+
+    /// Takes in changes that are written down.
+    mutating func take(_ lines: Lines) {
+        for change in lines.changes { apply(change) }
+        lineCount += lines.changes.count
+        seed = lines.seed
+    }
+
+    /// Takes a change in and gives back the line to be written for it.
+    mutating func line(for change: Change) -> [UInt8] {
+        let lines = lines(for: CollectionOfOne(change))
+        take(lines)
+        return lines.text
+    }
+    fileprivate static let format = Array("storehouse-journal 1".utf8)
 
     /// What was made of a journal's text.
     struct Reading: Sendable {
@@ -137,4 +142,25 @@ struct TargetJournal: Sendable {
 
     /// Whether most of the lines are of no more use.
     var isMostlyStale: Bool { lineCount > 2 * records.count + 256 }
+}
+
+extension TargetJournal.Lines {
+    fileprivate mutating func add(_ change: TargetJournal.Change) {
+        var body: [UInt8] = []
+        switch change {
+        case .header: body += TargetJournal.format
+        case .put(let path, let record): record.write(to: &body, path: path)
+        case .removed(let path):
+            body += "- ".utf8
+            LineText.escape(path, to: &body)
+        case .rebuilding: body += "!".utf8
+        case .rebuilt: body += ".".utf8
+        }
+        seed = body.withUnsafeBytes { Checksum64.of($0, seed: seed) }
+        text += LineText.hex(seed)
+        text.append(LineText.space)
+        text += body
+        text.append(LineText.newline)
+        changes.append(change)
+    }
 }

@@ -105,7 +105,7 @@ final class TargetSession: Sendable {
                 try write([before.map { .put(key, $0) } ?? .removed(key)])
                 throw error
             }
-            if places.durability == .power { try directory.synchronize() }
+            places.touch(path)
         }
         state.withLock { state in
             state.journal.settle(key)
@@ -117,8 +117,8 @@ final class TargetSession: Sendable {
     func remove(_ path: RelativePath, key: String) throws {
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
             if let found = try directory.status(of: name), found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
+            places.touch(path)
             try directory.remove(name)
-            if places.durability == .power { try directory.synchronize() }
         }
         try write([.removed(key)])
         state.withLock { $0.clashes.remove(key) }
@@ -152,6 +152,7 @@ final class TargetSession: Sendable {
     func end(isComplete: Bool) throws {
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
+        try places.synchronizeNames()
         try state.withLock { state throws in
             if state.journal.isMostlyStale {
                 let (journal, text) = state.journal.compacted()
@@ -171,17 +172,16 @@ final class TargetSession: Sendable {
     private func write(_ changes: [TargetJournal.Change]) throws {
         guard !changes.isEmpty else { return }
         try state.withLock { state throws in
-            var journal = state.journal
-            let text = changes.flatMap { journal.line(for: $0) }
+            let lines = state.journal.lines(for: changes)
             do {
-                try text.withUnsafeBytes { try state.file.write($0, at: state.length) }
+                try lines.text.withUnsafeBytes { try state.file.write($0, at: state.length) }
             } catch {
                 // Half a line would make the next one unreadable; the first failure is the one to tell.
                 try? state.file.truncate(to: state.length)
                 throw error
             }
-            state.journal = journal
-            state.length += text.count
+            state.journal.take(lines)
+            state.length += lines.text.count
         }
     }
 }

@@ -53,8 +53,12 @@ struct HostTransfer: FileTransfer {
 
     func transfer(_ file: ListedFile, into part: FilePart) async throws {
         let path: RoutePath = "/\(segments: file.path.split(separator: "/").map(String.init))"
-        try await host.download(Route(path: path), to: try part.workingFile())
-        try part.adoptWorkingFile()
+        if let size = file.byteCount, size <= 262_144 {
+            try part.append(try await host.data(for: Route(path: path)))
+        } else {
+            try await host.download(Route(path: path), to: try part.workingFile())
+            try part.adoptWorkingFile()
+        }
     }
 
     func list() async throws -> ListedSource<ListedFile> { ListedSource(try await host.send("/list.json")) }
