@@ -117,7 +117,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let mayRemove = foreignFiles == .remove && !journal.isRebuilding
         return LocalInventory(
             scan.entries.map { entry in
-                let isForeign = entry.version == nil
+                let isForeign = entry.version == nil && !entry.isTorn
                 return LocalEntry(
                     entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !(isForeign && mayRemove),
                     isForeign: isForeign && !mayRemove)

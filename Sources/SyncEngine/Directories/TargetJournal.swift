@@ -10,6 +10,8 @@ struct TargetJournal: Sendable {
     private(set) var records: [String: FileRecord] = [:]
     /// Whether an older journal was lost, so that files without a record may be ours all the same.
     private(set) var isRebuilding = false
+    /// Paths whose file may not be on the disk yet: after a loss of power it can be torn, so its digest decides.
+    private(set) var unsettled: Set<String> = []
     /// How many lines were read or written.
     private(set) var lineCount = 0
     /// What the next line's checksum begins with: that of the line before.
@@ -29,6 +31,8 @@ struct TargetJournal: Sendable {
         case rebuilding
         /// Everything is as the source has it: whatever has no record now is not ours.
         case rebuilt
+        /// Every file that was put so far is on the disk.
+        case synchronized
     }
 
     /// Takes a change in.
@@ -40,9 +44,13 @@ struct TargetJournal: Sendable {
                 record.before = FileRecord.Before(version: before.version, digest: before.digest, stamp: before.stamp)
             }
             records[path] = record
-        case .removed(let path): records[path] = nil
+            unsettled.insert(path)
+        case .removed(let path):
+            records[path] = nil
+            unsettled.remove(path)
         case .rebuilding: isRebuilding = true
         case .rebuilt: isRebuilding = false
+        case .synchronized: unsettled = []
         }
     }
 
@@ -122,6 +130,7 @@ struct TargetJournal: Sendable {
         case UInt8(ascii: "-"): return LineText.unescape(body.dropFirst(2)).map { .removed($0) }
         case UInt8(ascii: "!"): return .rebuilding
         case UInt8(ascii: "."): return .rebuilt
+        case UInt8(ascii: "="): return .synchronized
         default: return nil
         }
     }
@@ -137,6 +146,7 @@ struct TargetJournal: Sendable {
             }
             text += fresh.line(for: .put(path, record))
         }
+        if unsettled.isEmpty { text += fresh.line(for: .synchronized) }
         return (fresh, text)
     }
 
@@ -155,6 +165,7 @@ extension TargetJournal.Lines {
             LineText.escape(path, to: &body)
         case .rebuilding: body += "!".utf8
         case .rebuilt: body += ".".utf8
+        case .synchronized: body += "=".utf8
         }
         seed = body.withUnsafeBytes { Checksum64.of($0, seed: seed) }
         text += LineText.hex(seed)

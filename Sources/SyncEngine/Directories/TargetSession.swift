@@ -14,6 +14,9 @@ final class TargetSession: Sendable {
         var clashes: NameClashes
         /// What was there when an item was looked at just before its download, so that nothing newer is replaced.
         var expected: [String: FileStamp?] = [:]
+        /// Files that have their name and may not be on the disk yet, and how many bytes they have.
+        var unsynchronized: [RelativePath] = []
+        var unsynchronizedBytes = 0
         /// Edited files as the inventory has seen them.
         var edited: [String: FileStamp] = [:]
     }
@@ -85,7 +88,7 @@ final class TargetSession: Sendable {
     func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) throws {
         let key = item.key
         if let other = state.withLock({ $0.clashes.insert(path) }) { throw SyncError.clash(key, with: other) }
-        if places.durability == .power { try whole.file.synchronize() }
+        if places.durability == .power, whole.stamp.size >= Self.largeSize { try whole.file.synchronize() }
         _ = try places.inDirectory(of: path, isMaking: true) { directory, name in
             let found = try directory.status(of: name)
             if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
@@ -110,6 +113,35 @@ final class TargetSession: Sendable {
         state.withLock { state in
             state.journal.settle(key)
             state.expected[key] = nil
+        }
+        try synchronize(adding: path, size: whole.stamp.size)
+    }
+
+    /// From this size on a file is brought to the disk by itself, before it has its name.
+    private static let largeSize = 1 << 20
+    /// So many smaller files, or bytes of them, are brought to the disk together: each by itself would cost more than its transfer.
+    private static let (filesAtOnce, bytesAtOnce) = (1_024, 64 << 20)
+
+    /// Remembers that a file may not be on the disk yet; where there are many, brings them there.
+    ///
+    /// Until then the journal does not vouch for them: after a loss of power their digests decide what is whole.
+    private func synchronize(adding path: RelativePath, size: Int) throws {
+        guard places.durability == .power else { return }
+        let isDue = state.withLock { state in
+            state.unsynchronized.append(path)
+            state.unsynchronizedBytes += size < Self.largeSize ? size : 0
+            return state.unsynchronized.count >= Self.filesAtOnce || state.unsynchronizedBytes >= Self.bytesAtOnce
+        }
+        if isDue { try synchronize() }
+    }
+
+    private func synchronize() throws {
+        try state.withLock { state throws in
+            try places.synchronize(state.unsynchronized)
+            (state.unsynchronized, state.unsynchronizedBytes) = ([], 0)
+            // First the files, then the word that they are there.
+            if !state.journal.unsettled.isEmpty { try Self.write([.synchronized], &state) }
+            try state.file.synchronize()
         }
     }
 
@@ -152,7 +184,8 @@ final class TargetSession: Sendable {
     func end(isComplete: Bool) throws {
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
-        try places.synchronizeNames()
+        // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
+        if power { try synchronize() } else if !journal.unsettled.isEmpty { try write([.synchronized]) }
         try state.withLock { state throws in
             if state.journal.isMostlyStale {
                 let (journal, text) = state.journal.compacted()
@@ -162,8 +195,6 @@ final class TargetSession: Sendable {
                 if power { try file.synchronize() }
                 try places.own.rename("journal.new", to: places.own, as: Self.journalName)
                 (state.journal, state.file, state.length) = (journal, file, text.count)
-            } else if power {
-                try state.file.synchronize()
             }
         }
         if power { try places.own.synchronize() }
@@ -171,17 +202,19 @@ final class TargetSession: Sendable {
 
     private func write(_ changes: [TargetJournal.Change]) throws {
         guard !changes.isEmpty else { return }
-        try state.withLock { state throws in
-            let lines = state.journal.lines(for: changes)
-            do {
-                try lines.text.withUnsafeBytes { try state.file.write($0, at: state.length) }
-            } catch {
-                // Half a line would make the next one unreadable; the first failure is the one to tell.
-                try? state.file.truncate(to: state.length)
-                throw error
-            }
-            state.journal.take(lines)
-            state.length += lines.text.count
+        try state.withLock { state throws in try Self.write(changes, &state) }
+    }
+
+    private static func write(_ changes: [TargetJournal.Change], _ state: inout State) throws {
+        let lines = state.journal.lines(for: changes)
+        do {
+            try lines.text.withUnsafeBytes { try state.file.write($0, at: state.length) }
+        } catch {
+            // Half a line would make the next one unreadable; the first failure is the one to tell.
+            try? state.file.truncate(to: state.length)
+            throw error
         }
+        state.journal.take(lines)
+        state.length += lines.text.count
     }
 }

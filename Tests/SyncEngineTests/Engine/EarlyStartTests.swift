@@ -73,7 +73,8 @@ struct EarlyStartTests {
 
     @Test func `S3 S11 the gate stops everything but what was new`() async throws {
         let local = Dictionary(uniqueKeysWithValues: (100..<130).map { ($0, 1) })
-        let bench = bench(.unsorted, local: local, pages: [SourcePage([Thing(10)]), SourcePage([Thing(11)]), SourcePage([], end: .complete())])
+        let bench = bench(
+            .unsorted, local: local, pages: [SourcePage([Thing(10)]), SourcePage([Thing(11)]), SourcePage([], end: .complete())])
         var options = Self.early
         options.removalLimit = .share(0.5)
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: options).sync() }
