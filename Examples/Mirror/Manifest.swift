@@ -26,6 +26,9 @@ struct ManifestFile: FileItem, Codable {
 struct Origin: FileTransfer {
     let manifest: URL
 
+    /// Up to this size a file comes in one piece; what is larger is worth to go on with where it broke off.
+    private static let resumableSize: Int64 = 256 * 1024
+
     func list() async throws -> ListedSource<ManifestFile> {
         let (host, path) = try reach(manifest)
         return ListedSource(try Self.read(try await host.data(for: Route(path: path))))
@@ -54,6 +57,7 @@ struct Origin: FileTransfer {
             throw Options.Mistake(description: "“\(file.url ?? file.path)” is no address")
         }
         let (host, path) = try reach(url.absoluteURL)
+        if let size = file.size, size <= Self.resumableSize { return try part.append(try await host.data(for: Route(path: path))) }
         let counted = Counted()
         // It keeps its own part beside the file, and goes on where that stopped; size and digest are checked by the target.
         try await host.download(Route(path: path), to: try part.workingFile()) { progress in

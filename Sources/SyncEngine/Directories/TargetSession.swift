@@ -3,10 +3,12 @@ internal import StoreCore
 /// One pass in a directory: the lock, the journal, and every deed that it is written for.
 final class TargetSession: Sendable {
     let places: TargetPlaces
+    /// Which names the disk takes for one.
+    let folding: NameFolding
     private let lockFile: WritableFile
-    private let state: Lock<State>
+    let state: Lock<State>
 
-    private struct State: Sendable {
+    struct State: Sendable {
         var journal: TargetJournal
         var file: WritableFile
         /// How long the journal's file is.
@@ -19,6 +21,9 @@ final class TargetSession: Sendable {
         var unsynchronizedBytes = 0
         /// Edited files as the inventory has seen them.
         var edited: [String: FileStamp] = [:]
+        /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
+        var removable: Set<String> = []
+        var replaced: Set<String> = []
     }
 
     static let journalName = "journal"
@@ -37,7 +42,9 @@ final class TargetSession: Sendable {
         }
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
-        let clashes = NameClashes(try folding ?? NameFolding.probe(places.own))
+        let folding = try folding ?? NameFolding.probe(places.own)
+        self.folding = folding
+        let clashes = NameClashes(folding)
         let file = try WritableFile(Self.journalName, in: places.own)
         let reading = try file.readAll(atMost: .max).withUnsafeBytes { TargetJournal.read($0) }
         state = Lock(
@@ -54,10 +61,7 @@ final class TargetSession: Sendable {
     /// Remembers what is there, for the checks just before each deed.
     func saw(_ scan: DirectoryScan) throws {
         state.withLock { state in
-            for path in state.clashes.isNeeded ? scan.stamps.keys.sorted() : [] {
-                // A local file whose name is no path of ours is nobody's business here.
-                if let path = try? RelativePath(path) { _ = state.clashes.insert(path) }
-            }
+            state.clashes.insert(scan.stamps.keys)
             state.edited = scan.edited
         }
         try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.vanished.map { .removed($0) })
@@ -66,13 +70,19 @@ final class TargetSession: Sendable {
 
     /// Whether a file is still as the plan has seen it; remembers what is there for the moment of replacing.
     func isUnchanged(_ path: RelativePath, key: String, since entry: LocalEntry<some FileItem>?) throws -> Bool {
+        if entry != nil, state.withLock({ $0.replaced.contains(key) }) { return true }
+        if makesWay(for: path) {
+            // A file is in the place of one of its directories, so that nothing can be here.
+            state.withLock { $0.expected[key] = .some(nil) }
+            return entry == nil
+        }
         let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
+        if entry == nil, let found, found.kind == .directory, !makesWay(below: key) { throw SyncError.taken(key, by: found.kind.words) }
         let stamp = found.map { FileStamp($0) }
         return state.withLock { state in
             state.expected[key] = .some(stamp)
             guard entry != nil else { return found == nil || found?.kind != .regular }
-            guard let stamp else { return false }
-            return state.journal.records[key]?.matching(stamp) != nil || state.edited[key] == stamp
+            return state.knows(stamp, of: key)
         }
     }
 
@@ -89,6 +99,7 @@ final class TargetSession: Sendable {
         let key = item.key
         if let other = state.withLock({ $0.clashes.insert(path) }) { throw SyncError.clash(key, with: other) }
         if places.durability == .power, whole.stamp.size >= Self.largeSize { try whole.file.synchronize() }
+        try makeWay(for: path, key: key)
         _ = try places.inDirectory(of: path, isMaking: true) { directory, name in
             let found = try directory.status(of: name)
             if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
@@ -106,7 +117,7 @@ final class TargetSession: Sendable {
             } catch {
                 // The name was not taken: what was known before is what is true.
                 try write([before.map { .put(key, $0) } ?? .removed(key)])
-                throw error
+                throw (error as? StoreError)?.fileSystemErrno == onAnotherDisk ? SyncError.elsewhere(key, underlyingError: error) : error
             }
             places.touch(path)
         }
@@ -147,6 +158,7 @@ final class TargetSession: Sendable {
 
     /// Removes a file and the directories that it leaves empty.
     func remove(_ path: RelativePath, key: String) throws {
+        if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
             if let found = try directory.status(of: name), found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
             places.touch(path)

@@ -119,7 +119,12 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         let some = downloads.prefix(early.room)
         guard !some.isEmpty else { return }
         let refused = Set(try await stage(.plan) { try await processor.refusals(among: some.map(\.item)) }.map(\.key))
-        early.offer(some.filter { !refused.contains($0.item.key) })
+        var free: [SyncPlan<Item>.Download] = []
+        for download in some where !refused.contains(download.item.key) {
+            // What stands in its way may go once the plan is there; whatever is wrong is then told.
+            if (try? await processor.isUnchanged(download.item.key, since: nil)) == true { free.append(download) }
+        }
+        early.offer(free)
     }
 
     /// Names the stage of what something fails with.
