@@ -34,7 +34,7 @@ struct Mirror {
     /// - Returns: The exit code.
     static func run(_ options: Options, manifest: URL, directory: URL) async throws -> Int32 {
         let show = Show(options)
-        let origin = Origin(manifest: manifest)
+        let origin = Origin(manifest: manifest, retries: options.retries)
         let target = DirectoryTarget(directory: directory, transfer: origin) { try await origin.list() }
         let synchronizer = OneWaySynchronizer(
             processor: target,
@@ -48,7 +48,11 @@ struct Mirror {
         // Ctrl-C is an order to stop well, and not to fall over.
         signal(SIGINT, SIG_IGN)
         let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
-        interrupt.setEventHandler { synchronizer.cancel() }
+        interrupt.setEventHandler {
+            // Whoever presses it again does not want to wait for what is in flight.
+            signal(SIGINT, SIG_DFL)
+            synchronizer.cancel()
+        }
         interrupt.resume()
         let following = Task { await show.follow(synchronizer.publish()) }
         defer {
@@ -60,7 +64,9 @@ struct Mirror {
             try show.report(report, error: nil)
             return 0
         } catch let error as SyncError {
-            if let report = error.report { try show.report(report, error: error) }
+            // A cancelled call is answered at once; what is in flight still has to be put away.
+            let report = error.code == .cancelled ? await lastReport(of: synchronizer) : error.report
+            if let report { try show.report(report, error: error) }
             if error.code != .incomplete { Show.complain(error.description) }
             switch error.code {
             case .incomplete: return 1
@@ -69,5 +75,14 @@ struct Mirror {
             default: return 3
             }
         }
+    }
+
+    /// How far the run has come, once it has ended.
+    private static func lastReport(of synchronizer: OneWaySynchronizer<some SyncProcessor>) async -> SyncReport? {
+        for await state in synchronizer.publish() {
+            if case .loading = state { continue }
+            return state.content
+        }
+        return nil
     }
 }

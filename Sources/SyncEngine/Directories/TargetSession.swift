@@ -77,7 +77,12 @@ final class TargetSession: Sendable {
             return entry == nil
         }
         let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
-        if entry == nil, let found, found.kind == .directory, !makesWay(below: key) { throw SyncError.taken(key, by: found.kind.words) }
+        if entry == nil, let found, found.kind == .directory {
+            guard makesWay(below: key) else { throw SyncError.taken(key, by: found.kind.words) }
+            // It will be gone by then, with everything in it.
+            state.withLock { $0.expected[key] = .some(nil) }
+            return true
+        }
         let stamp = found.map { FileStamp($0) }
         return state.withLock { state in
             state.expected[key] = .some(stamp)
