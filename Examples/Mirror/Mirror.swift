@@ -55,19 +55,23 @@ struct Mirror {
         }
         interrupt.resume()
         let following = Task { await show.follow(synchronizer.publish()) }
-        defer {
+        // Ended before the report is shown: nothing moves any more below it.
+        func stopFollowing() async {
             following.cancel()
-            interrupt.cancel()
+            await following.value
         }
+        defer { interrupt.cancel() }
         do {
             let report = try await synchronizer.sync(overriding: options.allowsEmpty ? .emptySource : [])
+            await stopFollowing()
             try show.report(report, error: nil)
             return 0
         } catch let error as SyncError {
             // A cancelled call is answered at once; what is in flight still has to be put away.
             let report = error.code == .cancelled ? await lastReport(of: synchronizer) : error.report
+            await stopFollowing()
             if let report { try show.report(report, error: error) }
-            if error.code != .incomplete { Show.complain(error.description) }
+            if ![.incomplete, .cancelled].contains(error.code) { Show.complain(error.description) }
             switch error.code {
             case .incomplete: return 1
             case .emptySource, .removalLimit, .everythingChanged: return 2
