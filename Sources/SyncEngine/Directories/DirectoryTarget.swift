@@ -21,7 +21,11 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     /// The directory.
     public let directory: URL
-    /// What the files survive; with `.crash` nothing is brought to the disk by force, and large directories are made several times faster.
+    /// What the files survive.
+    ///
+    /// With `.power` a file of a megabyte or more is brought to the disk before it has its name; smaller ones are, up to a thousand at a
+    /// time, and the journal vouches for none of them before: after a loss of power the next pass compares those with their digests. With
+    /// `.crash` nothing is brought to the disk by force.
     public let durability: Durability
     /// What becomes of files that no sync has put there.
     public let foreignFiles: ForeignFiles

@@ -15,7 +15,8 @@ extension Experiment {
             Figure(name: "mirror", title: "each of 10 000 files of 4 KB over loopback, 16 wide", unit: .nanoseconds),
             Figure(name: "mirror-cpu", title: "processor time of the same, the origin's included", unit: .nanoseconds),
             Figure(name: "mirror-requests", title: "requests beyond one for each file", unit: .count),
-        ]
+        ],
+        peers: peers
     ) { scale in
         let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
         let origin = try LoopbackOrigin(files)
@@ -67,6 +68,47 @@ extension Experiment {
         ]
     }
 
+    /// Each file once, by programs that fetch lists of addresses; then once more by what compares two directories.
+    @Sendable private static func peers(_ scale: Scale) async throws -> [Peer] {
+        let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
+        let origin = try LoopbackOrigin(files)
+        defer { origin.stop() }
+        let place = BenchmarkDirectory()
+        let addresses = try place.makeDirectory() + "addresses"
+        try files.files.map { origin.url.absoluteString + "/" + $0.path + "\n" }.joined().write(
+            toFile: addresses, atomically: true, encoding: .utf8)
+        let curl = addresses + ".curl"
+        try files.files.map { "url = \(origin.url.absoluteString)/\($0.path)\noutput = \($0.path)\n" }.joined()
+            .write(toFile: curl, atomically: true, encoding: .utf8)
+        let perFile = Double(files.files.count)
+        let fetches = [
+            ("curl -Z", ["curl"], "curl -sZ --parallel-max 16 --create-dirs -K \"$1.curl\""),
+            ("aria2c", ["aria2c"], "aria2c -q -j 16 -i \"$1\""),
+            ("wget2", ["wget2"], "wget2 -q --max-threads=16 -x -i \"$1\""),
+            ("rclone", ["rclone"], "rclone copy --transfers 16 --checkers 16 --http-url \"$2\" :http: ."),
+        ]
+        var peers: [Peer] = []
+        for (name, programs, script) in fetches {
+            let arguments = [addresses, origin.url.absoluteString + "/", try place.makeDirectory()]
+            if let peer = try await Peer.time("mirror", name, needs: programs, "cd \"$3\" && " + script, arguments) {
+                peers.append(Peer(figure: peer.figure, name: peer.name, nanoseconds: peer.nanoseconds / perFile))
+            }
+        }
+        let (source, target) = (try place.makeDirectory(), try place.makeDirectory())
+        for file in files.files {
+            let url = URL(filePath: source).appending(path: file.path)
+            try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try files.contents["/" + file.path]?.write(to: url)
+        }
+        for (name, script) in [("rsync", "rsync -a \"$1\" \"$2\""), ("rclone (on the same disk)", "rclone sync \"$1\" \"$2\"")] {
+            let program = [String(name.prefix { $0 != " " })]
+            // The second run has nothing to do.
+            guard try await Peer.time("mirror-again", name, needs: program, script, [source, target]) != nil else { continue }
+            if let peer = try await Peer.time("mirror-again", name, needs: program, script, [source, target]) { peers.append(peer) }
+        }
+        return peers
+    }
+
     private static func synchronizer(
         _ host: RemoteHost, _ path: String
     ) -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, HostTransfer>> {
@@ -91,7 +133,14 @@ extension LoopbackOrigin {
     fileprivate convenience init(_ files: ListedFiles) throws {
         let list = Response.json(files.files)
         let contents = files.contents.mapValues { Response.data($0).tagged() }
-        try self.init { request in request.path == "/list.json" ? list : contents[request.path] ?? .notFound(for: request) }
+        // Pages of links are for programs that find their files by them.
+        let pages = Dictionary(grouping: files.files.map { $0.path.split(separator: "/", maxSplits: 1) }, by: { "/\($0[0])/" })
+            .mapValues { Response.html($0.map { "<a href=\"\($0[1])\">\($0[1])</a>" }.joined(separator: "\n")) }
+        let root = Response.html(pages.keys.sorted().map { "<a href=\"\($0.dropFirst())\">\($0)</a>" }.joined(separator: "\n"))
+        try self.init { request in
+            if request.path == "/list.json" { return list }
+            return contents[request.path] ?? (request.path == "/" ? root : pages[request.path]) ?? .notFound(for: request)
+        }
     }
 }
 

@@ -95,7 +95,8 @@ struct EarlyStartTests {
         case "no contents": options.downloadsContents = false
         default: options.startsEarly = false
         }
-        let bench = bench(.unsorted, held: nil)
+        // Long enough for whoever would begin to do so.
+        let bench = Bench(local: Self.local, list: { _ in Self.pages }, onPage: { _ in for _ in 0..<2_000 { await Task.yield() } })
         try await OneWaySynchronizer(processor: bench, options: options).sync()
         let prepared = try #require(bench.calls.firstIndex(of: .prepare))
         for key in [1, 10, 11, 12] { #expect(bench.calls.firstIndex(of: .content(key)).map { $0 > prepared } ?? true) }
