@@ -229,9 +229,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             let whole = try part.finish(digest: digest)
             try session.commit(whole, as: path, of: item)
             try part.cleanUp()
-        } catch  where session.places.root.isRemoved {
+        } catch {
             // Whatever it failed with, this is why.
-            throw SyncError.vanished(place.path, underlyingError: error)
+            throw session.places.root.isRemoved ? SyncError.vanished(place.path, underlyingError: error) : error
         }
     }
 

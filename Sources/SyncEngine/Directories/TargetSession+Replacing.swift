@@ -27,6 +27,7 @@ extension TargetSession {
     ///
     /// - Throws: ``SyncError/Code/changedLocally`` where somebody has; what is in the way of the plan too is found by the next step.
     func makeWay(for path: RelativePath, key: String) throws {
+        guard state.withLock({ !$0.removable.isEmpty }) else { return }
         if makesWay(for: path) {
             for ancestor in path.ancestors { try replace(ancestor) }
         }

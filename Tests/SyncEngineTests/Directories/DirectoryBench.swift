@@ -64,10 +64,12 @@ final class DirectoryBench: Sendable {
     func sync(
         _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep,
         folding: NameFolding? = nil, durability: Durability = .crash, stopsOnError: Bool = false, startsEarly: Bool = false,
+        concurrency: Int = 0,
         removalTiming: RemovalTiming = .afterDownloads
     ) async throws -> SyncReport {
         let options = SyncOptions(
-            startsEarly: startsEarly, stopsOnError: stopsOnError, removalTiming: removalTiming, removalLimit: .unlimited, retry: .never,
+            concurrency: concurrency, startsEarly: startsEarly, stopsOnError: stopsOnError, removalTiming: removalTiming,
+            removalLimit: .unlimited, retry: .never,
             localEdits: localEdits)
         return try await OneWaySynchronizer(
             processor: target(foreignFiles: foreignFiles, folding: folding, durability: durability), options: options
