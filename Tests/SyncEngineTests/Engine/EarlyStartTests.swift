@@ -120,6 +120,26 @@ struct EarlyStartTests {
         #expect(bench.local[10] == 1)
     }
 
+    @Test func `S4 S11 a new item that something stands in the way of is left for its turn after the plan`() async throws {
+        let isPrepared = WatchedState(false)
+        let source = bench(.unsorted)
+        let bench = Bench(
+            local: Self.local, list: { _ in Self.pages },
+            checks: { key, _ in
+                if key == 11, !isPrepared.current { throw Trouble.lasting }
+                return true
+            }, onPage: source.onPage,
+            act: { call in
+                if call == .prepare { isPrepared.update { $0 = true } }
+                try await source.act(call)
+            })
+        // Key 11 is offered before the last page is asked for, and begins if it may: then it fails, for nothing is prepared yet.
+        let report = try await OneWaySynchronizer(processor: bench, options: Self.early).sync()
+        #expect(report.isComplete)
+        let prepared = try #require(bench.calls.firstIndex(of: .prepare))
+        #expect(try #require(bench.calls.firstIndex(of: .content(11))) > prepared)
+    }
+
     @Test func `S5 S11 a list that is read again does not bring again what has arrived, nor old failures`() async throws {
         let tries = WatchedState(0)
         let source = bench(.unsorted)
