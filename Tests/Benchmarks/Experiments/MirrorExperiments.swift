@@ -68,7 +68,7 @@ extension Experiment {
         ]
     }
 
-    /// Each file once, by programs that fetch lists of addresses; then once more by what compares two directories.
+    /// Each file once, by programs that fetch lists of addresses, for a minute at most; then once more by what compares two directories.
     @Sendable private static func peers(_ scale: Scale) async throws -> [Peer] {
         let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
         let origin = try LoopbackOrigin(files)
@@ -82,15 +82,15 @@ extension Experiment {
             .write(toFile: curl, atomically: true, encoding: .utf8)
         let perFile = Double(files.files.count)
         let fetches = [
-            ("curl -Z", ["curl"], "curl -sZ --parallel-max 16 --create-dirs -K \"$1.curl\""),
-            ("aria2c", ["aria2c"], "aria2c -q -j 16 -i \"$1\""),
-            ("wget2", ["wget2"], "wget2 -q --max-threads=16 -x -i \"$1\""),
-            ("rclone", ["rclone"], "rclone copy --transfers 16 --checkers 16 --http-url \"$2\" :http: ."),
+            ("curl -Z", ["curl"], "exec timeout 60 curl -sZ --parallel-max 16 --create-dirs -K \"$1.curl\""),
+            ("aria2c", ["aria2c"], "exec timeout 60 aria2c -q -j 16 -i \"$1\""),
+            ("wget2", ["wget2"], "exec timeout 60 wget2 -q --max-threads=16 -x -i \"$1\""),
+            ("rclone", ["rclone"], "exec timeout 60 rclone copy --transfers 16 --checkers 16 --http-url \"$2\" :http: ."),
         ]
         var peers: [Peer] = []
         for (name, programs, script) in fetches {
             let arguments = [addresses, origin.url.absoluteString + "/", try place.makeDirectory()]
-            if let peer = try await Peer.time("mirror", name, needs: programs, "cd \"$3\" && " + script, arguments) {
+            if let peer = try await Peer.time("mirror", name, needs: programs + ["timeout"], "cd \"$3\" && " + script, arguments) {
                 peers.append(Peer(figure: peer.figure, name: peer.name, nanoseconds: peer.nanoseconds / perFile))
             }
         }
