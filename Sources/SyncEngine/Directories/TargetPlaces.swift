@@ -68,16 +68,9 @@ final class TargetPlaces: Sendable {
         touched.withLock { _ = $0.insert(directory) }
     }
 
-    /// Brings files and all names that have changed to the disk.
-    func synchronize(_ files: [RelativePath]) throws {
+    /// Brings all names that have changed to the disk and, where the system can, all files.
+    func synchronize() throws {
         if try root.synchronizeFileSystem() { return touched.withLock { $0 = [] } }
-        for file in files {
-            try inDirectory(of: file, isMaking: false) { directory, name in
-                // What is gone again, or something else by now, is nobody's content.
-                guard try directory.status(of: name)?.kind == .regular else { return }
-                try WritableFile(name, in: directory).synchronize()
-            }
-        }
         let paths = touched.withLock { touched in
             defer { touched = [] }
             return touched

@@ -16,8 +16,8 @@ final class TargetSession: Sendable {
         var clashes: NameClashes
         /// What was there when an item was looked at just before its download, so that nothing newer is replaced.
         var expected: [String: FileStamp?] = [:]
-        /// Files that have their name and may not be on the disk yet, and how many bytes they have.
-        var unsynchronized: [RelativePath] = []
+        /// How many files have their name and may not be on the disk yet, and how many bytes they have.
+        var unsynchronizedFiles = 0
         var unsynchronizedBytes = 0
         /// Edited files as the inventory has seen them.
         var edited: [String: FileStamp] = [:]
@@ -103,7 +103,9 @@ final class TargetSession: Sendable {
     func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) throws {
         let key = item.key
         if let other = state.withLock({ $0.clashes.insert(path) }) { throw SyncError.clash(key, with: other) }
-        if places.durability == .power, whole.stamp.size >= Self.largeSize { try whole.file.synchronize() }
+        // Where files can only be brought to the disk one by one, each is before it has its name.
+        let isSingle = whole.stamp.size >= Self.largeSize || !DirectoryHandle.synchronizesFileSystems
+        if places.durability == .power, isSingle { try whole.file.synchronize() }
         try makeWay(for: path, key: key)
         _ = try places.inDirectory(of: path, isMaking: true) { directory, name in
             let found = try directory.status(of: name)
@@ -130,7 +132,7 @@ final class TargetSession: Sendable {
             state.journal.settle(key)
             state.expected[key] = nil
         }
-        try synchronize(adding: path, size: whole.stamp.size)
+        try synchronize(adding: isSingle ? 0 : whole.stamp.size)
     }
 
     /// From this size on a file is brought to the disk by itself, before it has its name.
@@ -141,21 +143,22 @@ final class TargetSession: Sendable {
     /// Remembers that a file may not be on the disk yet; where there are many, brings them there.
     ///
     /// Until then the journal does not vouch for them: after a loss of power their digests decide what is whole.
-    private func synchronize(adding path: RelativePath, size: Int) throws {
+    private func synchronize(adding size: Int) throws {
         guard places.durability == .power else { return }
         let isDue = state.withLock { state in
-            state.unsynchronized.append(path)
-            state.unsynchronizedBytes += size < Self.largeSize ? size : 0
-            return state.unsynchronized.count >= Self.filesAtOnce || state.unsynchronizedBytes >= Self.bytesAtOnce
+            state.unsynchronizedFiles += 1
+            state.unsynchronizedBytes += size
+            return state.unsynchronizedFiles >= Self.filesAtOnce || state.unsynchronizedBytes >= Self.bytesAtOnce
         }
         if isDue { try synchronize() }
     }
 
     private func synchronize() throws {
         try state.withLock { state throws in
-            try places.synchronize(state.unsynchronized)
-            (state.unsynchronized, state.unsynchronizedBytes) = ([], 0)
-            // First the files, then the word that they are there.
+            try places.synchronize()
+            (state.unsynchronizedFiles, state.unsynchronizedBytes) = (0, 0)
+            // First the files, then the word that they are there. A file that another task is about to put in place was written before
+            // its record, and so is among them.
             if !state.journal.unsettled.isEmpty { try Self.write([.synchronized], &state) }
             try state.file.synchronize()
         }
