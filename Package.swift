@@ -70,7 +70,7 @@ let package = Package(
             name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "LoopbackOrigin", "TextCrashWriter"],
             swiftSettings: settings),
         .testTarget(
-            name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter"],
+            name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "Mirror"],
             swiftSettings: settings),
         // The example that is tested as an app would be.
         .testTarget(name: "OrgsTests", dependencies: ["Orgs", "StoreCore", "RemoteRouting"], swiftSettings: settings),

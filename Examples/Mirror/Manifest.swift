@@ -1,5 +1,6 @@
 import Foundation
 import RemoteRouting
+import StoreCore
 import SyncEngine
 import Synchronization
 
@@ -25,6 +26,10 @@ struct ManifestFile: FileItem, Codable {
 /// The remote side: the manifest and the files it names, over HTTP.
 struct Origin: FileTransfer {
     let manifest: URL
+    let retries: Int
+
+    /// Up to this size a file comes in one piece; what is larger is worth to go on with where it broke off.
+    private static let resumableSize: Int64 = 256 * 1024
 
     func list() async throws -> ListedSource<ManifestFile> {
         let (host, path) = try reach(manifest)
@@ -54,6 +59,7 @@ struct Origin: FileTransfer {
             throw Options.Mistake(description: "“\(file.url ?? file.path)” is no address")
         }
         let (host, path) = try reach(url.absoluteURL)
+        if let size = file.size, size <= Self.resumableSize { return try part.append(try await host.data(for: Route(path: path))) }
         let counted = Counted()
         // It keeps its own part beside the file, and goes on where that stopped; size and digest are checked by the target.
         try await host.download(Route(path: path), to: try part.workingFile()) { progress in
@@ -66,7 +72,8 @@ struct Origin: FileTransfer {
         guard let name = url.host(), let scheme = url.scheme else { throw Options.Mistake(description: "\(url): no address") }
         guard url.query() == nil else { throw Options.Mistake(description: "\(url): addresses with a query are not supported") }
         let path: RoutePath = "/\(segments: url.path(percentEncoded: false).split(separator: "/").map(String.init))"
-        return (RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: url.port)), path)
+        let host = RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: url.port))
+        return (host.with { $0.retry = .exponential(attempts: retries + 1) }, path)
     }
 }
 

@@ -33,7 +33,7 @@ struct Mirror {
     static func synchronizer(
         _ options: Options, manifest: URL, directory: URL
     ) -> OneWaySynchronizer<some SyncProcessor<ManifestFile>> {
-        let origin = Origin(manifest: manifest)
+        let origin = Origin(manifest: manifest, retries: options.retries)
         let target = DirectoryTarget(directory: directory, transfer: origin) { try await origin.list() }
         return OneWaySynchronizer(
             processor: target,
@@ -55,20 +55,30 @@ struct Mirror {
         // Ctrl-C is an order to stop well, and not to fall over.
         signal(SIGINT, SIG_IGN)
         let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
-        interrupt.setEventHandler { synchronizer.cancel() }
+        interrupt.setEventHandler {
+            // Whoever presses it again does not want to wait for what is in flight.
+            signal(SIGINT, SIG_DFL)
+            synchronizer.cancel()
+        }
         interrupt.resume()
         let following = Task { await show.follow(synchronizer.publish()) }
-        defer {
+        // Ended before the report is shown: nothing moves any more below it.
+        func stopFollowing() async {
             following.cancel()
-            interrupt.cancel()
+            await following.value
         }
+        defer { interrupt.cancel() }
         do {
             let report = try await synchronizer.sync(overriding: options.allowsEmpty ? .emptySource : [])
+            await stopFollowing()
             try show.report(report, error: nil)
             return 0
         } catch let error as SyncError {
-            if let report = error.report { try show.report(report, error: error) }
-            if error.code != .incomplete { Show.complain(error.description) }
+            // A cancelled call is answered at once; what is in flight still has to be put away.
+            let report = error.code == .cancelled ? await lastReport(of: synchronizer) : error.report
+            await stopFollowing()
+            if let report { try show.report(report, error: error) }
+            if ![.incomplete, .cancelled].contains(error.code) { Show.complain(error.description) }
             switch error.code {
             case .incomplete: return 1
             case .emptySource, .removalLimit, .everythingChanged: return 2
@@ -76,5 +86,14 @@ struct Mirror {
             default: return 3
             }
         }
+    }
+
+    /// How far the run has come, once it has ended.
+    private static func lastReport(of synchronizer: OneWaySynchronizer<some SyncProcessor>) async -> SyncReport? {
+        for await state in synchronizer.publish() {
+            if case .loading = state { continue }
+            return state.content
+        }
+        return nil
     }
 }

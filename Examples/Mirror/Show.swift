@@ -43,15 +43,27 @@ struct Show {
         }
     }
 
+    /// What the moving line says; empty where a stage has nothing to tell.
     private func words(_ progress: SyncProgress) -> String {
-        var parts = ["\(progress.stage)", "\(progress.doneItems)/\(progress.totalItems)"]
-        if progress.doneBytes > 0 {
+        var parts: [String]
+        switch progress.stage {
+        case .begin, .end: return ""
+        case .sourceList: parts = ["reading the list"] + (progress.doneItems > 0 ? ["\(progress.doneItems) so far"] : [])
+        case .localInventory: parts = ["looking at the directory"]
+        case .plan, .safetyGate, .prepare: parts = ["comparing"]
+        case .previews, .contents: parts = ["downloading", "\(progress.doneItems)/\(progress.totalItems)"]
+        case .removals: parts = ["removing", "\(progress.doneItems)/\(progress.totalItems)"]
+        }
+        if progress.stage == .contents, progress.doneBytes > 0 {
             parts.append(
                 progress.totalBytes.map { "\(Show.bytes(progress.doneBytes)) of \(Show.bytes($0))" } ?? Show.bytes(progress.doneBytes))
             parts.append("\(Show.bytes(Int64(progress.bytesPerSecond)))/s")
         }
-        if let remaining = progress.remaining, remaining > .zero { parts.append("\(remaining.components.seconds) s left") }
-        return parts.joined(separator: "  ")
+        if let remaining = progress.remaining?.components.seconds, remaining > 0 {
+            parts.append(remaining < 120 ? "\(remaining) s left" : "\(remaining / 60) min left")
+        }
+        // A line that the terminal breaks could not be written over.
+        return String(parts.joined(separator: "  ").prefix(79))
     }
 
     func plan(_ plan: SyncPlan<ManifestFile>) throws {
@@ -81,6 +93,7 @@ struct Show {
                     error: error?.code.rawValue))
         }
         for failure in report.failures { line("failed  \(failure)") }
+        if error?.code == .cancelled { line("stopped; the next run goes on from here") }
         line("\(report.summary)  (\(Show.bytes(report.downloadedBytes)) in \(String(format: "%.1f", report.duration / .seconds(1))) s)")
     }
 

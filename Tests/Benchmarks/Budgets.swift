@@ -110,6 +110,11 @@ extension Budget {
         .atMost("sync-plan-peak-4m", 100_000),
         .atMost("sync-unchanged", 2_000),
         .atMost("sync-unchanged-1m", 2_000),
+        // Against `URLSession` and plain files, with neither digests nor `fsync`
+        .ratio("mirror", to: .mutex, 1.15, noisy: false),
+        .atMost("mirror-requests", 1),
+        .atMost("mirror-again", 150_000_000, noisy: false),
+        .atMost("mirror-again-requests", 1),
     ]
 }
 
@@ -126,6 +131,8 @@ extension Budget {
             "2.9 ×, 11 µs a page more; was 14 ×, then 4.9 × before identities were inlined. Merging costs the same; the rest is waking threads",
         "text-cold-start":
             "2.3 ×, 8 µs a text beyond its file; was 4.2 × with JSON. Files are read side by side; left: two journals, the tables in memory",
+        "mirror":
+            "1.2 ×; was 2.7 ×. No fsync, directory or second part for each small file any more. Left: the exchange's tenth, digests, one folder",
         "memory-observer":
             "1.2 kB beyond, by hand 1.4 kB; was 6.1 kB. A second slab of the task's stack: frames halved again did not fit the first one",
     ]

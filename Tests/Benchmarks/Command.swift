@@ -2,7 +2,7 @@
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files + Experiment.exchanges
-        + Experiment.routes + Experiment.texts + Experiment.synchronizing
+        + Experiment.routes + Experiment.texts + Experiment.synchronizing + Experiment.mirroring
 
     static func main() async {
         do {
@@ -38,13 +38,17 @@ struct Command {
         #endif
         let measurement = Measurement(scale: options.scale) { progress.show($0, round: $1, of: $2) }
         var outcomes: [Outcome] = []
+        var peers: [Peer] = []
         for experiment in chosen {
             outcomes += try await measurement.run(experiment).filter { options.selects($0.figure) }
+            if options.format == .table {
+                peers += try await experiment.peers(options.scale).filter { peer in outcomes.contains { $0.figure.name == peer.figure } }
+            }
             progress.experimentEnded()
         }
         progress.clear()
         switch options.format {
-        case .table: write(TextTable(outcomes, isColored: isTerminal(.output)).text, to: .output)
+        case .table: write(TextTable(outcomes, peers, isColored: isTerminal(.output)).text, to: .output)
         case .json: write(try JSONReport(outcomes).text, to: .output)
         case .markdown: write(MarkdownTable(outcomes).text, to: .output)
         }

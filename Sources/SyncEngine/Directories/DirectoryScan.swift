@@ -9,6 +9,8 @@ struct DirectoryScan: Sendable {
         var version: String?
         var size: Int
         var isEdited: Bool
+        /// Whether it is ours, and not whole.
+        var isTorn = false
     }
 
     private(set) var entries: [Entry] = []
@@ -62,7 +64,8 @@ struct DirectoryScan: Sendable {
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true))
             return
         }
-        if let known = record.matching(stamp) {
+        let isSettled = !journal.unsettled.contains(path)
+        if isSettled, let known = record.matching(stamp) {
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
             if known != record { confirmed[path] = known }
         } else if record.mayHave(size: stamp.size), let found = try digest(), var known = record.matching(found) {
@@ -71,8 +74,10 @@ struct DirectoryScan: Sendable {
             confirmed[path] = known
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
         } else {
+            // A file that was not on the disk yet, and that nobody has written to since, was torn by a loss of power and not edited.
+            let isTorn = !isSettled && stamp.inode == record.stamp.inode && stamp.modified <= record.stamp.modified
             edited[path] = stamp
-            entries.append(Entry(path: path, version: record.version, size: stamp.size, isEdited: true))
+            entries.append(Entry(path: path, version: isTorn ? nil : record.version, size: stamp.size, isEdited: !isTorn, isTorn: isTorn))
         }
     }
 

@@ -21,7 +21,11 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     /// The directory.
     public let directory: URL
-    /// What the files survive; with `.crash` nothing is brought to the disk by force, and large directories are made several times faster.
+    /// What the files survive.
+    ///
+    /// With `.power` a file of a megabyte or more is brought to the disk before it has its name; smaller ones are, up to a thousand at a
+    /// time, and the journal vouches for none of them before: after a loss of power the next pass compares those with their digests. With
+    /// `.crash` nothing is brought to the disk by force.
     public let durability: Durability
     /// What becomes of files that no sync has put there.
     public let foreignFiles: ForeignFiles
@@ -117,7 +121,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let mayRemove = foreignFiles == .remove && !journal.isRebuilding
         return LocalInventory(
             scan.entries.map { entry in
-                let isForeign = entry.version == nil
+                let isForeign = entry.version == nil && !entry.isTorn
                 return LocalEntry(
                     entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !(isForeign && mayRemove),
                     isForeign: isForeign && !mayRemove)
@@ -136,7 +140,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// Names the items whose path is unsafe or clashes with another one, and those that are not well-formed.
     public func refusals(among items: [Item]) async throws -> [SyncRefusal<String>] {
         var refused: [SyncRefusal<String>] = []
-        var clashes = NameClashes(try folding ?? probedFolding())
+        var clashes = NameClashes(try folding ?? knownFolding())
         let keys = Set(items.lazy.map(\.key))
         for item in items {
             do {
@@ -153,10 +157,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         return refused
     }
 
-    /// Without a pass nothing is written, so nothing is tried out either.
-    private func probedFolding() throws -> NameFolding {
-        guard let session = state.withLock({ $0.session }) else { return [] }
-        return try NameFolding.probe(session.places.own)
+    /// Without a pass nothing is written: then it is only known from the second pass on what the disk takes for one name.
+    private func knownFolding() throws -> NameFolding {
+        if let session = state.withLock({ $0.session }) { return session.folding }
+        return try DirectoryHandle(opening: place)?.directory(RelativePath.reserved).map { try NameFolding.observe($0) } ?? []
     }
 
     private static func check(_ item: Item) throws {
@@ -196,10 +200,12 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         return false
     }
 
-    /// Throws away parts of files that are no longer wanted.
+    /// Throws away parts of files that are no longer wanted, and remembers what may make way for others.
     @concurrent
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws {
-        try session().prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
+        let session = try session()
+        session.willRemove(plan.removals.lazy.map(\.local))
+        try session.prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
     }
 
     /// Whether a file is still as the plan has seen it.
@@ -214,14 +220,19 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = try session()
         let path = try RelativePath(item.key)
         let digest = Self.digest(of: item)
-        let part = try FilePart(of: item, in: session.places)
-        if try !part.isWholeAlready(digest: digest) {
-            try await transfer.transfer(item, into: part)
-            try Task.checkCancellation()
+        do {
+            let part = try FilePart(of: item, in: session.places)
+            if try !part.isWholeAlready(digest: digest) {
+                try await transfer.transfer(item, into: part)
+                try Task.checkCancellation()
+            }
+            let whole = try part.finish(digest: digest)
+            try session.commit(whole, as: path, of: item)
+            try part.cleanUp()
+        } catch {
+            // Whatever it failed with, this is why.
+            throw session.places.root.isRemoved ? SyncError.vanished(place.path, underlyingError: error) : error
         }
-        let whole = try part.finish(digest: digest)
-        try session.commit(whole, as: path, of: item)
-        try part.cleanUp()
     }
 
     /// Removes files, and directories that are empty then.

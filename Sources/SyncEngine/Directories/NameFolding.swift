@@ -19,13 +19,20 @@ struct NameFolding: OptionSet, Hashable, Sendable {
         return contains(.normalization) ? cased.precomposedStringWithCanonicalMapping : cased
     }
 
-    /// Finds out by trying, in a directory that is the caller's own.
+    /// A name that is made to find out, and another spelling under which a disk that folds finds it too.
+    private static let probes = [("probe-k", "PROBE-K", letterCase), ("probe-\u{E9}", "probe-e\u{301}", normalization)]
+
+    /// Finds out by trying, in a directory that is the caller's own; what was made for it stays there, for those who only look.
     static func probe(_ directory: DirectoryHandle) throws(StoreError) -> NameFolding {
+        for (made, _, _) in probes { _ = try WritableFile(made, in: directory) }
+        return try observe(directory)
+    }
+
+    /// Finds out without writing anything; where nobody has tried yet, no names count as one.
+    static func observe(_ directory: DirectoryHandle) throws(StoreError) -> NameFolding {
         var folding: NameFolding = []
-        for (made, other, kind) in [("probe-k", "PROBE-K", letterCase), ("probe-\u{E9}", "probe-e\u{301}", normalization)] {
-            _ = try WritableFile(made, in: directory)
+        for (made, other, kind) in probes where try directory.status(of: made) != nil {
             if try directory.status(of: other) != nil { folding.insert(kind) }
-            try directory.remove(made)
         }
         return folding
     }
@@ -60,6 +67,15 @@ struct NameClashes {
         }
         for (folded, spelled) in places { spellings[folded] = spelled }
         return nil
+    }
+
+    /// Takes names that are there.
+    mutating func insert(_ paths: some Sequence<String>) {
+        guard isNeeded else { return }
+        for path in paths.sorted() {
+            // A local file whose name is no path of ours is nobody's business here.
+            if let path = try? RelativePath(path) { _ = insert(path) }
+        }
     }
 
     /// Forgets a file that was removed; its directories stay known.

@@ -6,6 +6,8 @@ extension SyncError.Code {
     public static let targetVanished = SyncError.Code(rawValue: "targetVanished")
     /// An item of the list is not well-formed: its digest is none, or its size is negative.
     public static let invalidItem = SyncError.Code(rawValue: "invalidItem")
+    /// A directory of the target is on another disk, so that no file can be put there in one step.
+    public static let otherDisk = SyncError.Code(rawValue: "otherDisk")
     /// A transfer did what its part of the bargain does not allow, such as beginning at a byte that is not the next one.
     public static let transferMisused = SyncError.Code(rawValue: "transferMisused")
 }
@@ -27,6 +29,13 @@ extension SyncError {
 
     static func taken(_ path: String, by what: String) -> SyncError {
         SyncError(.nameTaken, "putting “\(path)” in place: \(what); it was left alone. Move it away, and sync again")
+    }
+
+    static func elsewhere(_ path: String, underlyingError: any Error) -> SyncError {
+        SyncError(
+            .otherDisk,
+            "putting “\(path)” in place: its directory is on another disk than the target, where no file can be put in one step. Make a "
+                + "target of that directory, or take the disk away, and sync again", underlyingError: underlyingError)
     }
 
     static func clash(_ path: String, with other: String) -> SyncError {
@@ -56,3 +65,6 @@ extension FileKind {
 
 /// What the system answers where a directory must be and something else is.
 let notDirectory: Int32 = POSIXErrorCode.ENOTDIR.rawValue
+
+/// What the system answers where a file is to be given a name on another disk.
+let onAnotherDisk: Int32 = POSIXErrorCode.EXDEV.rawValue

@@ -10,6 +10,8 @@ struct TargetJournal: Sendable {
     private(set) var records: [String: FileRecord] = [:]
     /// Whether an older journal was lost, so that files without a record may be ours all the same.
     private(set) var isRebuilding = false
+    /// Paths whose file may not be on the disk yet: after a loss of power it can be torn, so its digest decides.
+    private(set) var unsettled: Set<String> = []
     /// How many lines were read or written.
     private(set) var lineCount = 0
     /// What the next line's checksum begins with: that of the line before.
@@ -29,6 +31,8 @@ struct TargetJournal: Sendable {
         case rebuilding
         /// Everything is as the source has it: whatever has no record now is not ours.
         case rebuilt
+        /// Every file that was put so far is on the disk.
+        case synchronized
     }
 
     /// Takes a change in.
@@ -40,9 +44,13 @@ struct TargetJournal: Sendable {
                 record.before = FileRecord.Before(version: before.version, digest: before.digest, stamp: before.stamp)
             }
             records[path] = record
-        case .removed(let path): records[path] = nil
+            unsettled.insert(path)
+        case .removed(let path):
+            records[path] = nil
+            unsettled.remove(path)
         case .rebuilding: isRebuilding = true
         case .rebuilt: isRebuilding = false
+        case .synchronized: unsettled = []
         }
     }
 
@@ -53,29 +61,34 @@ struct TargetJournal: Sendable {
 
     // MARK: Text
 
-    /// Takes a change in and gives back the line to be written for it.
-    mutating func line(for change: Change) -> [UInt8] {
-        apply(change)
-        lineCount += 1
-        var body: [UInt8] = []
-        switch change {
-        case .header: body += Self.format
-        case .put(let path, let record): record.write(to: &body, path: path)
-        case .removed(let path):
-            body += "- ".utf8
-            LineText.escape(path, to: &body)
-        case .rebuilding: body += "!".utf8
-        case .rebuilt: body += ".".utf8
-        }
-        seed = body.withUnsafeBytes { Checksum64.of($0, seed: seed) }
-        var line = LineText.hex(seed)
-        line.append(LineText.space)
-        line += body
-        line.append(LineText.newline)
-        return line
+    /// Changes as they are written down.
+    struct Lines: Sendable {
+        fileprivate(set) var text: [UInt8] = []
+        fileprivate var changes: [Change] = []
+        fileprivate var seed: UInt64
     }
 
-    private static let format = Array("storehouse-journal 1".utf8)
+    /// What is to be written for changes, which are taken in only by `take(_:)`, once it is written.
+    func lines(for changes: some Sequence<Change>) -> Lines {
+        var lines = Lines(seed: seed)
+        for change in changes { lines.add(change) }
+        return lines
+    }
+
+    /// Takes in changes that are written down.
+    mutating func take(_ lines: Lines) {
+        for change in lines.changes { apply(change) }
+        lineCount += lines.changes.count
+        seed = lines.seed
+    }
+
+    /// Takes a change in and gives back the line to be written for it.
+    mutating func line(for change: Change) -> [UInt8] {
+        let lines = lines(for: CollectionOfOne(change))
+        take(lines)
+        return lines.text
+    }
+    fileprivate static let format = Array("storehouse-journal 1".utf8)
 
     /// What was made of a journal's text.
     struct Reading: Sendable {
@@ -117,6 +130,7 @@ struct TargetJournal: Sendable {
         case UInt8(ascii: "-"): return LineText.unescape(body.dropFirst(2)).map { .removed($0) }
         case UInt8(ascii: "!"): return .rebuilding
         case UInt8(ascii: "."): return .rebuilt
+        case UInt8(ascii: "="): return .synchronized
         default: return nil
         }
     }
@@ -132,9 +146,32 @@ struct TargetJournal: Sendable {
             }
             text += fresh.line(for: .put(path, record))
         }
+        if unsettled.isEmpty { text += fresh.line(for: .synchronized) }
         return (fresh, text)
     }
 
     /// Whether most of the lines are of no more use.
     var isMostlyStale: Bool { lineCount > 2 * records.count + 256 }
+}
+
+extension TargetJournal.Lines {
+    fileprivate mutating func add(_ change: TargetJournal.Change) {
+        var body: [UInt8] = []
+        switch change {
+        case .header: body += TargetJournal.format
+        case .put(let path, let record): record.write(to: &body, path: path)
+        case .removed(let path):
+            body += "- ".utf8
+            LineText.escape(path, to: &body)
+        case .rebuilding: body += "!".utf8
+        case .rebuilt: body += ".".utf8
+        case .synchronized: body += "=".utf8
+        }
+        seed = body.withUnsafeBytes { Checksum64.of($0, seed: seed) }
+        text += LineText.hex(seed)
+        text.append(LineText.space)
+        text += body
+        text.append(LineText.newline)
+        changes.append(change)
+    }
 }

@@ -6,6 +6,8 @@ final class TargetPlaces: Sendable {
     let own: DirectoryHandle
     let parts: DirectoryHandle
     let durability: Durability
+    /// Directories below the root in which names were made, changed or removed since they were last brought to the disk.
+    private let touched = Lock<Set<String>>([])
 
     static let partsName = "parts"
 
@@ -27,27 +29,56 @@ final class TargetPlaces: Sendable {
     ///   - body: Gets the directory.
     /// - Returns: What `body` returned; `nil` where a directory is missing.
     /// - Throws: ``SyncError/Code/nameTaken`` where something else is in the place of a directory.
+    @discardableResult
     func inDirectory<Result>(
         of path: RelativePath, isMaking: Bool, _ body: (DirectoryHandle, _ name: String) throws -> Result
     ) throws -> Result? {
         guard let name = path.parts.last else { return nil }
         var current = root
-        for part in path.parts.dropLast() {
-            guard let next = try step(from: current, to: part, isMaking: isMaking, path) else { return nil }
+        for (depth, part) in path.parts.dropLast().enumerated() {
+            guard let next = try step(from: current, to: part, at: depth, isMaking: isMaking, path) else { return nil }
             current = next
         }
         return try body(current, name)
     }
 
-    private func step(from current: DirectoryHandle, to part: String, isMaking: Bool, _ path: RelativePath) throws -> DirectoryHandle? {
+    private func step(
+        from current: DirectoryHandle, to part: String, at depth: Int, isMaking: Bool, _ path: RelativePath
+    ) throws -> DirectoryHandle? {
         do {
-            if isMaking { return try current.makeDirectory(part, durability: durability) }
-            return try current.directory(part)
+            if let next = try current.directory(part) { return next }
+            guard isMaking else { return nil }
+            touch(path, depth: depth)
+            return try current.makeDirectory(part)
         } catch {
             if root.isRemoved { throw SyncError.vanished(root.path, underlyingError: error) }
             guard error.fileSystemErrno == notDirectory else { throw error }
             let kind = try current.status(of: part)?.kind ?? .other
             throw SyncError.taken(path.parts.joined(separator: "/"), by: "“\(part)” must be a directory, but \(kind.words)")
+        }
+    }
+
+    /// Remembers that a name is about to change in the directory of a path, or in one above it.
+    ///
+    /// Names last from the end of the pass on: until then, a loss of power may leave the old name or the new one, each of a whole file. To
+    /// bring each of them to the disk by itself would cost more than the file.
+    func touch(_ path: RelativePath, depth: Int? = nil) {
+        guard durability == .power else { return }
+        let directory = path.parts.prefix(depth ?? path.parts.count - 1).joined(separator: "/")
+        touched.withLock { _ = $0.insert(directory) }
+    }
+
+    /// Brings all names that have changed to the disk and, where the system can, all files.
+    func synchronize() throws {
+        if try root.synchronizeFileSystem() { return touched.withLock { $0 = [] } }
+        let paths = touched.withLock { touched in
+            defer { touched = [] }
+            return touched
+        }
+        for path in paths {
+            let parts = path.split(separator: "/").map(String.init)
+            // A directory that was removed is a name that has changed in the one above.
+            try inDirectory(of: RelativePath(trusting: parts + [""]), isMaking: false) { directory, _ in try directory.synchronize() }
         }
     }
 
@@ -63,7 +94,9 @@ final class TargetPlaces: Sendable {
         var parts = path.parts
         while parts.count > 1 {
             parts.removeLast()
-            let wasRemoved = try inDirectory(of: RelativePath(trusting: parts), isMaking: false) { try $0.removeDirectory($1) }
+            let directory = RelativePath(trusting: parts)
+            touch(directory)
+            let wasRemoved = try inDirectory(of: directory, isMaking: false) { try $0.removeDirectory($1) }
             guard wasRemoved == true else { return }
         }
     }

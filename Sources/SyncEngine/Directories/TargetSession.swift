@@ -3,10 +3,12 @@ internal import StoreCore
 /// One pass in a directory: the lock, the journal, and every deed that it is written for.
 final class TargetSession: Sendable {
     let places: TargetPlaces
+    /// Which names the disk takes for one.
+    let folding: NameFolding
     private let lockFile: WritableFile
-    private let state: Lock<State>
+    let state: Lock<State>
 
-    private struct State: Sendable {
+    struct State: Sendable {
         var journal: TargetJournal
         var file: WritableFile
         /// How long the journal's file is.
@@ -14,8 +16,14 @@ final class TargetSession: Sendable {
         var clashes: NameClashes
         /// What was there when an item was looked at just before its download, so that nothing newer is replaced.
         var expected: [String: FileStamp?] = [:]
+        /// How many files have their name and may not be on the disk yet, and how many bytes they have.
+        var unsynchronizedFiles = 0
+        var unsynchronizedBytes = 0
         /// Edited files as the inventory has seen them.
         var edited: [String: FileStamp] = [:]
+        /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
+        var removable: Set<String> = []
+        var replaced: Set<String> = []
     }
 
     static let journalName = "journal"
@@ -34,7 +42,9 @@ final class TargetSession: Sendable {
         }
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
-        let clashes = NameClashes(try folding ?? NameFolding.probe(places.own))
+        let folding = try folding ?? NameFolding.probe(places.own)
+        self.folding = folding
+        let clashes = NameClashes(folding)
         let file = try WritableFile(Self.journalName, in: places.own)
         let reading = try file.readAll(atMost: .max).withUnsafeBytes { TargetJournal.read($0) }
         state = Lock(
@@ -51,10 +61,7 @@ final class TargetSession: Sendable {
     /// Remembers what is there, for the checks just before each deed.
     func saw(_ scan: DirectoryScan) throws {
         state.withLock { state in
-            for path in state.clashes.isNeeded ? scan.stamps.keys.sorted() : [] {
-                // A local file whose name is no path of ours is nobody's business here.
-                if let path = try? RelativePath(path) { _ = state.clashes.insert(path) }
-            }
+            state.clashes.insert(scan.stamps.keys)
             state.edited = scan.edited
         }
         try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.vanished.map { .removed($0) })
@@ -63,13 +70,24 @@ final class TargetSession: Sendable {
 
     /// Whether a file is still as the plan has seen it; remembers what is there for the moment of replacing.
     func isUnchanged(_ path: RelativePath, key: String, since entry: LocalEntry<some FileItem>?) throws -> Bool {
+        if entry != nil, state.withLock({ $0.replaced.contains(key) }) { return true }
+        if makesWay(for: path) {
+            // A file is in the place of one of its directories, so that nothing can be here.
+            state.withLock { $0.expected[key] = .some(nil) }
+            return entry == nil
+        }
         let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
+        if entry == nil, let found, found.kind == .directory {
+            guard makesWay(below: key) else { throw SyncError.taken(key, by: found.kind.words) }
+            // It will be gone by then, with everything in it.
+            state.withLock { $0.expected[key] = .some(nil) }
+            return true
+        }
         let stamp = found.map { FileStamp($0) }
         return state.withLock { state in
             state.expected[key] = .some(stamp)
             guard entry != nil else { return found == nil || found?.kind != .regular }
-            guard let stamp else { return false }
-            return state.journal.records[key]?.matching(stamp) != nil || state.edited[key] == stamp
+            return state.knows(stamp, of: key)
         }
     }
 
@@ -85,7 +103,10 @@ final class TargetSession: Sendable {
     func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) throws {
         let key = item.key
         if let other = state.withLock({ $0.clashes.insert(path) }) { throw SyncError.clash(key, with: other) }
-        if places.durability == .power { try whole.file.synchronize() }
+        // Where files can only be brought to the disk one by one, each is before it has its name.
+        let isSingle = whole.stamp.size >= Self.largeSize || !DirectoryHandle.synchronizesFileSystems
+        if places.durability == .power, isSingle { try whole.file.synchronize() }
+        try makeWay(for: path, key: key)
         _ = try places.inDirectory(of: path, isMaking: true) { directory, name in
             let found = try directory.status(of: name)
             if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
@@ -103,22 +124,53 @@ final class TargetSession: Sendable {
             } catch {
                 // The name was not taken: what was known before is what is true.
                 try write([before.map { .put(key, $0) } ?? .removed(key)])
-                throw error
+                throw (error as? StoreError)?.fileSystemErrno == onAnotherDisk ? SyncError.elsewhere(key, underlyingError: error) : error
             }
-            if places.durability == .power { try directory.synchronize() }
+            places.touch(path)
         }
         state.withLock { state in
             state.journal.settle(key)
             state.expected[key] = nil
         }
+        try synchronize(adding: isSingle ? 0 : whole.stamp.size)
+    }
+
+    /// From this size on a file is brought to the disk by itself, before it has its name.
+    private static let largeSize = 1 << 20
+    /// So many smaller files, or bytes of them, are brought to the disk together: each by itself would cost more than its transfer.
+    private static let (filesAtOnce, bytesAtOnce) = (1_024, 64 << 20)
+
+    /// Remembers that a file may not be on the disk yet; where there are many, brings them there.
+    ///
+    /// Until then the journal does not vouch for them: after a loss of power their digests decide what is whole.
+    private func synchronize(adding size: Int) throws {
+        guard places.durability == .power else { return }
+        let isDue = state.withLock { state in
+            state.unsynchronizedFiles += 1
+            state.unsynchronizedBytes += size
+            return state.unsynchronizedFiles >= Self.filesAtOnce || state.unsynchronizedBytes >= Self.bytesAtOnce
+        }
+        if isDue { try synchronize() }
+    }
+
+    private func synchronize() throws {
+        try state.withLock { state throws in
+            try places.synchronize()
+            (state.unsynchronizedFiles, state.unsynchronizedBytes) = (0, 0)
+            // First the files, then the word that they are there. A file that another task is about to put in place was written before
+            // its record, and so is among them.
+            if !state.journal.unsettled.isEmpty { try Self.write([.synchronized], &state) }
+            try state.file.synchronize()
+        }
     }
 
     /// Removes a file and the directories that it leaves empty.
     func remove(_ path: RelativePath, key: String) throws {
+        if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
             if let found = try directory.status(of: name), found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
+            places.touch(path)
             try directory.remove(name)
-            if places.durability == .power { try directory.synchronize() }
         }
         try write([.removed(key)])
         state.withLock { $0.clashes.remove(key) }
@@ -152,6 +204,8 @@ final class TargetSession: Sendable {
     func end(isComplete: Bool) throws {
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
+        // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
+        if power { try synchronize() } else if !journal.unsettled.isEmpty { try write([.synchronized]) }
         try state.withLock { state throws in
             if state.journal.isMostlyStale {
                 let (journal, text) = state.journal.compacted()
@@ -161,8 +215,6 @@ final class TargetSession: Sendable {
                 if power { try file.synchronize() }
                 try places.own.rename("journal.new", to: places.own, as: Self.journalName)
                 (state.journal, state.file, state.length) = (journal, file, text.count)
-            } else if power {
-                try state.file.synchronize()
             }
         }
         if power { try places.own.synchronize() }
@@ -170,18 +222,19 @@ final class TargetSession: Sendable {
 
     private func write(_ changes: [TargetJournal.Change]) throws {
         guard !changes.isEmpty else { return }
-        try state.withLock { state throws in
-            var journal = state.journal
-            let text = changes.flatMap { journal.line(for: $0) }
-            do {
-                try text.withUnsafeBytes { try state.file.write($0, at: state.length) }
-            } catch {
-                // Half a line would make the next one unreadable; the first failure is the one to tell.
-                try? state.file.truncate(to: state.length)
-                throw error
-            }
-            state.journal = journal
-            state.length += text.count
+        try state.withLock { state throws in try Self.write(changes, &state) }
+    }
+
+    private static func write(_ changes: [TargetJournal.Change], _ state: inout State) throws {
+        let lines = state.journal.lines(for: changes)
+        do {
+            try lines.text.withUnsafeBytes { try state.file.write($0, at: state.length) }
+        } catch {
+            // Half a line would make the next one unreadable; the first failure is the one to tell.
+            try? state.file.truncate(to: state.length)
+            throw error
         }
+        state.journal.take(lines)
+        state.length += lines.text.count
     }
 }

@@ -25,7 +25,11 @@ struct HashedDiff<Item: SyncItem>: Sendable {
     }
 
     /// Takes items of the source.
-    mutating func take(source page: [Item]) {
+    ///
+    /// - Returns: Those whose key had not come before.
+    @discardableResult
+    mutating func take(source page: [Item]) -> ArraySlice<Item> {
+        let known = items.count
         for item in page {
             // One look into the table, for a new key as for a known one.
             let place = Self.place(&places[item.key, default: -1], orNew: items.count)
@@ -37,6 +41,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
                 if duplicates == .keepLast { items[place] = item }
             }
         }
+        return items[known...]
     }
 
     private static func place(_ known: inout Int, orNew next: Int) -> Int {

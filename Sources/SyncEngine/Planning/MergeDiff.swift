@@ -72,6 +72,9 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         lastLocalKey = last
     }
 
+    /// The items from this one on that are known not to be here.
+    func additions(from index: Int) -> ArraySlice<SyncPlan<Item>.Download> { builder.plan.additions[index...] }
+
     /// Compares until one side has run out.
     mutating func advance() -> Want {
         // The last item at hand is only used once the next page has shown that no other one has its key.

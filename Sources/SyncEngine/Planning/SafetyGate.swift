@@ -31,7 +31,7 @@ enum SafetyGate {
         if !isMeantEmpty, !overrides.contains(.removalLimit), limit.isExceeded(removals: removals, local: local) {
             return SyncError(
                 .removalLimit,
-                "checking the plan: \(removals) of \(local) local items would be removed, more than \(limit); nothing was changed. "
+                "checking the plan: \(removals) of \(local) local items would be removed, more than \(limit); nothing was replaced or removed. "
                     + "If that is right, call sync(overriding: .removalLimit)",
                 stage: .safetyGate)
         }
@@ -39,7 +39,7 @@ enum SafetyGate {
             return SyncError(
                 .everythingChanged,
                 "checking the plan: of \(local) local items not one is as the source has it (\(updates) changed, \(removals) gone); "
-                    + "nothing was changed. If that is right, call sync(overriding: .everythingChanged)",
+                    + "nothing was replaced or removed. If that is right, call sync(overriding: .everythingChanged)",
                 stage: .safetyGate)
         }
         return nil

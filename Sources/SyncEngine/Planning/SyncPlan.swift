@@ -61,6 +61,9 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
     /// How many of the refused items are here in another version: they have changed all the same.
     var refusedUpdateCount = 0
+    /// Items whose download began while the list was read, and those of them that are done.
+    var begun: Set<Item.Key> = []
+    var done: Set<Item.Key> = []
     /// How many items the source has, duplicates left out.
     public internal(set) var sourceCount = 0
     /// How many items are here.

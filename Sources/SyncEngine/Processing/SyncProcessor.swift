@@ -12,7 +12,8 @@
 /// }
 /// ```
 ///
-/// The stages of a pass come in the order of ``SyncStage``. Downloads run side by side, everything else one at a time. A call that is
+/// The stages of a pass come in the order of ``SyncStage``. Downloads run side by side, everything else one at a time; with
+/// ``SyncOptions/startsEarly`` downloads run beside the reading of the list too. A call that is
 /// cancelled should return soon; until all calls have returned, the pass has not ended.
 public protocol SyncProcessor<Item>: Sendable {
     /// An item of the remote list.
@@ -65,14 +66,14 @@ public protocol SyncProcessor<Item>: Sendable {
     /// - Throws: What it cannot be told for; the pass then changes nothing.
     func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool
 
-    /// Names the items that cannot be put in place here, before anything is changed.
+    /// Names the items that cannot be put in place here, before they are downloaded; asked page by page too where downloads start early.
     ///
     /// - Parameter items: The items that the plan would download.
     /// - Returns: Those that are refused, each with the reason; the report names them.
     /// - Throws: What it cannot be told for; the pass then changes nothing.
     func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>]
 
-    /// Called with what is about to be done, after the safety gate and before the first download.
+    /// Called with what is about to be done, after the safety gate and before the first download that does not start early.
     ///
     /// - Parameter plan: Everything that will be downloaded and removed.
     /// - Throws: What the pass cannot go on for.

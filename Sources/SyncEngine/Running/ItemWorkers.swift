@@ -1,6 +1,20 @@
 internal import StoreCore
 internal import Synchronization
 
+/// Gives items to several workers, each item to one.
+protocol ItemSource<Element>: Sendable {
+    associatedtype Element: Sendable
+
+    /// The next item; `nil` when there are no more.
+    func next() async -> Element?
+
+    /// Nobody gets another item.
+    func stop()
+
+    /// Whether nobody gets another item because something has failed that ends the pass.
+    var isStopped: Bool { get }
+}
+
 /// Does something with many items, a few at a time: so many workers take one item after another.
 ///
 /// Not one child task for each item: a group of ten thousand is quadratic in the runtime.
@@ -31,58 +45,71 @@ struct ItemWorkers: Sendable {
         action: @escaping @Sendable (Element) async throws -> Void,
         done: @escaping @Sendable (Element, inout SyncReport) -> Void
     ) async {
-        let cursor = Cursor(end: items.count)
-        let retries = Retries(policy: options.retry, time: time)
+        let cursor = Cursor(items)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<min(Self.count(options.concurrency), items.count) {
-                group.addTask {
-                    let meter = ItemMeter(board: board)
-                    await ItemMeter.$current.withValue(meter) {
-                        while let index = cursor.next(), !Task.isCancelled {
-                            let item = items[index]
-                            do throws(Retries.Failure) {
-                                try await retries {
-                                    try await action(item)
-                                } beforeRetry: {
-                                    board.advance(items: 0, bytes: -meter.take())
-                                }
-                                let counted = meter.take()
-                                board.advance(items: 1, bytes: max(0, bytes(item)) - counted) { done(item, &$0) }
-                            } catch {
-                                board.advance(items: 0, bytes: -meter.take())
-                                // What a cancelled pass did not do has not failed: it is pending.
-                                if Task.isCancelled, error.kind == .cancelled || error.kind == .transient { return }
-                                let stops = options.stopsOnError || error.kind == .fatal
-                                board.failed(
-                                    SyncFailure(stage: stage, key: SyncKey(key(item)), error: error.error, attempts: error.attempts),
-                                    stops: stops)
-                                if stops { return cursor.stop() }
-                            }
-                        }
-                    }
-                }
+                group.addTask { await work(cursor, stage: stage, key: key, bytes: bytes, action: action, done: done) }
             }
             // One worker may have met what stops the pass while the others are in the middle of long items.
             for await _ in group where cursor.isStopped { group.cancelAll() }
         }
     }
+
+    /// One worker: takes one item after another until there are none.
+    ///
+    /// - Parameters:
+    ///   - items: Gives the items.
+    ///   - stage: The stage that failures are written down with.
+    ///   - key: What names an item.
+    ///   - bytes: How many bytes an item counts as when it is done.
+    ///   - isAhead: Whether the stage has not begun yet, so that its progress is not to be moved.
+    ///   - action: What is done; tried again where that may help.
+    ///   - done: Writes down that it is done.
+    func work<Element>(
+        _ items: some ItemSource<Element>, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
+        bytes: (Element) -> Int64 = { _ in 0 }, isAhead: Bool = false, action: (Element) async throws -> Void,
+        done: (Element, inout SyncReport) -> Void
+    ) async {
+        let retries = Retries(policy: options.retry, time: time)
+        let meter = ItemMeter(board: isAhead ? nil : board)
+        await ItemMeter.$current.withValue(meter) {
+            while let item = await items.next(), !Task.isCancelled {
+                do throws(Retries.Failure) {
+                    try await retries {
+                        try await action(item)
+                    } beforeRetry: {
+                        meter.takeBack()
+                    }
+                    let counted = meter.take()
+                    board.advance(items: isAhead ? 0 : 1, bytes: isAhead ? 0 : max(0, bytes(item)) - counted) { done(item, &$0) }
+                } catch {
+                    meter.takeBack()
+                    // What a cancelled pass did not do has not failed: it is pending.
+                    if Task.isCancelled, error.kind == .cancelled || error.kind == .transient { return }
+                    let stops = options.stopsOnError || error.kind == .fatal
+                    board.failed(
+                        SyncFailure(stage: stage, key: SyncKey(key(item)), error: error.error, attempts: error.attempts), stops: stops)
+                    if stops { return items.stop() }
+                }
+            }
+        }
+    }
 }
 
-/// Which item comes next, for several workers.
-private final class Cursor: Sendable {
+/// Which item of an array comes next, for several workers.
+private final class Cursor<Element: Sendable>: ItemSource {
     private let position = Atomic<Int>(0)
-    private let end: Int
+    private let items: [Element]
 
-    init(end: Int) {
-        self.end = end
+    init(_ items: [Element]) {
+        self.items = items
     }
 
-    func next() -> Int? {
+    func next() -> Element? {
         let index = position.wrappingAdd(1, ordering: .relaxed).oldValue
-        return index >= 0 && index < end ? index : nil
+        return index >= 0 && index < items.count ? items[index] : nil
     }
 
-    /// Nobody gets another item.
     func stop() {
         position.store(Self.stopped, ordering: .relaxed)
     }
@@ -90,5 +117,5 @@ private final class Cursor: Sendable {
     var isStopped: Bool { position.load(ordering: .relaxed) < 0 }
 
     /// So far below zero that no number of workers can count it up.
-    private static let stopped = Int.min / 2
+    private static var stopped: Int { Int.min / 2 }
 }

@@ -9,6 +9,8 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     let time: any TimeSource
     /// Where progress is written; `nil` for a plan that is only looked at.
     let board: ProgressBoard?
+    /// Downloads new items while the list still arrives; `nil` where nothing begins before its end.
+    var starter: EarlyStarter<Item>?
 
     /// Makes the plan; transient failures are tried again from the beginning.
     ///
@@ -23,13 +25,26 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 
     private func makePlan() async throws -> SyncPlan<Item> {
+        guard let starter else { return try await makePlan(starting: nil) }
+        return try await starter.whileReading { try await makePlan(starting: $0) }
+    }
+
+    private func makePlan(starting early: EarlyDownloads<Item>?) async throws -> SyncPlan<Item> {
         board?.enter(.sourceList)
         let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), board: board)
         var plan: SyncPlan<Item>
         if list.order == .sortedByKey {
             let inventory = try await stage(.localInventory) { try await processor.localInventory() }
-            plan = inventory.order == .sortedByKey ? try await merge(&source, inventory) : try await hash(&source) { inventory }
+            if inventory.order == .sortedByKey {
+                plan = try await merge(&source, inventory, early)
+            } else if let early {
+                plan = try await hash(&source, inventory, early)
+            } else {
+                plan = try await hash(&source) { inventory }
+            }
+        } else if let early {
+            plan = try await hash(&source, try await stage(.localInventory) { try await processor.localInventory() }, early)
         } else {
             // The list first: an inventory that is read later is the younger one.
             plan = try await hash(&source) {
@@ -37,22 +52,31 @@ struct Planning<Processor: SyncProcessor>: Sendable {
                 return try await stage(.localInventory) { try await processor.localInventory() }
             }
         }
+        if let early { (plan.begun, plan.done) = try await early.finish() }
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {
             try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
-            if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads)) }
+            // All of them are asked about, since each may be in the way of another; what has begun is past refusing.
+            if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads).filter { !plan.begun.contains($0.key) }) }
             return plan
         }
     }
 
     private func merge(
-        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>
+        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ early: EarlyDownloads<Item>?
     ) async throws -> SyncPlan<Item> {
         var diff = MergeDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
         let nextLocal = inventory.makePages()
+        var offered = 0
         while true {
-            switch diff.advance() {
+            let want = diff.advance()
+            if let early {
+                let new = diff.additions(from: offered)
+                offered = new.endIndex
+                try await offer(new, to: early)
+            }
+            switch want {
             case .source: try diff.take(source: try await stage(.sourceList) { try await source.next() })
             case .local: try diff.take(local: try await stage(.localInventory) { try await nextLocal() })
             case .nothing: return try diff.finish()
@@ -68,6 +92,39 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         let nextLocal = try await inventory().makePages()
         while let entries = try await stage(.localInventory, { try await nextLocal() }) { try diff.take(local: entries) }
         return try diff.finish()
+    }
+
+    /// Compares with a local side that is known before the list, so that what is new shows page by page.
+    private func hash(
+        _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ early: EarlyDownloads<Item>
+    ) async throws -> SyncPlan<Item> {
+        var pages: [[LocalEntry<Item>]] = []
+        var keys: Set<Item.Key> = []
+        let nextLocal = inventory.makePages()
+        while let entries = try await stage(.localInventory, { try await nextLocal() }) {
+            pages.append(entries)
+            keys.formUnion(entries.lazy.map(\.key))
+        }
+        var diff = HashedDiff<Item>(localEdits: options.localEdits, duplicates: options.duplicates)
+        while let items = try await stage(.sourceList, { try await source.next() }) {
+            let new = diff.take(source: items).lazy.filter { !keys.contains($0.key) }
+            try await offer(new.map { SyncPlan.Download(item: $0, local: nil, reason: .missing) }, to: early)
+        }
+        for page in pages { try diff.take(local: page) }
+        return try diff.finish()
+    }
+
+    /// Lets new items begin for which there is room, and which the target can take.
+    private func offer(_ downloads: some Collection<SyncPlan<Item>.Download>, to early: EarlyDownloads<Item>) async throws {
+        let some = downloads.prefix(early.room)
+        guard !some.isEmpty else { return }
+        let refused = Set(try await stage(.plan) { try await processor.refusals(among: some.map(\.item)) }.map(\.key))
+        var free: [SyncPlan<Item>.Download] = []
+        for download in some where !refused.contains(download.item.key) {
+            // What stands in its way may go once the plan is there; whatever is wrong is then told.
+            if (try? await processor.isUnchanged(download.item.key, since: nil)) == true { free.append(download) }
+        }
+        early.offer(free)
     }
 
     /// Names the stage of what something fails with.
@@ -99,7 +156,7 @@ struct ListReading<Reader: SourceReader> {
         guard let page = try await reader.next() else {
             throw SyncError(
                 .incompleteList,
-                "reading the remote list: it stopped after \(count) items without its end; nothing was changed. Read it again",
+                "reading the remote list: it stopped after \(count) items without its end; nothing was replaced or removed. Read it again",
                 stage: .sourceList)
         }
         count += page.items.count
@@ -109,7 +166,7 @@ struct ListReading<Reader: SourceReader> {
             if let expected, expected != count {
                 throw SyncError(
                     .incompleteList,
-                    "reading the remote list: it has \(count) items and should have \(expected); nothing was changed. Read it again",
+                    "reading the remote list: it has \(count) items and should have \(expected); nothing was replaced or removed. Read it again",
                     stage: .sourceList)
             }
         }

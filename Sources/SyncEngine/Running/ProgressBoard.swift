@@ -69,6 +69,14 @@ final class ProgressBoard: Sendable {
         }
     }
 
+    /// Takes back what has failed so far: all of it will be tried again.
+    func forgetFailures() {
+        state.withLock { state in
+            state.report.failures = []
+            state.mustStop = false
+        }
+    }
+
     /// Changes the report without publishing it.
     func change(_ change: (inout SyncReport) -> Void) {
         state.withLock { change(&$0.report) }
@@ -103,11 +111,12 @@ final class ItemMeter: Sendable {
     /// The meter of the item that this task downloads; `nil` outside a download.
     @TaskLocal static var current: ItemMeter?
 
-    private let board: ProgressBoard
+    /// `nil` where what is downloaded does not belong to the stage that is shown.
+    private let board: ProgressBoard?
     /// What was counted for the present item so far.
     private let counted = Lock<Int64>(0)
 
-    init(board: ProgressBoard) {
+    init(board: ProgressBoard?) {
         self.board = board
     }
 
@@ -118,7 +127,12 @@ final class ItemMeter: Sendable {
             counted = max(0, counted.saturatingAdd(bytes))
             return counted - before
         }
-        board.advance(items: 0, bytes: change)
+        board?.advance(items: 0, bytes: change)
+    }
+
+    /// The item has failed, or begins anew.
+    func takeBack() {
+        board?.advance(items: 0, bytes: -take())
     }
 
     /// What was counted for the item, which has ended; the next one begins at zero.

@@ -14,6 +14,13 @@ public struct SyncOptions: Sendable {
     public var downloadsPreviews = false
     /// Whether contents are downloaded.
     public var downloadsContents = true
+    /// Whether the download of new items begins while the remote list still arrives.
+    ///
+    /// Only what the local side does not have is begun early, in the list's order; replacing and removing always wait for the whole list and
+    /// for the safety gate. A list that turns out to be cut, refused or wrong fails the pass as ever, and what has arrived by then stays,
+    /// until a pass with a whole list says otherwise. Without effect together with previews, with removals before downloads, and where of
+    /// items with one key the last one counts: these need the whole list first. The local side is then read before the list.
+    public var startsEarly = false
     /// Whether the first item that fails ends the pass, in every stage; otherwise failures are collected and the rest is done.
     public var stopsOnError = true
     /// When items are removed that the source no longer has.
@@ -37,6 +44,7 @@ public struct SyncOptions: Sendable {
     ///   - concurrency: How many items are downloaded at a time; 0 lets the synchronizer choose.
     ///   - downloadsPreviews: Whether previews are downloaded.
     ///   - downloadsContents: Whether contents are downloaded.
+    ///   - startsEarly: Whether the download of new items begins while the remote list still arrives.
     ///   - stopsOnError: Whether the first item that fails ends the pass.
     ///   - removalTiming: When items are removed.
     ///   - removalLimit: How much one pass may remove.
@@ -45,14 +53,15 @@ public struct SyncOptions: Sendable {
     ///   - localEdits: What becomes of items that were edited locally.
     ///   - duplicates: What becomes of a list that has a key more than once.
     public init(
-        concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, stopsOnError: Bool = true,
-        removalTiming: RemovalTiming = .afterDownloads, removalLimit: RemovalLimit = .share(0.5),
+        concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, startsEarly: Bool = false,
+        stopsOnError: Bool = true, removalTiming: RemovalTiming = .afterDownloads, removalLimit: RemovalLimit = .share(0.5),
         retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed, localEdits: LocalEdits = .overwrite,
         duplicates: DuplicateKeys = .refuse
     ) {
         self.concurrency = concurrency
         self.downloadsPreviews = downloadsPreviews
         self.downloadsContents = downloadsContents
+        self.startsEarly = startsEarly
         self.stopsOnError = stopsOnError
         self.removalTiming = removalTiming
         self.removalLimit = removalLimit
@@ -60,6 +69,11 @@ public struct SyncOptions: Sendable {
         self.order = order
         self.localEdits = localEdits
         self.duplicates = duplicates
+    }
+
+    /// Whether anything can begin before the list has ended.
+    var canStartEarly: Bool {
+        startsEarly && downloadsContents && !downloadsPreviews && removalTiming == .afterDownloads && duplicates != .keepLast
     }
 }
 

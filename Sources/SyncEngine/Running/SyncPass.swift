@@ -50,7 +50,8 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     private func runStages() async throws {
         board.enter(.begin)
         try await processor.syncWillBegin()
-        let plan = try await Planning(processor: processor, options: options, time: time, board: board).plan()
+        let starter = options.canStartEarly ? EarlyStarter(workers: workers, action: download, done: downloaded) : nil
+        let plan = try await Planning(processor: processor, options: options, time: time, board: board, starter: starter).plan()
         board.enter(.safetyGate)
         board.change { $0.take(plan, downloadsContents: options.downloadsContents) }
         if let refusal = SafetyGate.refusal(of: plan, limit: options.removalLimit, overrides: overrides) { throw refusal }
@@ -83,10 +84,30 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     // MARK: Downloading
 
+    private var workers: ItemWorkers { ItemWorkers(options: options, time: time, board: board) }
+
+    /// Downloads one item, unless it has changed here since the plan was made.
+    private var download: @Sendable (SyncPlan<Item>.Download) async throws -> Void {
+        { [processor] download in
+            guard try await processor.isUnchanged(download.item.key, since: download.local) else {
+                throw SyncError.changedLocally(.contents)
+            }
+            try await processor.downloadContent(of: download.item)
+        }
+    }
+
+    /// Counts an item that was downloaded.
+    private var downloaded: @Sendable (SyncPlan<Item>.Download, inout SyncReport) -> Void {
+        { download, report in
+            if download.local == nil { report.addedCount += 1 } else { report.updatedCount += 1 }
+            report.downloadedBytes = report.downloadedBytes.saturatingAdd(max(0, download.item.byteCount ?? 0))
+        }
+    }
+
     private func download(_ plan: SyncPlan<Item>) async throws {
         var downloads = plan.additions + plan.updates
+        if !plan.begun.isEmpty { downloads.removeAll { plan.begun.contains($0.item.key) } }
         options.order.sort(&downloads)
-        let workers = ItemWorkers(options: options, time: time, board: board)
         if options.downloadsPreviews, !downloads.isEmpty, !board.mustStop {
             board.enter(.previews, items: .exactly(downloads.count))
             await workers.run(downloads, stage: .previews, key: \.item.key) { [processor] download in
@@ -98,14 +119,9 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         }
         guard options.downloadsContents, !downloads.isEmpty, !board.mustStop else { return }
         board.enter(.contents, items: .exactly(downloads.count), bytes: SyncPlan<Item>.sum(downloads.lazy.map(\.item.byteCount)))
-        await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount ?? 0 }) { [processor] download in
-            guard try await processor.isUnchanged(download.item.key, since: download.local) else {
-                throw SyncError.changedLocally(.contents)
-            }
-            try await processor.downloadContent(of: download.item)
-        } done: { download, report in
-            if download.local == nil { report.addedCount += 1 } else { report.updatedCount += 1 }
-            report.downloadedBytes = report.downloadedBytes.saturatingAdd(max(0, download.item.byteCount ?? 0))
+        await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount ?? 0 }, action: download) {
+            [downloaded] download, report in
+            downloaded(download, &report)
             report.pendingDownloadCount -= 1
         }
         try Task.checkCancellation()
@@ -194,7 +210,7 @@ extension SyncReport {
         localCount = plan.localCount
         unchangedCount = plan.unchangedCount
         planned = Planned(additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count)
-        pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count : 0
+        pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count - plan.done.count : 0
         duplicates = plan.duplicates.map { SyncKey($0) }
         localEdits =
             plan.keptEdits.map { SyncKey($0) } + plan.updates.filter { $0.reason == .editedLocally }.map { SyncKey($0.item.key) }

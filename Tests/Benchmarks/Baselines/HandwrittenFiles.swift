@@ -63,3 +63,11 @@ func listByHand(_ path: String) throws -> (count: Int, bytes: Int) {
     }
     return (count, bytes)
 }
+
+/// Writes a file under its name at once: whoever reads it meanwhile has half of it.
+func writeByHand(_ bytes: UnsafeRawBufferPointer, _ path: String) throws {
+    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_t(0o666))
+    guard file >= 0 else { throw CallFailed("open") }
+    defer { close(file) }
+    guard write(file, bytes.baseAddress, bytes.count) == bytes.count else { throw CallFailed("write") }
+}

@@ -166,7 +166,7 @@ private struct Article: Codable, Sendable {
 }
 
 /// Directories that are removed when the experiment has ended, and not before.
-private final class BenchmarkDirectory: Sendable {
+final class BenchmarkDirectory: Sendable {
     let root = FileManager.default.temporaryDirectory.appending(path: "storehouse-benchmarks-\(UUID().uuidString)")
 
     /// A file directly in the root; by asking here, whoever uses it keeps the directory.

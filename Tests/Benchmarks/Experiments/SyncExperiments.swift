@@ -1,3 +1,4 @@
+internal import Foundation
 internal import StoreCore
 internal import SyncEngine
 internal import Synchronization
@@ -11,7 +12,7 @@ extension Experiment {
         let figure = Figure(
             name: isSorted ? "sync-plan" : "sync-plan-unsorted",
             title: "plan of 1 M + 1 M \(isSorted ? "sorted" : "unsorted") entries, 0.1 % changed", unit: .nanoseconds)
-        return Experiment(section: .sync, figures: [figure]) { _ in
+        return Experiment(section: .sync, figures: [figure], peers: { _ in isSorted ? [] : try await sortAndCompare() }) { _ in
             let rows = Rows(count: 1_000_000, changes: 1_000)
             return [
                 (
@@ -44,6 +45,20 @@ extension Experiment {
                 ),
             ]
         }
+    }
+
+    /// The same lists as texts: both sorted, then compared line by line.
+    private static func sortAndCompare() async throws -> [Peer] {
+        let rows = Rows(count: 1_000_000, changes: 1_000)
+        let place = BenchmarkDirectory()
+        let (source, local) = (try place.makeDirectory() + "source", try place.makeDirectory() + "local")
+        try IteratorSequence(rows.sourcePages()).map { "\($0.key) \($0.version)\n" }.joined()
+            .write(toFile: source, atomically: true, encoding: .utf8)
+        try IteratorSequence(rows.localPages()).map { "\($0.key) \($0.version)\n" }.joined()
+            .write(toFile: local, atomically: true, encoding: .utf8)
+        let script = "sort \"$1\" > \"$1.s\" && sort \"$2\" > \"$2.s\" && comm -3 \"$1.s\" \"$2.s\""
+        let peer = try await Peer.time("sync-plan-unsorted", "sort | comm", needs: ["sort", "comm"], script, [source, local])
+        return peer.map { [$0] } ?? []
     }
 
     /// As many changes in the longer list as in the shorter: what grows with the changes is meant to.

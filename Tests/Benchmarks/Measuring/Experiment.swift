@@ -33,6 +33,8 @@ struct Experiment: Sendable {
     var figures: [Figure]
     /// Whether rounds differ by more than noise, so that a few are enough.
     var isSteady = false
+    /// What other programs need for the same work, one run each.
+    var peers: @Sendable (_ scale: Scale) async throws -> [Peer] = { _ in [] }
     /// Makes the contestants ready; what they hold is released when the experiment has ended.
     var prepare: @Sendable (_ scale: Scale) async throws -> [(Contestant, Round)]
 

@@ -2,7 +2,7 @@
 struct TextTable {
     let text: String
 
-    init(_ outcomes: [Outcome], isColored: Bool) {
+    init(_ outcomes: [Outcome], _ peers: [Peer] = [], isColored: Bool) {
         let rows = outcomes.map { (outcome: $0, cells: Cells($0).all) }
         let widths = Cells.headings.indices.map { column in
             (rows.map(\.cells[column].count) + [Cells.headings[column].count]).max() ?? 0
@@ -28,6 +28,10 @@ struct TextTable {
         lines.append("")
         lines.append("Medians of interleaved rounds in one process; compared figures with their 95 % interval, the loop included in each.")
         lines.append("ok? is over the budget, but not beyond doubt; BROKEN is; open is, and the budget's own line says what was tried.")
+        for outcome in outcomes {
+            let others = peers.filter { $0.figure == outcome.figure.name }.map { "\($0.name) \(Unit.nanoseconds.text($0.nanoseconds))" }
+            if !others.isEmpty { lines.append("Beside “\(outcome.figure.title)”, one run each: \(others.joined(separator: ", ")).") }
+        }
         // The last column is empty where nothing was judged.
         text = lines.map { String($0.reversed().drop { $0 == " " }.reversed()) + "\n" }.joined()
     }

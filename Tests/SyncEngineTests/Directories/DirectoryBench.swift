@@ -10,15 +10,23 @@ final class DirectoryBench: Sendable {
         var tags: [String: String] = [:]
         /// After how many bytes a transfer breaks off, by path.
         var breaks: [String: Int] = [:]
+        /// Called with the path before each transfer.
+        var onTransfer: (@Sendable (String) throws -> Void)?
         var transferred = 0
         var transfers: [String] = []
         var lists = 0
     }
 
-    let url = URL(filePath: NSTemporaryDirectory(), directoryHint: .isDirectory).appending(path: "storehouse-\(UUID().uuidString)")
+    let url: URL
     let origin = Lock(Origin())
 
-    init(_ contents: [String: String] = [:]) throws {
+    convenience init(_ contents: [String: String] = [:]) throws {
+        try self.init(contents, in: NSTemporaryDirectory())
+    }
+
+    /// In a directory of one's own, such as a small disk.
+    init(_ contents: [String: String], in parent: String) throws {
+        url = URL(filePath: parent, directoryHint: .isDirectory).appending(path: "storehouse-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         origin.withLock { $0.contents = contents }
     }
@@ -36,10 +44,10 @@ final class DirectoryBench: Sendable {
     var transferred: Int { origin.withLock { $0.transferred } }
 
     func target(
-        foreignFiles: ForeignFiles = .keep, folding: NameFolding? = nil
+        foreignFiles: ForeignFiles = .keep, folding: NameFolding? = nil, durability: Durability = .crash
     ) -> DirectoryTarget<ListedSource<ListedFile>, BenchTransfer> {
         DirectoryTarget(
-            directory: url, transfer: BenchTransfer(bench: self), durability: .crash, foreignFiles: foreignFiles, folding: folding
+            directory: url, transfer: BenchTransfer(bench: self), durability: durability, foreignFiles: foreignFiles, folding: folding
         ) { [self] in
             ListedSource(
                 origin.withLock { origin in
@@ -55,13 +63,18 @@ final class DirectoryBench: Sendable {
     @discardableResult
     func sync(
         _ overrides: SyncOverrides = [], localEdits: LocalEdits = .overwrite, foreignFiles: ForeignFiles = .keep,
-        folding: NameFolding? = nil,
-        stopsOnError: Bool = false, removalTiming: RemovalTiming = .afterDownloads
+        folding: NameFolding? = nil, durability: Durability = .crash, stopsOnError: Bool = false, startsEarly: Bool = false,
+        concurrency: Int = 0,
+        removalTiming: RemovalTiming = .afterDownloads
     ) async throws -> SyncReport {
         let options = SyncOptions(
-            stopsOnError: stopsOnError, removalTiming: removalTiming, removalLimit: .unlimited, retry: .never, localEdits: localEdits)
-        return try await OneWaySynchronizer(processor: target(foreignFiles: foreignFiles, folding: folding), options: options)
-            .sync(overriding: overrides)
+            concurrency: concurrency, startsEarly: startsEarly, stopsOnError: stopsOnError, removalTiming: removalTiming,
+            removalLimit: .unlimited, retry: .never,
+            localEdits: localEdits)
+        return try await OneWaySynchronizer(
+            processor: target(foreignFiles: foreignFiles, folding: folding, durability: durability), options: options
+        )
+        .sync(overriding: overrides)
     }
 
     func write(_ text: String, _ path: String) throws {
@@ -95,6 +108,7 @@ struct BenchTransfer: FileTransfer {
     unowned let bench: DirectoryBench
 
     func transfer(_ file: ListedFile, into part: FilePart) async throws {
+        try bench.origin.withLock { $0.onTransfer }?(file.path)
         let (text, tag, limit) = bench.origin.withLock { origin in
             origin.transfers.append(file.path)
             return (origin.contents[file.path] ?? "", origin.tags[file.path] ?? "\"1\"", origin.breaks[file.path])

@@ -16,8 +16,10 @@ struct DirectoryCrashTests {
 
     private static let fileCount = 24
 
-    private func start(_ generation: Int, holds: Bool = false) throws -> MirrorProcess {
-        try MirrorProcess([bench.url.path(percentEncoded: false), "\(generation)", "\(Self.fileCount)", "crash"] + (holds ? ["hold"] : []))
+    private func start(_ generation: Int, holds: Bool = false) throws -> ChildProcess {
+        try ChildProcess(
+            "SyncCrashWriter",
+            [bench.url.path(percentEncoded: false), "\(generation)", "\(Self.fileCount)", "crash"] + (holds ? ["hold"] : []))
     }
 
     /// The content that a file must have, by the helper's own rule.
@@ -36,10 +38,13 @@ struct DirectoryCrashTests {
     }
 
     @Test func `S9 after kill -9 at a random moment no file is torn, and the next run ends equal to the source`() async throws {
+        let first = Int.random(in: 1...1_000_000)
         for round in 1...max(1, rounds(8)) {
+            var chance = Chance(seed: first + round)
+            let context = Comment(rawValue: "seed \(first + round), round \(round)")
             let child = try start(round)
             var given = 0
-            for _ in 0..<Int.random(in: 0...60) {
+            for _ in 0..<Int.random(in: 0...60, using: &chance) {
                 guard let line = child.readLine() else { break }
                 given += line.split(separator: " ").last.flatMap { Int($0) } ?? 0
             }
@@ -50,7 +55,7 @@ struct DirectoryCrashTests {
                 let new = content(number, generation: round)
                 if round == 1 || number % 5 != 0 { total += new.count }
                 guard let found = try bytes(number) else { continue }
-                #expect(found == new || found == content(number, generation: round - 1), "file \(number) is torn")
+                #expect(found == new || found == content(number, generation: round - 1), "file \(number) is torn; \(context)")
             }
             let next = try start(round)
             var transferred = 0
@@ -60,11 +65,35 @@ struct DirectoryCrashTests {
                 transferred += line.split(separator: " ").last.flatMap { Int($0) } ?? 0
             }
             next.wait()
-            #expect(last == "done")
+            #expect(last == "done", context)
             // What was given and not yet in a part that says what it belongs to may come again: one small piece for each worker.
-            #expect(transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were there, and \(transferred) came again")
-            for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: round)) }
+            #expect(
+                transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were there, and \(transferred) came again; \(context)"
+            )
+            for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: round), context) }
         }
+    }
+
+    @Test func `S9 a file that may not grow fails clearly, tears nothing, and the next run ends equal to the source`() async throws {
+        let before = try start(1)
+        while before.readLine() != nil {}
+        // No file of this process may have more than 64 KB, as on a disk without room: it is told so instead of being ended.
+        let limited = try ChildProcess(
+            shell: "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\"", "SyncCrashWriter",
+            [bench.url.path(percentEncoded: false), "2", "\(Self.fileCount)", "crash"])
+        var last = ""
+        while let line = limited.readLine() { last = line }
+        limited.wait()
+        #expect(last.hasPrefix("failed incomplete"))
+        #expect(last.contains("File too large") || last.contains("\(POSIXErrorCode.EFBIG.rawValue)"), "\(last)")
+        for number in 0..<Self.fileCount {
+            let found = try bytes(number)
+            #expect(found == content(number, generation: 1) || found == content(number, generation: 2), "file \(number) is torn")
+        }
+        let next = try start(2)
+        while let line = next.readLine() { last = line }
+        #expect(last == "done")
+        for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: 2)) }
     }
 
     @Test func `S14 a second process is told that the directory is taken, and a killed one leaves no lock behind`() async throws {
@@ -81,57 +110,6 @@ struct DirectoryCrashTests {
         while let line = third.readLine() { last = line }
         third.wait()
         #expect(last == "done")
-    }
-}
-
-/// The helper as another process, of which the output is read line by line.
-private final class MirrorProcess {
-    private let process = Process()
-    private let output = Pipe()
-    private let input = Pipe()
-    private var pending = Data()
-
-    init(_ arguments: [String]) throws {
-        process.executableURL = try Self.program()
-        process.arguments = arguments
-        process.standardOutput = output
-        process.standardInput = input
-        try process.run()
-    }
-
-    deinit { kill() }
-
-    func kill() {
-        if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
-    }
-
-    func wait() { process.waitUntilExit() }
-
-    /// The next whole line; `nil` at the end.
-    func readLine() -> String? {
-        while true {
-            if let end = pending.firstIndex(of: 10) {
-                defer { pending = Data(pending[(end + 1)...]) }
-                return String(decoding: pending[..<end], as: UTF8.self)
-            }
-            let more = output.fileHandleForReading.availableData
-            if more.isEmpty { return nil }
-            pending += more
-        }
-    }
-
-    /// Beside the tests, where the build has put it.
-    private static func program() throws -> URL {
-        var places = Bundle.allBundles.map(\.bundleURL) + [URL(filePath: CommandLine.arguments[0])]
-        if let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") { places.append(URL(filePath: own)) }
-        for var place in places {
-            for _ in 0..<5 {
-                let candidate = place.appending(path: "SyncCrashWriter", directoryHint: .notDirectory)
-                if FileManager.default.isExecutableFile(atPath: candidate.path(percentEncoded: false)) { return candidate }
-                place.deleteLastPathComponent()
-            }
-        }
-        throw CocoaError(.fileNoSuchFile)
     }
 }
 

@@ -67,6 +67,22 @@ struct DirectoryTests {
         #expect(try bench.files == ["a": "one", "d/e/c": "three"])
     }
 
+    @Test func `S9 a process that ended between the record of a file and its renaming has edited nothing`() async throws {
+        try await bench.sync()
+        let file = bench.url.appending(path: ".storehouse/journal")
+        var text = try Data(contentsOf: file)
+        var journal = text.withUnsafeBytes { TargetJournal.read($0) }.journal
+        let stamp = FileStamp(size: 7, modified: 1, inode: 1)
+        let record = FileRecord(version: digest("changed"), digest: SHA256.digest(of: Array("changed".utf8)), stamp: stamp)
+        text += journal.line(for: .put("a", record))
+        try text.write(to: file)
+        bench["a"] = "changed"
+        let report = try await bench.sync(localEdits: .keepLocal)
+        #expect(report.localEdits.isEmpty)
+        #expect(report.updatedCount == 1)
+        #expect(try bench.files["a"] == "changed")
+    }
+
     @Test func `S9 the last line of a journal may be torn`() async throws {
         try await bench.sync()
         let journal = bench.url.appending(path: ".storehouse/journal")

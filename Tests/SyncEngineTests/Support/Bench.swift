@@ -55,6 +55,8 @@ final class Bench: SyncProcessor {
     /// Called in each call; may throw.
     let act: @Sendable (Call) async throws -> Void
     let checks: @Sendable (Int, LocalEntry<Thing>?) throws -> Bool
+    /// Called before the page of this number is given, and before the end of the pages.
+    let onPage: @Sendable (Int) async throws -> Void
     let refuses: Set<Int>
     /// The items that must be downloaded where the version is another one; `nil` for all of them.
     let needs: Set<Int>?
@@ -63,6 +65,7 @@ final class Bench: SyncProcessor {
         source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [], needs: Set<Int>? = nil,
         list: @escaping @Sendable (State) -> [SourcePage<Thing>] = { [SourcePage($0.source, end: .complete())] },
         checks: @escaping @Sendable (Int, LocalEntry<Thing>?) throws -> Bool = { _, _ in true },
+        onPage: @escaping @Sendable (Int) async throws -> Void = { _ in },
         act: @escaping @Sendable (Call) async throws -> Void = { _ in }
     ) {
         self.order = order
@@ -70,6 +73,7 @@ final class Bench: SyncProcessor {
         self.needs = needs
         self.list = list
         self.checks = checks
+        self.onPage = onPage
         self.act = act
         state.update { state in
             state.source = source
@@ -119,7 +123,7 @@ final class Bench: SyncProcessor {
 
     func sourceList() async throws -> Pages {
         try await note(.list)
-        return Pages(pages: state.read { list($0) }, order: order)
+        return Pages(pages: state.read { list($0) }, order: order, onPage: onPage)
     }
 
     func localInventory() async throws -> LocalInventory<Thing> {
@@ -160,10 +164,17 @@ final class Bench: SyncProcessor {
     struct Pages: SourceList {
         var pages: [SourcePage<Thing>]
         var order: SourceOrder
-        func makeReader() -> Reader { Reader(pages: pages) }
+        var onPage: @Sendable (Int) async throws -> Void = { _ in }
+        func makeReader() -> Reader { Reader(pages: pages, onPage: onPage) }
         struct Reader: SourceReader {
             var pages: [SourcePage<Thing>]
-            mutating func next() async throws -> SourcePage<Thing>? { pages.isEmpty ? nil : pages.removeFirst() }
+            var onPage: @Sendable (Int) async throws -> Void = { _ in }
+            var number = 0
+            mutating func next() async throws -> SourcePage<Thing>? {
+                try await onPage(number)
+                number += 1
+                return pages.isEmpty ? nil : pages.removeFirst()
+            }
         }
     }
 }

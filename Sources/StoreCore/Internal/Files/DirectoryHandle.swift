@@ -130,6 +130,31 @@ package final class DirectoryHandle: Sendable {
         guard synchronizeDescriptor(descriptor) == 0 else { throw .fileSystem("synchronizing directory", path: path, errno: errno) }
     }
 
+    /// Whether the system can bring a whole file system to the disk.
+    package static var synchronizesFileSystems: Bool {
+        #if os(Linux)
+        syncFileSystem != nil
+        #else
+        false
+        #endif
+    }
+
+    /// Brings everything to the disk that was written to the directory's file system, by anybody.
+    ///
+    /// - Returns: Whether the system can do that; where it cannot, each file and directory must be synchronized by itself.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func synchronizeFileSystem() throws(StoreError) -> Bool {
+        #if os(Linux)
+        guard let syncFileSystem else { return false }
+        guard uninterrupted({ syncFileSystem(descriptor) }) == 0 else {
+            throw .fileSystem("synchronizing the file system of", path: path, errno: errno)
+        }
+        return true
+        #else
+        return false
+        #endif
+    }
+
     func path(of name: String) -> String {
         path == "/" ? "/" + name : path + "/" + name
     }

@@ -100,6 +100,13 @@ struct SynchronizingTests {
         #expect(try await reader.next()?.items.count == 2)
         #expect(try await reader.next()?.end == .complete())
     }
+
+    @Test func `new items may begin before the list has ended`() async throws {
+        let shelf = NoteShelf()
+        let options = SyncOptions(startsEarly: true)
+        try await OneWaySynchronizer(processor: NoteProcessor(origin: NoteOrigin(), shelf: shelf), options: options).sync()
+        #expect(await shelf.versions.count == 2)
+    }
 }
 
 // Compiled only.

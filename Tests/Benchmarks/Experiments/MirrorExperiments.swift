@@ -1,0 +1,151 @@
+internal import Foundation
+internal import LoopbackOrigin
+internal import RemoteRouting
+internal import SyncEngine
+
+extension Experiment {
+    static var mirroring: [Experiment] { [mirror, mirrorAgain] }
+
+    private static let width = 16
+
+    /// Each round into a fresh directory. The origin shares the process with both, and so does its work.
+    private static let mirror = Experiment(
+        section: .sync,
+        figures: [
+            Figure(name: "mirror", title: "each of 10 000 files of 4 KB over loopback, 16 wide", unit: .nanoseconds),
+            Figure(name: "mirror-cpu", title: "processor time of the same, the origin's included", unit: .nanoseconds),
+            Figure(name: "mirror-requests", title: "requests beyond one for each file", unit: .count),
+        ],
+        peers: peers
+    ) { scale in
+        let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
+        let origin = try LoopbackOrigin(files)
+        let place = BenchmarkDirectory()
+        let bare = BareMirror(session: BareSession(), origin: origin.url)
+        let host = RemoteHost(origin)
+        return [
+            (
+                .mutex,
+                {
+                    let path = try place.makeDirectory()
+                    return try await measure(files, origin) { try await bare.run(into: path, width: width) }
+                }
+            ),
+            (
+                .storehouse,
+                {
+                    let path = try place.makeDirectory()
+                    return try await measure(files, origin) { _ = try await synchronizer(host, path).sync() }
+                }
+            ),
+        ]
+    }
+
+    private static let mirrorAgain = Experiment(
+        section: .sync,
+        figures: [
+            Figure(name: "mirror-again", title: "the same again with nothing to do, all 10 000", unit: .nanoseconds),
+            Figure(name: "mirror-again-requests", title: "requests for that", unit: .count),
+        ]
+    ) { scale in
+        let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
+        let origin = try LoopbackOrigin(files)
+        let place = BenchmarkDirectory()
+        let path = try place.makeDirectory()
+        let host = RemoteHost(origin)
+        try await synchronizer(host, path).sync()
+        return [
+            (
+                .storehouse,
+                {
+                    defer { withExtendedLifetime(place) {} }
+                    origin.forget()
+                    let watch = Stopwatch()
+                    try await synchronizer(host, path).sync()
+                    return [watch.nanoseconds, Double(origin.requests.count)]
+                }
+            )
+        ]
+    }
+
+    /// Each file once, by programs that fetch lists of addresses, for a minute at most; then once more by what compares two directories.
+    @Sendable private static func peers(_ scale: Scale) async throws -> [Peer] {
+        let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
+        let origin = try LoopbackOrigin(files)
+        defer { origin.stop() }
+        let place = BenchmarkDirectory()
+        let addresses = try place.makeDirectory() + "addresses"
+        try files.files.map { origin.url.absoluteString + "/" + $0.path + "\n" }.joined().write(
+            toFile: addresses, atomically: true, encoding: .utf8)
+        let curl = addresses + ".curl"
+        try files.files.map { "url = \(origin.url.absoluteString)/\($0.path)\noutput = \($0.path)\n" }.joined()
+            .write(toFile: curl, atomically: true, encoding: .utf8)
+        let perFile = Double(files.files.count)
+        let fetches = [
+            ("curl -Z", ["curl"], "exec timeout 60 curl -sZ --parallel-max 16 --create-dirs -K \"$1.curl\""),
+            ("aria2c", ["aria2c"], "exec timeout 60 aria2c -q -j 16 -i \"$1\""),
+            ("wget2", ["wget2"], "exec timeout 60 wget2 -q --max-threads=16 -x -i \"$1\""),
+            ("rclone", ["rclone"], "exec timeout 60 rclone copy --transfers 16 --checkers 16 --http-url \"$2\" :http: ."),
+        ]
+        var peers: [Peer] = []
+        for (name, programs, script) in fetches {
+            let arguments = [addresses, origin.url.absoluteString + "/", try place.makeDirectory()]
+            if let peer = try await Peer.time("mirror", name, needs: programs + ["timeout"], "cd \"$3\" && " + script, arguments) {
+                peers.append(Peer(figure: peer.figure, name: peer.name, nanoseconds: peer.nanoseconds / perFile))
+            }
+        }
+        let (source, target) = (try place.makeDirectory(), try place.makeDirectory())
+        for file in files.files {
+            let url = URL(filePath: source).appending(path: file.path)
+            try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try files.contents["/" + file.path]?.write(to: url)
+        }
+        for (name, script) in [("rsync", "rsync -a \"$1\" \"$2\""), ("rclone (on the same disk)", "rclone sync \"$1\" \"$2\"")] {
+            let program = [String(name.prefix { $0 != " " })]
+            // The second run has nothing to do.
+            guard try await Peer.time("mirror-again", name, needs: program, script, [source, target]) != nil else { continue }
+            if let peer = try await Peer.time("mirror-again", name, needs: program, script, [source, target]) { peers.append(peer) }
+        }
+        return peers
+    }
+
+    private static func synchronizer(
+        _ host: RemoteHost, _ path: String
+    ) -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, HostTransfer>> {
+        let transfer = HostTransfer(host: host)
+        let target = DirectoryTarget(directory: URL(filePath: path, directoryHint: .isDirectory), transfer: transfer) {
+            try await transfer.list()
+        }
+        return OneWaySynchronizer(processor: target, options: SyncOptions(concurrency: width))
+    }
+
+    private static func measure(_ files: ListedFiles, _ origin: LoopbackOrigin, _ body: () async throws -> Void) async throws -> [Double] {
+        origin.forget()
+        let count = Double(files.files.count)
+        let (watch, processor) = (Stopwatch(), processTime())
+        try await body()
+        return [watch.nanoseconds / count, (processTime() - processor) / count, Double(origin.requests.count) - count]
+    }
+}
+
+extension LoopbackOrigin {
+    /// Gives the list, and each file by its path; as cheap as it gets, since what it costs is in every figure.
+    fileprivate convenience init(_ files: ListedFiles) throws {
+        let list = Response.json(files.files)
+        let contents = files.contents.mapValues { Response.data($0).tagged() }
+        // Pages of links are for programs that find their files by them.
+        let pages = Dictionary(grouping: files.files.map { $0.path.split(separator: "/", maxSplits: 1) }, by: { "/\($0[0])/" })
+            .mapValues { Response.html($0.map { "<a href=\"\($0[1])\">\($0[1])</a>" }.joined(separator: "\n")) }
+        let root = Response.html(pages.keys.sorted().map { "<a href=\"\($0.dropFirst())\">\($0)</a>" }.joined(separator: "\n"))
+        try self.init { request in
+            if request.path == "/list.json" { return list }
+            return contents[request.path] ?? (request.path == "/" ? root : pages[request.path]) ?? .notFound(for: request)
+        }
+    }
+}
+
+extension RemoteHost {
+    fileprivate init(_ origin: LoopbackOrigin) {
+        self.init(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)))
+    }
+}

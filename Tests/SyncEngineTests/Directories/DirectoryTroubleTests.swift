@@ -1,0 +1,175 @@
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// Disks that fill up, directories that go, and names that change what they are.
+struct DirectoryTroubleTests {
+    private func failures(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
+
+    @Test(arguments: RemovalTimings.allCases, [false, true])
+    func `a file that becomes a directory, and one the other way round, need no help`(timing: RemovalTimings, early: Bool) async throws {
+        let bench = try DirectoryBench(["a": "file", "d/x": "1", "d/e/y": "2", "same": "s"])
+        try await bench.sync()
+        bench.origin.withLock { $0.contents = ["a/inner/x": "below", "d": "file now", "same": "s"] }
+        let report = try await bench.sync(startsEarly: early, removalTiming: timing.value)
+        #expect(try bench.files == ["a/inner/x": "below", "d": "file now", "same": "s"])
+        #expect((report.addedCount, report.removedCount, report.pendingRemovals.count) == (2, 3, 0))
+        let again = try await bench.sync()
+        #expect(again.unchangedCount == 3)
+    }
+
+    enum RemovalTimings: CaseIterable {
+        case before, after
+        var value: RemovalTiming { self == .before ? .beforeDownloads : .afterDownloads }
+    }
+
+    @Test(arguments: ["edited", "foreign", "failing"])
+    func `S4 S15 what makes way is only what the plan removes, and only once the new content is there`(why: String) async throws {
+        let bench = try DirectoryBench(["a": "file", "d/x": "1"])
+        try await bench.sync()
+        bench.origin.withLock { $0.contents = ["a/x": "below", "d": "file now"] }
+        switch why {
+        case "edited":
+            bench.origin.withLock { [url = bench.url] in
+                $0.onTransfer = { path in
+                    let other = path == "d" ? "d/x" : "a"
+                    try Data("edited meanwhile".utf8).write(to: url.appending(path: other))
+                }
+            }
+        case "foreign": try bench.write("mine", "d/mine")
+        default: bench.origin.withLock { $0.onTransfer = { _ in throw Trouble.lasting } }
+        }
+        let error = await syncError { try await bench.sync() }
+        #expect(error?.code == .incomplete)
+        switch why {
+        case "edited":
+            #expect(failures(error) == [.changedLocally, .changedLocally])
+            #expect(try bench.files == ["a": "edited meanwhile", "d/x": "edited meanwhile"])
+        case "foreign":
+            #expect(failures(error) == [.nameTaken])
+            #expect(try bench.files["d/mine"] == "mine")
+        default: #expect(try bench.files == ["a": "file", "d/x": "1"])
+        }
+    }
+
+    @Test func `a target that vanishes while a file arrives ends the pass, and the next one makes it anew`() async throws {
+        let bench = try DirectoryBench(["a": "one", "b": "two"])
+        try await bench.sync()
+        bench["c"] = "three"
+        bench.origin.withLock { [url = bench.url] in $0.onTransfer = { _ in try FileManager.default.removeItem(at: url) } }
+        let error = await syncError { try await bench.sync() }
+        #expect(failures(error) == [.targetVanished])
+        #expect(error?.report?.failures.first?.description.contains("the directory is gone") == true)
+        #expect(!bench.exists(""))
+        bench.origin.withLock { $0.onTransfer = nil }
+        try await bench.sync()
+        #expect(try bench.files == ["a": "one", "b": "two", "c": "three"])
+    }
+
+    @Test(arguments: [Durability.crash, .power])
+    func `S5 S9 a disk that fills up stops the pass with a clear error, and old files stay`(durability: Durability) async throws {
+        guard let disk = SmallDisk(kilobytes: 600) else { return }
+        defer { disk.unmount() }
+        let bench = try DirectoryBench(["a": "old", "b": String(repeating: "b", count: 50_000)], in: disk.path)
+        try await bench.sync(durability: durability)
+        bench["a"] = "new"
+        for number in 0..<6 { bench["big\(number)"] = String(repeating: "\(number)", count: 150_000) }
+        let error = await syncError { try await bench.sync(durability: durability, concurrency: 1) }
+        let cause = try #require(error?.report?.failures.first?.error as? StoreError)
+        #expect(cause.code == .fileSystem && (cause.underlyingError as? POSIXError)?.code == .ENOSPC)
+        #expect(error?.report?.failures.count == 1, "the disk is full for the others too")
+        #expect(error?.report?.pendingDownloadCount ?? 0 > 1)
+        let found = try bench.files
+        #expect(found["b"] == bench["b"])
+        for (path, text) in found { #expect(text == bench[path] || (path == "a" && text == "old"), "\(path) is torn") }
+        // Room again: here because the list has become shorter.
+        for number in 2..<6 { bench["big\(number)"] = nil }
+        try await bench.sync([.everythingChanged], durability: durability, removalTiming: .beforeDownloads)
+        #expect(try bench.files == bench.origin.withLock { $0.contents })
+    }
+
+    @Test func `a directory on another disk is a clear error`() async throws {
+        let bench = try DirectoryBench(["a": "one", "d/b": "two"])
+        try await bench.sync()
+        guard let disk = SmallDisk(kilobytes: 200, at: bench.url.appending(path: "d").path(percentEncoded: false)) else { return }
+        defer { disk.unmount() }
+        let error = await syncError { try await bench.sync() }
+        #expect(failures(error) == [.otherDisk])
+        #expect(error?.report?.failures.first?.description.contains("on another disk") == true)
+        disk.unmount()
+        try await bench.sync()
+        #expect(try bench.files == ["a": "one", "d/b": "two"])
+    }
+
+    @Test func `S9 a file that was torn by a loss of power is found by the next pass`() async throws {
+        let bench = try DirectoryBench(["a": "whole content", "b": "other"])
+        try await bench.sync(durability: .power)
+        // What a loss of power leaves: a journal that does not vouch for the files yet, and a file of the right size and time with zeros.
+        let journal = bench.url.appending(path: ".storehouse/journal")
+        let lines = try Data(contentsOf: journal).split(separator: 10)
+        #expect(lines.last?.suffix(1) == Data("=".utf8) || lines.contains { $0.suffix(2) == Data(" =".utf8) })
+        let cut = try #require(lines.lastIndex { $0.suffix(2) == Data(" =".utf8) })
+        try Data(lines[..<cut].joined(separator: [10]) + [10]).write(to: journal)
+        let file = bench.url.appending(path: "a")
+        let modified = try #require(try FileManager.default.attributesOfItem(atPath: file.path)[.modificationDate] as? Date)
+        let handle = try FileHandle(forUpdating: file)
+        try handle.write(contentsOf: Data(count: 13))
+        try handle.close()
+        try FileManager.default.setAttributes([.modificationDate: modified.addingTimeInterval(-1)], ofItemAtPath: file.path)
+        let plan = try await OneWaySynchronizer(processor: bench.target(durability: .power)).plan()
+        #expect(plan.updates.map(\.reason) == [.unknownVersion])
+        let transferred = bench.transferred
+        let report = try await bench.sync(localEdits: .keepLocal, durability: .power)
+        #expect(report.localEdits.isEmpty, "nobody has edited it")
+        #expect(try bench.files == ["a": "whole content", "b": "other"])
+        #expect(bench.transferred - transferred == 13, "what is whole is not brought again")
+    }
+
+    @Test func `S8 a plan knows what the disk takes for one name, without writing anything`() async throws {
+        let bench = try DirectoryBench(["a": "one"])
+        try await bench.sync()
+        // As a folding disk would answer: the probe is there under its other spelling too.
+        try bench.write("", ".storehouse/PROBE-K")
+        bench["B"] = "1"
+        bench["b"] = "2"
+        let before = try FileManager.default.subpathsOfDirectory(atPath: bench.url.path).sorted()
+        let plan = try await OneWaySynchronizer(processor: bench.target()).plan()
+        #expect(plan.refusals.map { ($0.error as? SyncError)?.code } == [.nameClash])
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: bench.url.path).sorted() == before)
+    }
+}
+
+/// A disk in memory of a few hundred kilobytes; only to be had by who may mount one.
+final class SmallDisk {
+    let path: String
+    private var isMounted = true
+
+    init?(kilobytes: Int, at place: String? = nil) {
+        path = place ?? NSTemporaryDirectory() + "storehouse-disk-\(UUID().uuidString)"
+        #if os(Linux)
+        try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        guard Self.run("mount", "-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs", path) else {
+            print("No disk can be mounted here: the test is left out.")
+            return nil
+        }
+        #else
+        return nil
+        #endif
+    }
+
+    func unmount() {
+        guard isMounted else { return }
+        isMounted = !Self.run("umount", "-l", path)
+    }
+
+    private static func run(_ arguments: String...) -> Bool {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = arguments
+        process.standardError = FileHandle.nullDevice
+        do { try process.run() } catch { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+}
