@@ -53,6 +53,8 @@ let package = Package(
         .target(
             name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
+        // How many rounds, with which seeds, and the processes that are started and killed in them.
+        .target(name: "Trials", dependencies: ["StoreCore"], path: "Tests/Support/Trials", swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
         .executableTarget(name: "CrashWriter", dependencies: ["StoreCore"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
         .executableTarget(
@@ -63,14 +65,14 @@ let package = Package(
             swiftSettings: settings),
 
         .testTarget(
-            name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter"], swiftSettings: settings),
+            name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter", "Trials"], swiftSettings: settings),
         .testTarget(
-            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "StoreCore", "LoopbackOrigin"], swiftSettings: settings),
+            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "StoreCore", "LoopbackOrigin", "Trials"], swiftSettings: settings),
         .testTarget(
-            name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "LoopbackOrigin", "TextCrashWriter"],
+            name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "LoopbackOrigin", "TextCrashWriter", "Trials"],
             swiftSettings: settings),
         .testTarget(
-            name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "Mirror"],
+            name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "Mirror", "Trials"],
             swiftSettings: settings),
         // The example that is tested as an app would be.
         .testTarget(name: "OrgsTests", dependencies: ["Orgs", "StoreCore", "RemoteRouting"], swiftSettings: settings),

@@ -187,12 +187,12 @@ struct DownloadFaultTests {
         try Data("whole".utf8).write(to: part)
         let handle = try FileHandle(forUpdating: part)
         defer { try? handle.close() }
-        #expect(PartialFile.isNamed(part.path, handle.fileDescriptor))
+        #expect(FileStatus.isNamed(part.path, handle.fileDescriptor))
         // Opened, and not locked yet, when the other one gives it its real name.
         try FileManager.default.moveItem(at: part, to: place.target)
-        #expect(!PartialFile.isNamed(part.path, handle.fileDescriptor))
+        #expect(!FileStatus.isNamed(part.path, handle.fileDescriptor))
         let next = try PartialFile(at: part.path)
-        #expect(!PartialFile.isNamed(part.path, handle.fileDescriptor))
+        #expect(!FileStatus.isNamed(part.path, handle.fileDescriptor))
         try next.empty()
         #expect(try Data(contentsOf: place.target) == Data("whole".utf8))
     }

@@ -3,12 +3,12 @@ import LoopbackOrigin
 import RemoteRouting
 import StoreCore
 import Testing
+import Trials
 
 /// What only shows under load. `STOREHOUSE_SEEDS=10` runs it in full.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct StormTests {
-    private static let rounds = ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"].flatMap { Int($0) } ?? 1
-    private static let width = ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"] == nil ? 300 : 2000
+    private static let width = isLongRun ? 2000 : 300
 
     @Test func `H13 requests cancelled at random moments neither hang nor leak`() async throws {
         let origin = try LoopbackOrigin()
@@ -23,7 +23,7 @@ struct StormTests {
             ["/quick", "/drip", "/stall", "/late"].map { Route(path: RoutePath(stringLiteral: $0)) }
             + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]
         var filesBefore: Int?
-        for round in 0..<StormTests.rounds {
+        for round in 0..<rounds(1) {
             // Few places, so that most wait for one, and many, so that most are on the wire.
             host.limits.concurrentExchanges = round % 2 == 0 ? 400 : 32
             let outcomes = WatchedState<[String: Int]>([:])

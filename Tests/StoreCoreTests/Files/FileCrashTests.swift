@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Trials
 @testable import StoreCore
 
 #if os(macOS) || os(Linux)
@@ -13,7 +14,7 @@ struct FileCrashTests {
 
     init() throws {
         place = try TemporaryDirectory()
-        program = try crashWriterPath()
+        program = try ChildProcess.path(of: "CrashWriter")
     }
 
     private var path: String { place.directory.path }
@@ -50,9 +51,9 @@ struct FileCrashTests {
             }
             // Between two lines as well as upon one.
             for _ in 0..<Int.random(in: 0...2000) { _ = SHA256.digest(of: []) }
-            child.killNow()
+            child.kill()
             while let line = child.readLine() { note(line) }
-            _ = child.wait()
+            child.wait()
 
             #expect(!acknowledged.isEmpty)
             let cacher = cacher()

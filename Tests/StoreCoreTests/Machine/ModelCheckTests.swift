@@ -1,5 +1,6 @@
 internal import Foundation
 import Testing
+import Trials
 
 @testable import StoreCore
 
@@ -19,11 +20,10 @@ struct ModelCheckTests {
     }
 
     private func check(_ setting: ModelSetting, states: Int, preludes: [[ModelEvent]] = []) async {
-        let seeds = ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"].flatMap { Int($0) }
         var search = ModelSearch(setting, from: ModelWorld.origins(setting))
         let began = ContinuousClock.now
-        await search.run(maxStates: states * max(1, seeds ?? 1), preludes: preludes)
-        if seeds != nil { print("\(search.summary), \(ContinuousClock.now - began)") }
+        await search.run(maxStates: states * max(1, rounds(1)), preludes: preludes)
+        if isLongRun { print("\(search.summary), \(ContinuousClock.now - began)") }
         if let failure = search.failure { Issue.record("\(failure)") }
     }
 }

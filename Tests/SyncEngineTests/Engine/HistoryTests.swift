@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 @testable import SyncEngine
 
 /// Random histories of a remote list, a local side, edits, faults and options, against dictionaries.
@@ -174,7 +175,7 @@ struct HistoryTests {
     }
 
     @Test func `S1 S2 S3 S4 S5 S15 any history ends as a dictionary would, and loses nothing on its way`() async throws {
-        for seed in 0..<rounds(300) {
+        for seed in seeds(300) {
             var history = History(seed: seed)
             for number in 1...8 {
                 history.change()

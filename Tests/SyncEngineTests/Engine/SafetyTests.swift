@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 @testable import SyncEngine
 
 struct SafetyTests {
@@ -80,7 +81,7 @@ struct SafetyTests {
     }
 
     @Test func `S4 sync does what plan shows, and plan does nothing`() async throws {
-        for seed in 0..<rounds(200) {
+        for seed in seeds(200) {
             var chance = Chance(seed: seed)
             let order: SourceOrder = Bool.random(using: &chance) ? .sortedByKey : .unsorted
             let keys = (1...40).filter { _ in Bool.random(using: &chance) }

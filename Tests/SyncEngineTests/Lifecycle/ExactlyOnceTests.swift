@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 @testable import SyncEngine
 
 /// The engine under random calls, cancellations and failures: every caller is answered once, every begin has its end.
@@ -17,7 +18,7 @@ struct ExactlyOnceTests {
     }
 
     @Test func `S1 S6 S7 every caller is answered once, by a pass that began after the call`() async throws {
-        for seed in 0..<rounds(400) {
+        for seed in seeds(400) {
             var chance = Chance(seed: seed)
             let failing = Int.random(in: 0..<4, using: &chance) == 0
             let slowness = Int.random(in: 0...6, using: &chance)

@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import TextStore
 
@@ -16,13 +17,7 @@ struct CrashTests {
 
     init() throws {
         bench = try Bench()
-        program = try writerPath()
-    }
-
-    private static func seeds(_ usual: UInt64) -> ClosedRange<UInt64> {
-        let environment = ProcessInfo.processInfo.environment
-        if let seed = environment["STOREHOUSE_SEED"].flatMap({ UInt64($0) }) { return seed...seed }
-        return 1...max(1, environment["STOREHOUSE_SEEDS"].flatMap { UInt64($0) } ?? usual)
+        program = try ChildProcess.path(of: "TextCrashWriter")
     }
 
     private func writer(_ group: String?, from first: Int, step: Int? = nil, _ rest: String...) throws -> ChildProcess {
@@ -60,13 +55,13 @@ struct CrashTests {
         group: String?
     ) async throws {
         var last = 0
-        for seed in Self.seeds(12) {
+        for seed in seeds(UInt64(12)) {
             var dice = Dice(seed: seed)
             let child = try writer(group, from: last + 1)
             for _ in 0..<Int.random(in: 1...12, using: &dice) { last = max(last, child.readLine().flatMap { Int($0) } ?? 0) }
             // Between two lines as well as upon one.
             for _ in 0..<Int.random(in: 0...3000, using: &dice) { _ = SHA256.digest(of: []) }
-            child.killNow()
+            child.kill()
             while let line = child.readLine() { last = max(last, Int(line) ?? 0) }
             let versions = try await found(group, seed)
             #expect(versions.allSatisfy { $0 ?? 0 >= last }, "seed \(seed): \(versions) after \(last)")
@@ -79,7 +74,7 @@ struct CrashTests {
         async throws
     {
         var last = ["one": 0, "two": 0]
-        for seed in Self.seeds(6) {
+        for seed in seeds(UInt64(6)) {
             var dice = Dice(seed: seed)
             let names = ["one", "two"]
             let children = try names.map { try writer(nil, from: (last[$0] ?? 0) + 1, $0) }
@@ -91,7 +86,7 @@ struct CrashTests {
                     last[names[number]] = max(last[names[number]] ?? 0, version ?? 0)
                 }
                 for _ in 0..<Int.random(in: 1...15, using: &dice) { child.readLine().map(note) }
-                child.killNow()
+                child.kill()
                 while let line = child.readLine() { note(line) }
             }
             let versions = try await found(nil, seed)
@@ -102,7 +97,7 @@ struct CrashTests {
 
     @Test func `T3 T7 two processes that switch one set never show a torn one or a lower one, while they write and after`() async throws {
         var last = 0
-        for seed in Self.seeds(6) {
+        for seed in seeds(UInt64(6)) {
             var dice = Dice(seed: seed)
             let children = try (0..<2).map { try writer("set", from: last + 1 + $0, "one,two,three", "2") }
             var shown = last
@@ -118,7 +113,7 @@ struct CrashTests {
                     shown = max(shown, versions[0] ?? 0)
                 }
             }
-            for child in children { child.killNow() }
+            for child in children { child.kill() }
             last = max(last, try await found("set", seed)[0] ?? 0, shown)
         }
     }
@@ -128,7 +123,7 @@ struct CrashTests {
     func `T7 kill -9 after any step of the second switch leaves the old set or the new one`(step: Int) async throws {
         let first = try writer("set", from: 1)
         #expect(first.readLine() == "1")
-        first.killNow()
+        first.kill()
         let seen = try await found("set").compactMap { $0 }.max() ?? 0
         let second = try writer("set", from: seen + 1, step: step)
         while second.readLine() != nil {}
@@ -136,20 +131,6 @@ struct CrashTests {
         #expect(Set(versions).count == 1, "\(versions)")
         #expect((versions[0] ?? 0) >= seen)
     }
-}
-
-/// Where the build has put the program that writes and is killed: beside the tests.
-func writerPath() throws -> String {
-    var places = Bundle.allBundles.map(\.bundleURL) + [URL(filePath: CommandLine.arguments[0])]
-    if let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") { places.append(URL(filePath: own)) }
-    for var place in places {
-        for _ in 0..<5 {
-            let candidate = place.appending(path: "TextCrashWriter", directoryHint: .notDirectory).path(percentEncoded: false)
-            if FileManager.default.isExecutableFile(atPath: candidate) { return candidate }
-            place.deleteLastPathComponent()
-        }
-    }
-    throw CocoaError(.fileNoSuchFile)
 }
 
 #endif

@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import TextStore
 
@@ -13,7 +14,7 @@ struct DiskTests {
 
     init() throws {
         place = try Place()
-        program = try writerPath()
+        program = try ChildProcess.path(of: "TextCrashWriter")
     }
 
     private var path: String { place.url.path(percentEncoded: false) }

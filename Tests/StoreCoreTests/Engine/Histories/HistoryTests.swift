@@ -1,19 +1,16 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @Suite(.timeLimit(.minutes(30)))
 struct HistoryTests {
     /// How many histories are told; `STOREHOUSE_SEEDS=100000` for a long run, `STOREHOUSE_SEED=7` for that one alone.
-    private static let seeds: ClosedRange<UInt64> = {
-        let environment = ProcessInfo.processInfo.environment
-        if let seed = environment["STOREHOUSE_SEED"].flatMap({ UInt64($0) }) { return seed...seed }
-        return 1...(environment["STOREHOUSE_SEEDS"].flatMap { UInt64($0) } ?? 500)
-    }()
+    private static let usual: UInt64 = 500
 
     @Test(arguments: Backing.allCases)
     func `C1-C16: a random history is what a simple model says`(_ backing: Backing) async throws {
-        for seed in Self.seeds {
+        for seed in seeds(Self.usual) {
             var history = History(seed: seed, backing)
             do {
                 try await history.run()
