@@ -38,6 +38,7 @@ public final class ChildProcess {
     /// Ends the process at once; what it has said can still be read.
     public func kill() { send(SIGKILL) }
 
+    /// Sends a signal to the process, if it runs.
     public func send(_ signal: Int32) {
         if process.isRunning { Foundation.kill(process.processIdentifier, signal) }
     }
