@@ -56,12 +56,13 @@ let package = Package(
         // How many rounds, with which seeds, and the processes that are started and killed in them.
         .target(name: "Trials", dependencies: ["StoreCore"], path: "Tests/Support/Trials", swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
-        .executableTarget(name: "CrashWriter", dependencies: ["StoreCore"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
         .executableTarget(
-            name: "TextCrashWriter", dependencies: ["StoreCore", "TextStore"], path: "Tests/Support/TextCrashWriter",
+            name: "CrashWriter", dependencies: ["StoreCore", "Trials"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
+        .executableTarget(
+            name: "TextCrashWriter", dependencies: ["StoreCore", "TextStore", "Trials"], path: "Tests/Support/TextCrashWriter",
             swiftSettings: settings),
         .executableTarget(
-            name: "SyncCrashWriter", dependencies: ["StoreCore", "SyncEngine"], path: "Tests/Support/SyncCrashWriter",
+            name: "SyncCrashWriter", dependencies: ["StoreCore", "SyncEngine", "Trials"], path: "Tests/Support/SyncCrashWriter",
             swiftSettings: settings),
 
         .testTarget(

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
@@ -56,22 +57,9 @@ struct PythonComparisonTests {
     }
 }
 
-/// Random numbers that are the same in every run (Steele, Lea and Flood's SplitMix64).
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
+extension SplitMix {
     /// A text of ASCII, of letters of all lengths in UTF-8, and of what is special in addresses.
-    mutating func text() -> String {
+    fileprivate mutating func text() -> String {
         var scalars = String.UnicodeScalarView()
         for _ in 0..<Int.random(in: 1...12, using: &self) {
             let bound: UInt32 = [0x80, 0x80, 0x800, 0xFFFF, 0x10FFFF].randomElement(using: &self) ?? 0x80

@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 
 /// Many tasks do random things to few keys on real threads; what must hold is checked afterwards.
 @Suite(.serialized, .timeLimit(.minutes(5)))
@@ -171,23 +172,6 @@ struct StressTests {
             if fails { throw Offline() }
         }
     }
-}
-
-/// A small random number generator whose sequence is the same everywhere (Steele, Lea, Flood 2014).
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }
 
 /// Whether all histories are parts of one order: no element comes both before and after another.

@@ -56,7 +56,7 @@ struct FileDamageTests {
     @Test func `F2 bytes of chance are a miss, whatever lengths they claim`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let name = try fileName("key")
-        var random = SeededGenerator(seed: 1)
+        var random = SplitMix(seed: 1)
         for round in 0..<rounds(300) {
             var bytes = (0..<Int.random(in: 0...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
             // Most of them begin as a record does, so that more than the first test is met.

@@ -46,7 +46,7 @@ struct FileLedgerTests {
     /// Saves, removals and scans in random order, each in two halves; a scan looks at each file at a moment of its own.
     @Test(arguments: 0..<rounds(300))
     func `the sum is right after any interleaving of changes and scans`(seed: Int) {
-        var random = SeededGenerator(seed: UInt64(seed))
+        var random = SplitMix(seed: UInt64(seed))
         var ledger = FileLedger(limit: Int.random(in: 100...2000, using: &random))
         var disk: [Int: Int] = [:]
         var history: [String] = []
@@ -103,20 +103,5 @@ struct FileLedgerTests {
         while !changes.isEmpty || scan != nil { step() }
         let sum = disk.values.reduce(0, +)
         #expect(ledger.bytes == sum || !history.contains("scan ended"), "\(history)")
-    }
-}
-
-/// SplitMix64: the same numbers for the same seed.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Trials
 @testable import StoreCore
 
 struct FileVersionTests {
@@ -74,7 +75,7 @@ struct FileVersionTests {
 
     @Test func `dates and numbers come back to the bit, also those JSON does not have`() async throws {
         let cacher: FileCacher<Int, Numbers> = cacher()
-        var random = SeededGenerator(seed: 7)
+        var random = SplitMix(seed: 7)
         var doubles: [Double] = [-0.0, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 0.1]
         doubles += (0..<2000).map { _ in Double(bitPattern: random.next()) }.filter { !$0.isNaN }
         let floats = doubles.map { Float($0) } + (0..<2000).map { _ in Float(bitPattern: UInt32.random(in: .min ... .max, using: &random)) }

@@ -1,5 +1,6 @@
 import Foundation
 import StoreCore
+import Trials
 
 /// What is saved: content that tells by itself whether it is whole.
 struct Entry: Codable, Sendable {

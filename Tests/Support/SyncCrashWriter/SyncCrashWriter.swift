@@ -1,6 +1,7 @@
 import Foundation
 import StoreCore
 import SyncEngine
+import Trials
 
 /// A process that mirrors files of known content into a directory, and is killed meanwhile.
 ///
@@ -24,11 +25,6 @@ struct SyncCrashWriter {
         } catch let error as SyncError {
             say("failed \(error.code.rawValue) \(error.underlyingError.map { "\($0)" } ?? "")")
         }
-    }
-
-    /// Says a line at once: what is killed later has said it.
-    static func say(_ line: String) {
-        FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 }
 
@@ -69,7 +65,7 @@ struct MadeUpTransfer: FileTransfer {
         while place < content.count {
             let end = min(place + 20_000, content.count)
             try part.append(Array(content[place..<end]))
-            SyncCrashWriter.say("\(file.path) \(end - place)")
+            say("\(file.path) \(end - place)")
             place = end
             if holds { while FileHandle.standardInput.availableData.isEmpty {} }
             await Task.yield()

@@ -1,14 +1,7 @@
 import Foundation
 import StoreCore
 import TextStore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
+import Trials
 
 /// An app that fetches one version of its texts after another and is killed meanwhile.
 ///
@@ -69,16 +62,6 @@ enum TextCrashWriter {
         var found: [String] = []
         for text in texts { found.append((try? await next.text(for: text))?.version?.major.description ?? "nothing") }
         say("restart \(found.joined(separator: " "))")
-    }
-
-    static func say(_ line: String) {
-        let bytes = Array((line + "\n").utf8)
-        _ = write(1, bytes, bytes.count)
-    }
-
-    static func killSelf() {
-        kill(getpid(), SIGKILL)
-        while true { pause() }
     }
 }
 

@@ -41,7 +41,7 @@ struct DirectoryCrashTests {
     @Test func `S9 after kill -9 at a random moment no file is torn, and the next run ends equal to the source`() async throws {
         let first = Int.random(in: 1...1_000_000)
         for round in seeds(8) {
-            var chance = Chance(seed: first + round)
+            var chance = SplitMix(seed: first + round)
             let context = Comment(rawValue: "seed \(first + round), round \(round)")
             let child = try start(round)
             var given = 0

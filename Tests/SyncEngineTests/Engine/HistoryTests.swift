@@ -17,7 +17,7 @@ struct HistoryTests {
 
     private struct History {
         let seed: Int
-        var chance: Chance
+        var chance: SplitMix
         let options: SyncOptions
         let bench: Bench
         let faults: WatchedState<Faults>
@@ -25,7 +25,7 @@ struct HistoryTests {
 
         init(seed: Int) {
             self.seed = seed
-            chance = Chance(seed: seed)
+            chance = SplitMix(seed: seed)
             var options = SyncOptions(
                 concurrency: Int.random(in: 1...4, using: &chance), downloadsPreviews: Bool.random(using: &chance),
                 stopsOnError: Bool.random(using: &chance), retry: RetryPolicy(attempts: 3, base: .zero))

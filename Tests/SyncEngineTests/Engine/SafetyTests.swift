@@ -82,7 +82,7 @@ struct SafetyTests {
 
     @Test func `S4 sync does what plan shows, and plan does nothing`() async throws {
         for seed in seeds(200) {
-            var chance = Chance(seed: seed)
+            var chance = SplitMix(seed: seed)
             let order: SourceOrder = Bool.random(using: &chance) ? .sortedByKey : .unsorted
             let keys = (1...40).filter { _ in Bool.random(using: &chance) }
             let source = keys.map { Thing($0, Int.random(in: 1...2, using: &chance), bytes: 10) }

@@ -28,7 +28,7 @@ struct DiffTests {
         }
     }
 
-    private func pages<Element>(_ elements: [Element], _ chance: inout Chance) -> [[Element]] {
+    private func pages<Element>(_ elements: [Element], _ chance: inout SplitMix) -> [[Element]] {
         var pages: [[Element]] = []
         var rest = elements[...]
         while !rest.isEmpty || (pages.count < 3 && Bool.random(using: &chance)) {
@@ -65,7 +65,7 @@ struct DiffTests {
 
     @Test func `S11 the merge of sorted sides, the comparison by hash and a dictionary say the same`() throws {
         for seed in seeds(2000) {
-            var chance = Chance(seed: seed)
+            var chance = SplitMix(seed: seed)
             let range = 1...Int.random(in: 1...30, using: &chance)
             var source: [Thing] = []
             for key in range where Bool.random(using: &chance) {

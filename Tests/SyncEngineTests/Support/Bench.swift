@@ -179,19 +179,6 @@ final class Bench: SyncProcessor {
     }
 }
 
-/// Numbers that are the same in every run of a seed.
-struct Chance: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: Int) { state = UInt64(bitPattern: Int64(seed)) &* 0x9E37_79B9_7F4A_7C15 | 1 }
-    mutating func next() -> UInt64 {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        var x = state
-        x ^= x >> 33
-        x = x &* 0xFF51_AFD7_ED55_8CCD
-        return x ^ (x >> 29)
-    }
-}
-
 /// Lets other tasks go on until something is true that no task can wait for.
 func yields(until condition: () -> Bool) async {
     while !condition() { await Task.yield() }

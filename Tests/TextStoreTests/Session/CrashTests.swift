@@ -56,7 +56,7 @@ struct CrashTests {
     ) async throws {
         var last = 0
         for seed in seeds(UInt64(12)) {
-            var dice = Dice(seed: seed)
+            var dice = SplitMix(seed: seed)
             let child = try writer(group, from: last + 1)
             for _ in 0..<Int.random(in: 1...12, using: &dice) { last = max(last, child.readLine().flatMap { Int($0) } ?? 0) }
             // Between two lines as well as upon one.
@@ -75,7 +75,7 @@ struct CrashTests {
     {
         var last = ["one": 0, "two": 0]
         for seed in seeds(UInt64(6)) {
-            var dice = Dice(seed: seed)
+            var dice = SplitMix(seed: seed)
             let names = ["one", "two"]
             let children = try names.map { try writer(nil, from: (last[$0] ?? 0) + 1, $0) }
             let isKilledFirst = Bool.random(using: &dice)
@@ -98,7 +98,7 @@ struct CrashTests {
     @Test func `T3 T7 two processes that switch one set never show a torn one or a lower one, while they write and after`() async throws {
         var last = 0
         for seed in seeds(UInt64(6)) {
-            var dice = Dice(seed: seed)
+            var dice = SplitMix(seed: seed)
             let children = try (0..<2).map { try writer("set", from: last + 1 + $0, "one,two,three", "2") }
             var shown = last
             for child in children {

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Trials
 
 @testable import TextStore
 
@@ -23,7 +24,7 @@ struct PythonComparisonTests {
 
     @Test(.enabled(if: python != nil, "no python3 here has the package semver, so there is nothing to compare with"))
     func `T6 thousands of generated versions are ordered as Python's semver orders them`() throws {
-        var random = Dice(seed: 7)
+        var random = SplitMix(seed: 7)
         let pairs = (0..<5000).map { _ in (random.version(), random.version()) }
         let input = pairs.map { "\($0.0) \($0.1)" }.joined(separator: "\n")
         let (status, output) = try Self.run(#require(Self.python), Self.script, input)
@@ -53,21 +54,12 @@ struct PythonComparisonTests {
     }
 }
 
-/// Random versions that are the same in every run (Steele, Lea and Flood's SplitMix64).
-struct Dice: RandomNumberGenerator {
-    var seed: UInt64
-
-    mutating func next() -> UInt64 {
-        seed &+= 0x9E37_79B9_7F4A_7C15
-        var z = (seed ^ (seed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
+/// Random versions that are the same in every run.
+extension SplitMix {
     mutating func version() -> String {
         let numbers = ["0", "1", "2", "10", "99999999999999999999", "99999999999999999998"]
         let words = ["0", "1", "2", "11", "alpha", "beta", "rc", "-", "a-b", "1a", "123456789012345678901", "A"]
-        func pick(_ list: [String], _ dice: inout Dice) -> String { list[Int.random(in: 0..<list.count, using: &dice)] }
+        func pick(_ list: [String], _ dice: inout SplitMix) -> String { list[Int.random(in: 0..<list.count, using: &dice)] }
         var text = (0..<3).map { _ in pick(numbers, &self) }.joined(separator: ".")
         let identifiers = Int.random(in: 0...3, using: &self)
         if identifiers > 0 { text += "-" + (0..<identifiers).map { _ in pick(words, &self) }.joined(separator: ".") }

@@ -1,3 +1,4 @@
+import Trials
 import StoreCore
 
 // The steps of a history: each is told to the model and to the store, and then both are compared.

@@ -1,25 +1,25 @@
 #if canImport(Darwin)
-import Darwin
+internal import Darwin
 #elseif canImport(Glibc)
-import Glibc
+internal import Glibc
 #elseif canImport(Musl)
-import Musl
+internal import Musl
 #endif
 
 /// Writes a line at once: what is killed later has said it.
-func say(_ line: String) {
+public func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = write(1, bytes, bytes.count)
 }
 
 /// Ends the process as nothing can prevent or clean up behind.
-func killSelf() {
+public func killSelf() {
     kill(getpid(), SIGKILL)
     while true { pause() }
 }
 
 /// Lets no file of this process grow beyond a size; a write that would is short, and the next one fails.
-func limitFileSize(_ bytes: Int) {
+public func limitFileSize(_ bytes: Int) {
     signal(SIGXFSZ, SIG_IGN)
     var limit = rlimit(rlim_cur: rlim_t(bytes), rlim_max: rlim_t(bytes))
     #if canImport(Glibc)
@@ -30,7 +30,7 @@ func limitFileSize(_ bytes: Int) {
 }
 
 /// Gives up root's rights, for which no directory is read-only.
-func becomeNobody() {
+public func becomeNobody() {
     guard getuid() == 0 else { return }
     _ = setgid(65534)
     _ = setuid(65534)
