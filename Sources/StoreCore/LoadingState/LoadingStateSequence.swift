@@ -62,15 +62,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
         /// - Returns: The newest state; `nil` once the task is cancelled.
         @inlinable
         public mutating func next() async -> LoadingState<Content>? {
-            switch source {
-            case .engine(let observer):
-                while await observer.pause() {
-                    if let state = observer.state(as: Content.self) { return state }
-                }
-                return nil
-            case .other(let source):
-                return await source.next()
-            }
+            await next(isolation: #isolation)
         }
 
         /// Waits for a state that this observer has not seen yet, without leaving the caller's actor.
@@ -81,13 +73,22 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
         public mutating func next(isolation actor: isolated (any Actor)?) async -> LoadingState<Content>? {
             switch source {
             case .engine(let observer):
-                while await observer.pause() {
+                while await observer.pause(isolation: actor) {
                     if let state = observer.state(as: Content.self) { return state }
                 }
                 return nil
             case .other(let source):
-                return await source.next()
+                return await Self.next(of: source, isolation: actor)
             }
+        }
+
+        // Never inlined: its frame would be part of that of each observer of a store, who does not need it.
+        @usableFromInline
+        @inline(never)
+        static func next(
+            of source: any LoadingStateSource<Content>, isolation actor: isolated (any Actor)?
+        ) async -> LoadingState<Content>? {
+            await source.next()
         }
     }
 }
