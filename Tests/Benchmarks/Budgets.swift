@@ -92,6 +92,7 @@ extension Budget {
         .beyond("exchange", .mutex, by: 50_000, noisy: false),
         .ratio("exchange-1000", to: .mutex, 1.15, noisy: false),
         .ratio("exchange-64-wide", to: .mutex, 1.15, noisy: false),
+        .beyond("exchange-1000-peak", .mutex, by: 10_000_000),
         // Against `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
 

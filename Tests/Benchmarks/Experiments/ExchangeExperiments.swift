@@ -1,6 +1,7 @@
 internal import Foundation
 internal import LoopbackOrigin
 internal import RemoteRouting
+internal import Synchronization
 
 #if canImport(FoundationNetworking)
 internal import FoundationNetworking
@@ -12,6 +13,7 @@ extension Experiment {
             exchange("exchange", "one exchange, 1 KB of JSON, keep-alive", width: 1, count: 400, quick: 150),
             exchange("exchange-1000", "1 000 exchanges at once, each", width: 1_000, count: 1_000, quick: 1_000),
             exchange("exchange-64-wide", "10 000 exchanges, 64 wide, each", width: 64, count: 10_000, quick: 1_000),
+            exchangeMemory,
         ]
     }
 
@@ -21,13 +23,8 @@ extension Experiment {
             let origin = try LoopbackOrigin()
             let profile = Profile.some
             origin.on(.get, "/profile") { _ in .json(profile) }
-            let bare = BareSession()
+            let (bare, host) = (BareSession(), host(of: origin))
             let url = origin.url.appending(path: "profile")
-            let settings = URLSessionConfiguration.ephemeral
-            settings.httpMaximumConnectionsPerHost = 64
-            let host = RemoteHost(
-                HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)),
-                transport: URLSessionTransport(configuration: settings), limits: HostLimits(concurrentExchanges: 1_000))
             let times = scale.times(count, quick: quick)
             return [
                 (
@@ -52,6 +49,48 @@ extension Experiment {
                 ),
             ]
         }
+    }
+
+    private static func host(of origin: LoopbackOrigin) -> RemoteHost {
+        let settings = URLSessionConfiguration.ephemeral
+        settings.httpMaximumConnectionsPerHost = 64
+        return RemoteHost(
+            HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)),
+            transport: URLSessionTransport(configuration: settings), limits: HostLimits(concurrentExchanges: 1_000))
+    }
+
+    /// The origin looks while it answers, when most of the exchanges are under way; it is in the same process, for both alike.
+    private static let exchangeMemory = Experiment(
+        section: .memory,
+        figures: [Figure(name: "exchange-1000-peak", title: "most bytes held by 1 000 exchanges at once", unit: .bytes)]
+    ) { _ in
+        let origin = try LoopbackOrigin()
+        let profile = Profile.some
+        let most = Mutex(0.0)
+        origin.on(.get, "/profile") { _ in
+            let held = HeapUsage.bytes
+            most.withLock { $0 = max($0, held) }
+            return .json(profile)
+        }
+        let (bare, host) = (BareSession(), host(of: origin))
+        let url = origin.url.appending(path: "profile")
+        @Sendable func peak(_ body: @escaping @Sendable () async throws -> Void) async throws -> [Double] {
+            let before = HeapUsage.bytes
+            most.withLock { $0 = before }
+            _ = try await spread(1_000, over: 1_000, body)
+            return [most.withLock { $0 } - before]
+        }
+        return [
+            (
+                .mutex,
+                {
+                    // The closure keeps the origin running.
+                    defer { withExtendedLifetime(origin) {} }
+                    return try await peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: url))) }
+                }
+            ),
+            (.storehouse, { try await peak { blackHole(try await host.send("/profile") as Profile) } }),
+        ]
     }
 
     /// The time of one exchange where so many run at a time.
