@@ -70,7 +70,7 @@ extension Budget {
         .beyond("round-trip", .floor, by: 1_500, noisy: false),
 
         // Lists
-        .ratio("pages", to: .handwritten, 1.2),
+        .ratio("pages", to: .handwritten, 1.2, noisy: false),
 
         // Memory
         .atMost("memory-key", 120),
@@ -101,7 +101,7 @@ extension Budget {
         .ratio("text-read-refreshed", to: .mutex, 1.5),
         .ratio("version-parse", to: .mutex, 1.3),
         .ratio("version-sort", to: .mutex, 1.3),
-        .ratio("text-cold-start", to: .mutex, 2),
+        .ratio("text-cold-start", to: .mutex, 2, noisy: false),
         // Half a millisecond, were it to grow with what is registered already
         .atMost("text-register-4000", 100_000, noisy: false),
 
@@ -122,19 +122,13 @@ extension Budget {
 extension Budget {
     /// Budgets that are not met yet, with what was measured and tried. They stay as they are, and count again as soon as their line goes.
     static let open: [String: String] = [
-        "shared-fetch":
-            "2.7 ×, 1 µs a caller; was 8 × before the engine was specialised. One frame less for those who wait changed nothing",
-        "shared-fetch-cpu":
-            "1.7 ×; was 4.9 × before the engine was specialised. Left: a cancellation handler and two look-ups for each caller",
         "round-trip":
-            "8 µs beyond, by hand 2.4 µs; was 26 µs. Answering without a continuation took 3 µs off; a third is the memory in front",
-        "pages":
-            "2.9 ×, 11 µs a page more; was 14 ×, then 4.9 × before identities were inlined. Merging costs the same; the rest is waking threads",
-        "text-cold-start":
-            "2.3 ×, 8 µs a text beyond its file; was 4.2 × with JSON. Files are read side by side; left: two journals, the tables in memory",
+            "+4.7 µs, by hand +2.9; was 26. An update was 2.5 µs and is 1.1 since it is specialised; the rest is two looks, two waits and wakes",
+        "memory-observer":
+            "+1.2 kB, by hand +1.4; was 6.1. Two frames of 240 bytes are 112 each now, and no layer is generic; the task's second slab stays",
+        "exchange-1000-peak":
+            "+12 to +20 MB: 12 kB of frames for each call. A call is an object now, and two tasks less; the frames hold errors and answers",
         "mirror":
             "1.2 ×; was 2.7 ×. No fsync, directory or second part for each small file any more. Left: the exchange's tenth, digests, one folder",
-        "memory-observer":
-            "1.2 kB beyond, by hand 1.4 kB; was 6.1 kB. A second slab of the task's stack: frames halved again did not fit the first one",
     ]
 }

@@ -45,6 +45,7 @@ final class ExchangeGate: Sendable {
     /// - Throws: `CancellationError` as soon as the task is cancelled.
     func enter() async throws -> Permit {
         try Task.checkCancellation()
+        if let permit = tryToEnter() { return permit }
         let ticket: UInt64? = state.withLock { state in
             if state.free > 0 {
                 state.free -= 1
@@ -88,6 +89,16 @@ final class ExchangeGate: Sendable {
         let permit = Permit(self)
         try Task.checkCancellation()
         return permit
+    }
+
+    /// Enters where there is room.
+    func tryToEnter() -> Permit? {
+        let hasRoom = state.withLock { state in
+            guard state.free > 0 else { return false }
+            state.free -= 1
+            return true
+        }
+        return hasRoom ? Permit(self) : nil
     }
 
     private func leave() {

@@ -180,7 +180,7 @@ struct BehaviourTests {
     @Test(arguments: TransportKind.allCases)
     func `H8 an answer beyond the limit is refused, and the exchange ends`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
-        bench.on("GET", "/x") { _ in .data(Data(count: 5_000_000)).misbehaving(.drip(bytes: 65_536, every: .milliseconds(1))) }
+        bench.on("GET", "/x") { _ in .data(Data(count: 5_000_000)).misbehaving(.drip(bytes: 65_536, every: .milliseconds(20))) }
         let error = try await remoteError {
             _ = try await bench.host { $0.limits.responseBytes = 200_000 }.data(for: Route(path: "/x"))
         }
@@ -251,14 +251,15 @@ struct BehaviourTests {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .status(503) }
         let time = ManualTime()
+        let events = WatchedState<[ExchangeLog.Entry.Event]>([])
         let host = bench.host(time: time) {
             $0.timeouts = .init(overall: .seconds(60))
             $0.retry = .exponential(attempts: 1000, base: .seconds(40), cap: .seconds(40))
             $0.random = { 1 }
+            $0.log = ExchangeLog { entry in events.update { $0.append(entry.event) } }
         }
         let task = Task { try await host.data(for: Route(path: "/x")) }
-        // The deadline, and the wait between two attempts.
-        try await time.sleepers(atLeast: 2)
+        try await events.wait { $0.contains(.waiting(.seconds(40))) ? () : nil }
         time.advance(by: .seconds(40))
         let error = try await remoteError { _ = try await task.value }
         #expect(error.status == 503)
