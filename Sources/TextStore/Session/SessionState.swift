@@ -35,14 +35,18 @@ struct SessionState: Sendable {
 
     // What follows.
     private(set) var resolved: [String: Resolved] = [:]
-    /// Until when time alone changes nothing; `nil` where that is not known since the last change.
-    private(set) var quietUntil: MonotonicInstant?
-    /// When the manifest has expired, as far as that was known when quiet was looked for.
-    private(set) var expiredSince: Date?
+    /// When time alone changes nothing; `nil` where that is not known since the last change.
+    private(set) var quiet: Quiet?
     /// The texts of each group that have been read, by the group's key.
     private var groups: [String: Set<String>] = [:]
     /// The key of the group of each text that has been read and has one.
     private var groupOf: [String: String] = [:]
+    /// What is active on the shelf of each group, registered or not, by the group's key.
+    private var shelved: [String: [String: Rank]] = [:]
+    /// Texts whose active files are damaged.
+    private var damaged: Set<String> = []
+    /// How each group was chosen last.
+    private var choices: [String: Choice] = [:]
     /// Texts and groups of which something has become known that was not there when they were resolved.
     private var unresolved: (texts: Set<String>, groups: Set<String>) = ([], [])
 
@@ -143,10 +147,14 @@ struct SessionState: Sendable {
     }
 
     /// Takes over what the shelf has of some texts.
-    mutating func take(_ texts: [(identifier: String, held: Held)], generation: UInt64) {
+    mutating func take(_ texts: [(identifier: String, held: Held)], of groups: [String: [String: Rank]] = [:], generation: UInt64) {
         self.generation = generation
+        shelved = groups
         held.reserveCapacity(held.count + texts.count)
-        for text in texts { held[text.identifier] = text.held }
+        for text in texts {
+            held[text.identifier] = text.held
+            if text.held.isDamaged { damaged.insert(text.identifier) } else { damaged.remove(text.identifier) }
+        }
         touch(texts.lazy.map(\.identifier))
     }
 
@@ -157,6 +165,7 @@ struct SessionState: Sendable {
         manifest = new
         groups = [:]
         groupOf = [:]
+        choices = [:]
         for identifier in loaded { join(identifier) }
         touchAll()
     }
@@ -166,7 +175,8 @@ struct SessionState: Sendable {
 
     private mutating func touch(_ identifiers: some Sequence<String>) {
         for identifier in identifiers {
-            if let group = groupOf[identifier] { unresolved.groups.insert(group) } else { unresolved.texts.insert(identifier) }
+            unresolved.texts.insert(identifier)
+            if let group = groupOf[identifier] { unresolved.groups.insert(group) }
         }
     }
 
@@ -243,16 +253,19 @@ struct SessionState: Sendable {
     ///
     /// - Returns: Bundled texts that raise the floor.
     mutating func resolve() -> [Risen] {
-        quietUntil = nil
+        quiet = nil
         var risen: [Risen] = []
         resolved.reserveCapacity(resolved.count + unresolved.texts.count)
         for identifier in unresolved.texts where groupOf[identifier] == nil && loaded.contains(identifier) {
             set(identifier, choose(identifier), &risen)
         }
         for group in unresolved.groups {
-            let members = members(of: group)
-            let choice = Dictionary(uniqueKeysWithValues: choose(members))
-            for identifier in members { set(identifier, choice[identifier], &risen) }
+            let members = groups[group] ?? []
+            let choice = choose(group, members), isAsBefore = choice == choices.updateValue(choice, forKey: group)
+            // Where the group stays what it was, one more text of it costs no other one.
+            for identifier in isAsBefore ? members.intersection(unresolved.texts) : members {
+                set(identifier, choose(identifier, choice), &risen)
+            }
         }
         unresolved = ([], [])
         return risen.sorted { $0.identifier < $1.identifier }
@@ -276,29 +289,54 @@ struct SessionState: Sendable {
         ]).first
     }
 
-    /// Where each text of a group is taken from: the whole cached set, or the whole bundled one.
-    private func choose(_ members: [String]) -> [(String, Resolution.Origin)] {
-        var cached = members.filter { held[$0]?.active != nil }
-        let damaged = members.filter { held[$0]?.isDamaged == true }
-        if !damaged.isEmpty {
-            // The whole set goes back, or what is left of it is no set.
-            cached = (cached + damaged).allSatisfy { held[$0]?.previous != nil } ? cached + damaged : []
+    /// Where the texts of a group are taken from, all of them.
+    private struct Choice: Equatable {
+        /// The bundled ones rather than the cached ones.
+        var isBundled = false
+        /// The cached ones are the previous ones, because an active one is damaged.
+        var isBack = false
+        /// An active one is damaged, and one of the others has no previous one: what is left of the cached set is no set.
+        var isTorn = false
+    }
+
+    /// Where a group is taken from: the whole cached set, or the whole bundled one.
+    ///
+    /// A cached text that is not registered yet counts with what the bundle's manifest says of it. Else the choice, and the floors that
+    /// follow from it, would depend on which text is registered first.
+    private func choose(_ group: String, _ members: Set<String>) -> Choice {
+        var choice = Choice()
+        choice.isBack = !damaged.isDisjoint(with: members)
+        choice.isTorn =
+            choice.isBack && !members.allSatisfy { held[$0].map { $0.active == nil && !$0.isDamaged || $0.previous != nil } ?? true }
+        var pairs: [(cached: Rank, bundled: Rank?)] = []
+        for identifier in members where isCached(identifier, choice) {
+            guard let found = held[identifier], let record = choice.isBack ? found.previous ?? found.active : found.active else { continue }
+            pairs.append((record.rank, bundled[identifier] == nil ? nil : rankOfBundled(identifier)))
         }
-        let pairs = cached.compactMap { identifier in
-            record(identifier).map { (cached: $0.rank, bundled: bundled[identifier] == nil ? nil : rankOfBundled(identifier)) }
+        for (identifier, rank) in shelved[group] ?? [:] where !members.contains(identifier) {
+            pairs.append((rank, bundledManifest?.entries[identifier].map { Rank(version: $0.version) }))
         }
-        let isBundled = Resolution.prefersBundledSet(pairs)
-        return members.compactMap { identifier in
-            if cached.contains(identifier), !isBundled { return (identifier, .cache) }
-            if bundled[identifier] != nil { return (identifier, .bundle) }
-            return record(identifier) != nil ? (identifier, .cache) : nil
-        }
+        choice.isBundled = Resolution.prefersBundledSet(pairs)
+        return choice
+    }
+
+    /// Where one text of a group is taken from.
+    private func choose(_ identifier: String, _ choice: Choice) -> Resolution.Origin? {
+        if isCached(identifier, choice), !choice.isBundled { return .cache }
+        if bundled[identifier] != nil { return .bundle }
+        return record(identifier) != nil ? .cache : nil
+    }
+
+    private func isCached(_ identifier: String, _ choice: Choice) -> Bool {
+        guard !choice.isTorn, let found = held[identifier] else { return false }
+        return found.active != nil || found.isDamaged
     }
 
     /// The record of a text that is used: the active one, or the one before where that is damaged.
     func record(_ identifier: String) -> TextRecord? {
         guard let found = held[identifier] else { return nil }
-        let isBack = groupOf[identifier].flatMap { groups[$0] }?.contains { held[$0]?.isDamaged == true } ?? found.isDamaged
+        guard !damaged.isEmpty else { return found.active }
+        let isBack = groupOf[identifier].flatMap { groups[$0] }.map { !damaged.isDisjoint(with: $0) } ?? found.isDamaged
         return isBack ? found.previous ?? found.active : found.active
     }
 
@@ -332,14 +370,27 @@ struct SessionState: Sendable {
 
     // MARK: Quiet
 
+    /// A stretch of the wall clock, so that who sets that clock ends it, forwards as well as backwards.
+    struct Quiet: Sendable {
+        let from: Date
+        let until: Date
+        /// When the manifest has expired.
+        let expiredSince: Date?
+
+        /// Whether time has no part in anything.
+        var isEndless: Bool { until == .distantFuture && expiredSince == nil }
+
+        func contains(_ date: Date) -> Bool { from <= date && date < until }
+    }
+
     /// Something has begun or ended: nobody knows for how long all is quiet.
-    mutating func stir() { quietUntil = nil }
+    mutating func stir() { quiet = nil }
 
     /// Looks for how long time alone changes nothing, so that reads until then need no more than a look.
     mutating func lookForQuiet(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) {
-        guard quietUntil.map({ $0 <= instant }) ?? true else { return }
-        expiredSince = manifest?.expires.flatMap { $0 <= now ? $0 : nil }
-        quietUntil = quiet(at: now, instant, policy)
+        if let quiet, quiet.contains(now) { return }
+        let expiredSince = manifest?.expires.flatMap { $0 <= now ? $0 : nil }
+        quiet = Quiet(from: now, until: endOfQuiet(at: now, instant, policy), expiredSince: expiredSince)
     }
 }
 
