@@ -130,13 +130,12 @@ extension SessionState {
     ) -> [SessionAction] {
         var actions: [SessionAction] = []
         for key in keys where flights[key] == nil {
-            let members = members(of: key)
             if let failure = failures[key], failure.retryAt > instant { continue }
-            guard members.contains(where: { wants($0, at: now, policy) }) else {
+            guard hasMember(of: key, where: { wants($0, at: now, policy) }) else {
                 failures[key] = nil
                 continue
             }
-            let items = members.compactMap { item($0, now) }
+            let items = members(of: key).compactMap { item($0, now) }
             guard !items.isEmpty else { continue }
             let number = ticket()
             flights[key] = number

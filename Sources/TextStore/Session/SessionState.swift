@@ -50,60 +50,6 @@ struct SessionState: Sendable {
     /// Texts and groups of which something has become known that was not there when they were resolved.
     private var unresolved: (texts: Set<String>, groups: Set<String>) = ([], [])
 
-    /// What the shelf has of a text.
-    struct Held: Sendable {
-        var active: TextRecord?
-        /// Read only where an active file is damaged.
-        var previous: TextRecord?
-        /// Whether the active file is damaged.
-        var isDamaged = false
-        /// By the sets that wait.
-        var pending: [String: TextRecord] = [:]
-        var floor: Floor?
-        /// When it was last found unchanged.
-        var checked: Date?
-    }
-
-    /// A bundled text that is shown and newer than all that was: it raises the floor.
-    struct Risen: Sendable {
-        var identifier: String
-        var rank: Rank
-        var digest: String
-    }
-
-    /// A text of the bundle.
-    struct BundledText: Sendable {
-        var text: String
-        var digest: String
-        var fileDigest: String
-    }
-
-    /// The best text that is here; an object, so that who reads holds the lock no longer than it takes to find it.
-    final class Resolved: Sendable {
-        let text: VersionedText
-        let rank: Rank
-
-        init(text: VersionedText, rank: Rank) {
-            self.text = text
-            self.rank = rank
-        }
-
-        /// The text as it is shown when what is known of versions has expired.
-        func text(ifExpired date: Date?) -> VersionedText {
-            guard let date, text.staleSince == nil else { return text }
-            var text = text
-            text.staleSince = date
-            return text
-        }
-    }
-
-    /// A set that could not be fetched.
-    struct SetFailure: Sendable {
-        var error: TextStoreError
-        var count: Int
-        var retryAt: MonotonicInstant
-    }
-
     mutating func ticket() -> UInt64 {
         lastTicket += 1
         return lastTicket
@@ -200,6 +146,11 @@ struct SessionState: Sendable {
         guard set.hasPrefix("text/") else { return (groups[set] ?? []).sorted() }
         let identifier = String(set.dropFirst(5))
         return loaded.contains(identifier) && groupOf[identifier] == nil ? [identifier] : []
+    }
+
+    /// Whether a set has a text that is so; asked at each registration, so it puts nothing in order.
+    func hasMember(of set: String, where isSo: (String) -> Bool) -> Bool {
+        set.hasPrefix("text/") ? members(of: set).contains(where: isSo) : groups[set]?.contains(where: isSo) ?? false
     }
 
     /// All sets of texts that have been read, in the order of their names.
@@ -369,19 +320,6 @@ struct SessionState: Sendable {
     }
 
     // MARK: Quiet
-
-    /// A stretch of the wall clock, so that who sets that clock ends it, forwards as well as backwards.
-    struct Quiet: Sendable {
-        let from: Date
-        let until: Date
-        /// When the manifest has expired.
-        let expiredSince: Date?
-
-        /// Whether time has no part in anything.
-        var isEndless: Bool { until == .distantFuture && expiredSince == nil }
-
-        func contains(_ date: Date) -> Bool { from <= date && date < until }
-    }
 
     /// Something has begun or ended: nobody knows for how long all is quiet.
     mutating func stir() { quiet = nil }

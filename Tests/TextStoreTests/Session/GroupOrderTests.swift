@@ -123,4 +123,31 @@ struct GroupOrderTests {
         let first = try await start()
         #expect(try await start() == first)
     }
+
+    @Test func `T2 a large group registered one by one ends as one registered at once does`() async throws {
+        let names = (0..<150).map { "text-\($0)" }
+        func bundle(_ version: Int) throws -> Bundle {
+            var files = Dictionary(uniqueKeysWithValues: names.map { ($0 + ".txt", "Text \(version) of \($0)") })
+            files["versions.json"] = "{" + names.map { #""\#($0)":"\#(version).0.0""# }.joined(separator: ",") + "}"
+            return try bench.bundle(files)
+        }
+        let versions = VersionSource(bundleFile: BundleFile(fileName: "versions", fileExtension: "json"))
+        let sources = names.map { name in
+            TextSource(identifier: name, bundleFile: BundleFile(fileName: name, fileExtension: "txt"), group: "g")
+        }
+        for version in 1...2 {
+            let bundle = try bundle(version)
+            let oneByOne = try bench.store("one by one", bundle: bundle), atOnce = try bench.store("at once", bundle: bundle)
+            await oneByOne.setVersionSource(versions)
+            for source in sources.shuffled() { try await oneByOne.register(source) }
+            try await atOnce.register(sources)
+            await atOnce.setVersionSource(versions)
+            for source in sources {
+                let text = try await oneByOne.text(for: source)
+                #expect(try await atOnce.text(for: source) == text && text.version == SemanticVersion("\(version).0.0"))
+            }
+            #expect(await oneByOne.engine.shelf.floors == atOnce.engine.shelf.floors)
+        }
+        #expect(bench.events.faults.isEmpty)
+    }
 }
