@@ -43,6 +43,8 @@ struct SessionState: Sendable {
     private var groupOf: [String: String] = [:]
     /// What is active on the shelf of each group, registered or not, by the group's key.
     private var shelved: [String: [String: Rank]] = [:]
+    /// The key of the group that each text of the shelf was switched with.
+    private var shelvedGroups: [String: String] = [:]
     /// Texts whose active files are damaged.
     private var damaged: Set<String> = []
     /// How each group was chosen last.
@@ -93,13 +95,16 @@ struct SessionState: Sendable {
     }
 
     /// Takes over what the shelf has of some texts.
-    mutating func take(_ texts: [(identifier: String, held: Held)], of groups: [String: [String: Rank]] = [:], generation: UInt64) {
+    mutating func take(
+        _ texts: [(identifier: String, held: Held)], of groups: ([String: [String: Rank]], [String: String]), generation: UInt64
+    ) {
         self.generation = generation
-        shelved = groups
+        (shelved, shelvedGroups) = groups
         held.reserveCapacity(held.count + texts.count)
         for text in texts {
             held[text.identifier] = text.held
             if text.held.isDamaged { damaged.insert(text.identifier) } else { damaged.remove(text.identifier) }
+            if manifest == nil, loaded.contains(text.identifier) { join(text.identifier) }
         }
         touch(texts.lazy.map(\.identifier))
     }
@@ -127,18 +132,27 @@ struct SessionState: Sendable {
     }
 
     private mutating func join(_ identifier: String) {
-        guard let group = group(of: identifier) else { return }
-        groupOf[identifier] = "group/" + group
-        groups["group/" + group, default: []].insert(identifier)
+        let group = groupKey(of: identifier), old = groupOf[identifier]
+        guard group != old else { return }
+        if let old {
+            groups[old]?.remove(identifier)
+            if groups[old]?.isEmpty == true { groups[old] = nil }
+            choices[old] = nil
+            unresolved.groups.insert(old)
+        }
+        groupOf[identifier] = group
+        if let group { groups[group, default: []].insert(identifier) }
     }
 
-    private func group(of identifier: String) -> String? {
-        manifest?.entries[identifier]?.group ?? sources[identifier]?.group
+    private func groupKey(of identifier: String) -> String? {
+        if let group = manifest?.entries[identifier]?.group ?? sources[identifier]?.group { return "group/" + group }
+        // As long as the manifest is not here that would say, a set is what was switched as one.
+        return manifest == nil && versionSource?.remoteFile != nil ? shelvedGroups[identifier] : nil
     }
 
     /// The set that a text is fetched and switched with; a text without group is a set of its own.
     func set(of identifier: String) -> String {
-        groupOf[identifier] ?? group(of: identifier).map { "group/" + $0 } ?? "text/" + identifier
+        groupOf[identifier] ?? groupKey(of: identifier) ?? "text/" + identifier
     }
 
     /// The texts of a set that have been read, in the order of their names.

@@ -20,7 +20,8 @@ struct Pointer: Sendable {
     private(set) var checked: [String: Date] = [:]
     /// The active texts that were switched as one group, by the group's key.
     private(set) var groups: [String: [String: Rank]] = [:]
-    private var groupsByText: [String: String] = [:]
+    /// The key of the group that each of them was switched with.
+    private(set) var groupsByText: [String: String] = [:]
     /// The sets that wait, by text.
     private var setsByText: [String: Set<String>] = [:]
 

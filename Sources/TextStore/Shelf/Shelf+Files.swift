@@ -70,7 +70,7 @@ extension Shelf {
                 hadDamage = !damaged.isEmpty
                 texts = held(Array(registered))
             }
-            let (told, also, generation, groups) = (texts, change, generation, pointer.groups)
+            let (told, also, generation, groups) = (texts, change, generation, (pointer.groups, pointer.groupsByText))
             let risen = session.update { session in
                 also(&session)
                 session.take(told, of: groups, generation: generation)

@@ -56,6 +56,32 @@ struct GroupOrderTests {
         }
     }
 
+    @Test(arguments: permutations)
+    func `T3 T7 a set that a manifest made stays one while that manifest is not here`(steps: [Step]) async throws {
+        bench.serve(
+            manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
+        bench.serve("eula", "Remote terms 2")
+        bench.serve("privacy", "Remote privacy 2")
+        try await bench.started().refresh()
+        bench.origin.goDown()
+        // The app's next version asks for its manifest elsewhere, and has one newer and one older text.
+        let updated = try bench.bundle([
+            "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
+        ])
+        var versions = bench.versions
+        versions.remoteFile?.url = bench.origin.url.appending(path: "elsewhere.json")
+        let store = try bench.store(bundle: updated)
+        for step in steps {
+            if step == .versions { await store.setVersionSource(versions) } else { try await store.register(bench.source(step.rawValue)) }
+        }
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "2.0.0 cache: Remote privacy 2")
+        #expect(await store.engine.shelf.floors.texts["privacy"]?.rank.version == SemanticVersion("2.0.0"))
+        try await store.clear()
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "3.0.0 bundle: Bundled privacy 3")
+        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+    }
+
     @Test func `T7 a group is still known as one after its pointer was written anew`() async throws {
         var pointer = Pointer()
         func place(_ name: String, _ version: String) -> Pointer.Place {
