@@ -150,6 +150,8 @@ extension TextEngine {
             arm()
         } catch {
             tell(.refused(error))
+            // What another process has changed is known before it is tried again.
+            if error.code == .incompleteSet { tell(await shelf.change()) }
             end(plan, error)
         }
     }

@@ -124,7 +124,8 @@ actor Shelf {
     ///   - onSaved: Called when all is saved, before anybody sees it, and not under a lock.
     ///   - change: What else the session is told; not called where nothing is stored.
     /// - Returns: `nil` where everything was forgotten since then.
-    /// - Throws: ``TextStoreError/Code/belowFloor`` or ``TextStoreError/Code/fileSystem``; the old set is then whole and active.
+    /// - Throws: ``TextStoreError/Code/belowFloor``, ``TextStoreError/Code/incompleteSet`` or ``TextStoreError/Code/fileSystem``; the old set is
+    ///   then whole and active.
     func store(
         _ set: String, _ records: [TextRecord], isActivated: Bool, begun: UInt64, unchanged: ([String], Date) = ([], .distantPast),
         onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
@@ -143,6 +144,13 @@ actor Shelf {
 
     private func write(_ set: String, _ records: [TextRecord], _ isActivated: Bool) throws(TextStoreError) -> [VersionIncrease] {
         catchUp()
+        // Another process has cleared meanwhile: what is fetched here is new only beside texts that are gone, and alone it is no set.
+        let isGone = session.read { state in
+            state.members(of: set).contains { state.held[$0]?.active != nil && pointer.active[$0] == nil }
+        }
+        if isGone, set.hasPrefix("group/") {
+            throw TextStoreError(.incompleteSet, "another process has cleared the session meanwhile; the set is fetched again")
+        }
         for record in records {
             guard let floor = floors.texts[record.identifier], record.rank < floor.rank else { continue }
             throw .belowFloor(record.identifier, offered: record.facts.version, floor: floor)

@@ -31,6 +31,35 @@ struct ForgettingTests {
         #expect(line(try await next.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
     }
 
+    @Test func `T7 a part of a set is not stored after another process has cleared the rest of it`() async throws {
+        func record(_ name: String, _ version: String) -> TextRecord {
+            TextRecord(
+                identifier: name, text: version,
+                facts: TextRecord.Facts(
+                    version: SemanticVersion(version), digest: sha256(version), fileDigest: sha256(version), isVerified: true,
+                    fetchedAt: Date()))
+        }
+        let names = ["eula", "privacy"]
+        let (one, other) = (shelf(), shelf())
+        for shelf in [one, other] {
+            try shelf.session.update { session in
+                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
+            }.get()
+            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+        }
+        _ = try await one.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true, begun: 0)
+        _ = try await other.clear()
+        let error = await #expect(throws: TextStoreError.self) {
+            try await one.store("group/g", [record("eula", "2.0.0")], isActivated: true, begun: 0)
+        }
+        #expect(error?.code == .incompleteSet)
+        #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
+        // What has happened is known by then, and the whole set is taken.
+        _ = await one.change()
+        _ = try await one.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true, begun: 0)
+        #expect(one.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
+    }
+
     @Test func `T14 a manifest that comes after everything was forgotten is not saved`() async throws {
         let shelf = shelf()
         var record = ManifestRecord(url: "http://x/")
