@@ -45,12 +45,15 @@ public struct Acceptance: Hashable, Codable, Sendable {
 actor AcceptanceLedger {
     private let file: KeptValue<[String: Acceptance]>
     private let lock: SessionLock
+    private let executor = DiskExecutor()
     private var known: (accepted: [String: Acceptance], serial: UInt64)?
 
     init(directory: Directory, options: FileWriteOptions) {
         file = KeptValue(name: "accepted", directory: directory, options: options)
         lock = SessionLock(directory: directory)
     }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// What was accepted of a text.
     ///
@@ -63,8 +66,12 @@ actor AcceptanceLedger {
         defer { withExtendedLifetime(held) {} }
         // Another process may have accepted another text meanwhile.
         known = nil
-        // What was accepted before and can no longer be read is asked for again; it must not keep anybody from accepting.
-        var (accepted, serial) = (try? load()) ?? ([:], 0)
+        var accepted: [String: Acceptance] = [:]
+        var serial: UInt64 = 0
+        do throws(TextStoreError) { (accepted, serial) = try load() } catch {
+            // What is damaged is asked for again; it must not keep anybody from accepting. What is only out of reach is not written over.
+            guard error.code == .damagedFile else { throw error }
+        }
         accepted[acceptance.identifier] = acceptance
         serial += 1
         let faults = try file.save(accepted, serial: serial)
@@ -75,7 +82,7 @@ actor AcceptanceLedger {
     private func load() throws(TextStoreError) -> (accepted: [String: Acceptance], serial: UInt64) {
         if let known { return known }
         let (copies, faults) = file.load()
-        if copies.isEmpty, let fault = faults.first { throw fault }
+        if copies.isEmpty, let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first { throw fault }
         let found = (copies.first?.value ?? [:], copies.first?.serial ?? 0)
         known = found
         return found

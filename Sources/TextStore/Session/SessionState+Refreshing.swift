@@ -130,13 +130,12 @@ extension SessionState {
     ) -> [SessionAction] {
         var actions: [SessionAction] = []
         for key in keys where flights[key] == nil {
-            let members = members(of: key)
             if let failure = failures[key], failure.retryAt > instant { continue }
-            guard members.contains(where: { wants($0, at: now, policy) }) else {
+            guard hasMember(of: key, where: { wants($0, at: now, policy) }) else {
                 failures[key] = nil
                 continue
             }
-            let items = members.compactMap { item($0, now) }
+            let items = members(of: key).compactMap { item($0, now) }
             guard !items.isEmpty else { continue }
             let number = ticket()
             flights[key] = number
@@ -268,11 +267,9 @@ extension SessionState {
     }
 
     /// Until when a read of any text needs no more than a look; the past where something is due.
-    func quiet(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> MonotonicInstant {
-        var end = MonotonicInstant.distantFuture
-        func until(_ date: Date) {
-            end = min(end, instant.advanced(by: Duration(saturating: date.timeIntervalSince(now))))
-        }
+    func endOfQuiet(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Date {
+        var end = Date.distantFuture
+        func until(_ date: Date) { end = min(end, date) }
         if let expires = manifest?.expires, expires > now { until(expires) }
         // Nothing begins before the manifest is here, and that makes itself known.
         if manifestFlight != nil { return end }
@@ -281,7 +278,7 @@ extension SessionState {
             let key = set(of: identifier)
             guard loaded.contains(identifier), flights[key] == nil else { continue }
             if wants(identifier, at: now, policy) {
-                end = min(end, failures[key]?.retryAt ?? .distantPast)
+                until(failures[key].map { now.addingTimeInterval(instant.duration(to: $0.retryAt).timeInterval) } ?? .distantPast)
             } else if let offer = offer(for: identifier), offer.entry == nil {
                 until(expiry(ofUnversioned: identifier, at: now, policy) ?? .distantPast)
             }

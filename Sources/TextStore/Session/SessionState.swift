@@ -35,70 +35,22 @@ struct SessionState: Sendable {
 
     // What follows.
     private(set) var resolved: [String: Resolved] = [:]
-    /// Until when time alone changes nothing; `nil` where that is not known since the last change.
-    private(set) var quietUntil: MonotonicInstant?
-    /// When the manifest has expired, as far as that was known when quiet was looked for.
-    private(set) var expiredSince: Date?
+    /// When time alone changes nothing; `nil` where that is not known since the last change.
+    private(set) var quiet: Quiet?
     /// The texts of each group that have been read, by the group's key.
     private var groups: [String: Set<String>] = [:]
     /// The key of the group of each text that has been read and has one.
     private var groupOf: [String: String] = [:]
+    /// What is active on the shelf of each group, registered or not, by the group's key.
+    private var shelved: [String: [String: Rank]] = [:]
+    /// The key of the group that each text of the shelf was switched with.
+    private var shelvedGroups: [String: String] = [:]
+    /// Texts whose active files are damaged.
+    private var damaged: Set<String> = []
+    /// How each group was chosen last.
+    private var choices: [String: Choice] = [:]
     /// Texts and groups of which something has become known that was not there when they were resolved.
     private var unresolved: (texts: Set<String>, groups: Set<String>) = ([], [])
-
-    /// What the shelf has of a text.
-    struct Held: Sendable {
-        var active: TextRecord?
-        /// Read only where an active file is damaged.
-        var previous: TextRecord?
-        /// Whether the active file is damaged.
-        var isDamaged = false
-        /// By the sets that wait.
-        var pending: [String: TextRecord] = [:]
-        var floor: Floor?
-        /// When it was last found unchanged.
-        var checked: Date?
-    }
-
-    /// A bundled text that is shown and newer than all that was: it raises the floor.
-    struct Risen: Sendable {
-        var identifier: String
-        var rank: Rank
-        var digest: String
-    }
-
-    /// A text of the bundle.
-    struct BundledText: Sendable {
-        var text: String
-        var digest: String
-        var fileDigest: String
-    }
-
-    /// The best text that is here; an object, so that who reads holds the lock no longer than it takes to find it.
-    final class Resolved: Sendable {
-        let text: VersionedText
-        let rank: Rank
-
-        init(text: VersionedText, rank: Rank) {
-            self.text = text
-            self.rank = rank
-        }
-
-        /// The text as it is shown when what is known of versions has expired.
-        func text(ifExpired date: Date?) -> VersionedText {
-            guard let date, text.staleSince == nil else { return text }
-            var text = text
-            text.staleSince = date
-            return text
-        }
-    }
-
-    /// A set that could not be fetched.
-    struct SetFailure: Sendable {
-        var error: TextStoreError
-        var count: Int
-        var retryAt: MonotonicInstant
-    }
 
     mutating func ticket() -> UInt64 {
         lastTicket += 1
@@ -143,10 +95,17 @@ struct SessionState: Sendable {
     }
 
     /// Takes over what the shelf has of some texts.
-    mutating func take(_ texts: [(identifier: String, held: Held)], generation: UInt64) {
+    mutating func take(
+        _ texts: [(identifier: String, held: Held)], of groups: ([String: [String: Rank]], [String: String]), generation: UInt64
+    ) {
         self.generation = generation
+        (shelved, shelvedGroups) = groups
         held.reserveCapacity(held.count + texts.count)
-        for text in texts { held[text.identifier] = text.held }
+        for text in texts {
+            held[text.identifier] = text.held
+            if text.held.isDamaged { damaged.insert(text.identifier) } else { damaged.remove(text.identifier) }
+            if manifest == nil, loaded.contains(text.identifier) { join(text.identifier) }
+        }
         touch(texts.lazy.map(\.identifier))
     }
 
@@ -157,6 +116,7 @@ struct SessionState: Sendable {
         manifest = new
         groups = [:]
         groupOf = [:]
+        choices = [:]
         for identifier in loaded { join(identifier) }
         touchAll()
     }
@@ -166,23 +126,33 @@ struct SessionState: Sendable {
 
     private mutating func touch(_ identifiers: some Sequence<String>) {
         for identifier in identifiers {
-            if let group = groupOf[identifier] { unresolved.groups.insert(group) } else { unresolved.texts.insert(identifier) }
+            unresolved.texts.insert(identifier)
+            if let group = groupOf[identifier] { unresolved.groups.insert(group) }
         }
     }
 
     private mutating func join(_ identifier: String) {
-        guard let group = group(of: identifier) else { return }
-        groupOf[identifier] = "group/" + group
-        groups["group/" + group, default: []].insert(identifier)
+        let group = groupKey(of: identifier), old = groupOf[identifier]
+        guard group != old else { return }
+        if let old {
+            groups[old]?.remove(identifier)
+            if groups[old]?.isEmpty == true { groups[old] = nil }
+            choices[old] = nil
+            unresolved.groups.insert(old)
+        }
+        groupOf[identifier] = group
+        if let group { groups[group, default: []].insert(identifier) }
     }
 
-    private func group(of identifier: String) -> String? {
-        manifest?.entries[identifier]?.group ?? sources[identifier]?.group
+    private func groupKey(of identifier: String) -> String? {
+        if let group = manifest?.entries[identifier]?.group ?? sources[identifier]?.group { return "group/" + group }
+        // As long as the manifest is not here that would say, a set is what was switched as one.
+        return manifest == nil && versionSource?.remoteFile != nil ? shelvedGroups[identifier] : nil
     }
 
     /// The set that a text is fetched and switched with; a text without group is a set of its own.
     func set(of identifier: String) -> String {
-        groupOf[identifier] ?? group(of: identifier).map { "group/" + $0 } ?? "text/" + identifier
+        groupOf[identifier] ?? groupKey(of: identifier) ?? "text/" + identifier
     }
 
     /// The texts of a set that have been read, in the order of their names.
@@ -190,6 +160,11 @@ struct SessionState: Sendable {
         guard set.hasPrefix("text/") else { return (groups[set] ?? []).sorted() }
         let identifier = String(set.dropFirst(5))
         return loaded.contains(identifier) && groupOf[identifier] == nil ? [identifier] : []
+    }
+
+    /// Whether a set has a text that is so; asked at each registration, so it puts nothing in order.
+    func hasMember(of set: String, where isSo: (String) -> Bool) -> Bool {
+        set.hasPrefix("text/") ? members(of: set).contains(where: isSo) : groups[set]?.contains(where: isSo) ?? false
     }
 
     /// All sets of texts that have been read, in the order of their names.
@@ -243,16 +218,19 @@ struct SessionState: Sendable {
     ///
     /// - Returns: Bundled texts that raise the floor.
     mutating func resolve() -> [Risen] {
-        quietUntil = nil
+        quiet = nil
         var risen: [Risen] = []
         resolved.reserveCapacity(resolved.count + unresolved.texts.count)
         for identifier in unresolved.texts where groupOf[identifier] == nil && loaded.contains(identifier) {
             set(identifier, choose(identifier), &risen)
         }
         for group in unresolved.groups {
-            let members = members(of: group)
-            let choice = Dictionary(uniqueKeysWithValues: choose(members))
-            for identifier in members { set(identifier, choice[identifier], &risen) }
+            let members = groups[group] ?? []
+            let choice = choose(group, members), isAsBefore = choice == choices.updateValue(choice, forKey: group)
+            // Where the group stays what it was, one more text of it costs no other one.
+            for identifier in isAsBefore ? members.intersection(unresolved.texts) : members {
+                set(identifier, choose(identifier, choice), &risen)
+            }
         }
         unresolved = ([], [])
         return risen.sorted { $0.identifier < $1.identifier }
@@ -276,29 +254,54 @@ struct SessionState: Sendable {
         ]).first
     }
 
-    /// Where each text of a group is taken from: the whole cached set, or the whole bundled one.
-    private func choose(_ members: [String]) -> [(String, Resolution.Origin)] {
-        var cached = members.filter { held[$0]?.active != nil }
-        let damaged = members.filter { held[$0]?.isDamaged == true }
-        if !damaged.isEmpty {
-            // The whole set goes back, or what is left of it is no set.
-            cached = (cached + damaged).allSatisfy { held[$0]?.previous != nil } ? cached + damaged : []
+    /// Where the texts of a group are taken from, all of them.
+    private struct Choice: Equatable {
+        /// The bundled ones rather than the cached ones.
+        var isBundled = false
+        /// The cached ones are the previous ones, because an active one is damaged.
+        var isBack = false
+        /// An active one is damaged, and one of the others has no previous one: what is left of the cached set is no set.
+        var isTorn = false
+    }
+
+    /// Where a group is taken from: the whole cached set, or the whole bundled one.
+    ///
+    /// A cached text that is not registered yet counts with what the bundle's manifest says of it. Else the choice, and the floors that
+    /// follow from it, would depend on which text is registered first.
+    private func choose(_ group: String, _ members: Set<String>) -> Choice {
+        var choice = Choice()
+        choice.isBack = !damaged.isDisjoint(with: members)
+        choice.isTorn =
+            choice.isBack && !members.allSatisfy { held[$0].map { $0.active == nil && !$0.isDamaged || $0.previous != nil } ?? true }
+        var pairs: [(cached: Rank, bundled: Rank?)] = []
+        for identifier in members where isCached(identifier, choice) {
+            guard let found = held[identifier], let record = choice.isBack ? found.previous ?? found.active : found.active else { continue }
+            pairs.append((record.rank, bundled[identifier] == nil ? nil : rankOfBundled(identifier)))
         }
-        let pairs = cached.compactMap { identifier in
-            record(identifier).map { (cached: $0.rank, bundled: bundled[identifier] == nil ? nil : rankOfBundled(identifier)) }
+        for (identifier, rank) in shelved[group] ?? [:] where !members.contains(identifier) {
+            pairs.append((rank, bundledManifest?.entries[identifier].map { Rank(version: $0.version) }))
         }
-        let isBundled = Resolution.prefersBundledSet(pairs)
-        return members.compactMap { identifier in
-            if cached.contains(identifier), !isBundled { return (identifier, .cache) }
-            if bundled[identifier] != nil { return (identifier, .bundle) }
-            return record(identifier) != nil ? (identifier, .cache) : nil
-        }
+        choice.isBundled = Resolution.prefersBundledSet(pairs)
+        return choice
+    }
+
+    /// Where one text of a group is taken from.
+    private func choose(_ identifier: String, _ choice: Choice) -> Resolution.Origin? {
+        if isCached(identifier, choice), !choice.isBundled { return .cache }
+        if bundled[identifier] != nil { return .bundle }
+        return record(identifier) != nil ? .cache : nil
+    }
+
+    private func isCached(_ identifier: String, _ choice: Choice) -> Bool {
+        guard !choice.isTorn, let found = held[identifier] else { return false }
+        return found.active != nil || found.isDamaged
     }
 
     /// The record of a text that is used: the active one, or the one before where that is damaged.
     func record(_ identifier: String) -> TextRecord? {
         guard let found = held[identifier] else { return nil }
-        let isBack = groupOf[identifier].flatMap { groups[$0] }?.contains { held[$0]?.isDamaged == true } ?? found.isDamaged
+        guard !damaged.isEmpty else { return found.active }
+        let isBack = groupOf[identifier].flatMap { groups[$0] }.map { !damaged.isDisjoint(with: $0) } ?? found.isDamaged
         return isBack ? found.previous ?? found.active : found.active
     }
 
@@ -333,13 +336,13 @@ struct SessionState: Sendable {
     // MARK: Quiet
 
     /// Something has begun or ended: nobody knows for how long all is quiet.
-    mutating func stir() { quietUntil = nil }
+    mutating func stir() { quiet = nil }
 
     /// Looks for how long time alone changes nothing, so that reads until then need no more than a look.
     mutating func lookForQuiet(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) {
-        guard quietUntil.map({ $0 <= instant }) ?? true else { return }
-        expiredSince = manifest?.expires.flatMap { $0 <= now ? $0 : nil }
-        quietUntil = quiet(at: now, instant, policy)
+        if let quiet, quiet.contains(now) { return }
+        let expiredSince = manifest?.expires.flatMap { $0 <= now ? $0 : nil }
+        quiet = Quiet(from: now, until: endOfQuiet(at: now, instant, policy), expiredSince: expiredSince)
     }
 }
 

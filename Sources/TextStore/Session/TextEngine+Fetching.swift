@@ -21,7 +21,7 @@ extension TextEngine {
         let isCurrent = session.read { $0.manifestFlight == ticket }
         if isCurrent, let manifest { tellRefusals(of: manifest) }
         // Saved before anybody sees it: who waits for the manifest may end the process next.
-        if isCurrent { await save(ended) }
+        if let fault = await shelf.keep(ended, of: ticket) { tell(.fault(fault)) }
         let now = time.date, instant = time.now
         let actions = session.update { session in
             session.manifestEnded(ticket: ticket, ended, taken, failure, at: now, instant, policy)
@@ -67,16 +67,6 @@ extension TextEngine {
             record.receivedAt = time.date
             return manifest
         }
-    }
-
-    @concurrent
-    func save(_ record: ManifestRecord?) async {
-        // An empty record is as good as none: its address is nobody's.
-        let fault: TextStoreError?
-        do throws(TextStoreError) { fault = try manifestFile.save(record ?? ManifestRecord(url: ""), serial: 1).first } catch {
-            fault = error
-        }
-        if let fault { tell(.fault(fault)) }
     }
 
     private func tellRefusals(of manifest: VersionManifest) {
@@ -160,6 +150,8 @@ extension TextEngine {
             arm()
         } catch {
             tell(.refused(error))
+            // What another process has changed is known before it is tried again.
+            if error.code == .incompleteSet { tell(await shelf.change()) }
             end(plan, error)
         }
     }
@@ -233,10 +225,15 @@ extension TextEngine {
                 .digestMismatch, "the origin confirms a text whose SHA-256 is not what the manifest says; it or a cache before it is stale")
         }
         if known.rank == item.rank { return .unchanged(known.identifier) }
+        if verify != nil {
+            // A signature may be of the version too.
+            let mark: [UInt8] = known.facts.fileDigest == known.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
+            try check(TextVerification(identifier: item.identifier, version: item.rank.version, bytes: mark + known.text.utf8))
+        }
         var facts = known.facts
         facts.version = item.rank.version
         facts.epoch = item.rank.epoch
-        facts.isVerified = expected.sha256 != nil
+        facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
         return .new(TextRecord(identifier: known.identifier, text: known.text, facts: facts))
     }

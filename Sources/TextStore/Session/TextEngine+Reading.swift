@@ -4,14 +4,14 @@ import StoreCore
 extension TextEngine {
     /// The text in memory, where nothing is due and it needs no more than a look.
     func resident(_ identifier: String) -> VersionedText? {
-        let found = session.read { session -> (resolved: SessionState.Resolved, expiredSince: Date?, quietUntil: MonotonicInstant)? in
-            guard let quietUntil = session.quietUntil, let resolved = session.resolved[identifier] else { return nil }
-            return (resolved, session.expiredSince, quietUntil)
+        let found = session.read { session -> (resolved: SessionState.Resolved, quiet: SessionState.Quiet)? in
+            guard let quiet = session.quiet, let resolved = session.resolved[identifier] else { return nil }
+            return (resolved, quiet)
         }
         guard let found else { return nil }
         // Where time changes nothing it is not asked for: that would be half the price.
-        guard found.quietUntil == .distantFuture || time.now < found.quietUntil else { return nil }
-        return found.resolved.text(ifExpired: found.expiredSince)
+        guard found.quiet.isEndless || found.quiet.contains(time.date) else { return nil }
+        return found.resolved.text(ifExpired: found.quiet.expiredSince)
     }
 
     func text(_ identifier: String, _ awaiting: TextAwaiting) async throws -> VersionedText {
@@ -88,7 +88,6 @@ extension TextEngine {
             session.fetched = [:]
         }
         tell(turn)
-        await save(nil)
         if session.read({ !$0.observers.isEmpty }) { begin(isForced: true) }
     }
 }

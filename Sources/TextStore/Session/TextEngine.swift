@@ -12,7 +12,6 @@ final class TextEngine: Sendable {
     let time: any TimeSource
     let verify: (@Sendable (TextVerification) throws -> Void)?
     let onEvent: (@Sendable (TextStoreEvent) -> Void)?
-    let manifestFile: KeptValue<ManifestRecord>
     let acceptances: AcceptanceLedger
     private let increases = Broadcast<VersionIncrease>()
 
@@ -28,7 +27,6 @@ final class TextEngine: Sendable {
         self.verify = verify
         self.onEvent = onEvent
         shelf = Shelf(directory: directory, options: options, session: session)
-        manifestFile = KeptValue(name: "manifest", directory: directory, copies: 1, options: options)
         acceptances = AcceptanceLedger(directory: directory, options: options)
     }
 
@@ -77,7 +75,7 @@ final class TextEngine: Sendable {
     @concurrent
     private func keptManifest(of source: VersionSource) async -> (ManifestRecord?, VersionManifest?) {
         guard let file = source.remoteFile else { return (nil, nil) }
-        let (copies, faults) = manifestFile.load()
+        let (copies, faults) = shelf.manifestFile.load()
         for fault in faults { tell(.fault(fault)) }
         guard let record = copies.first?.value, record.url == file.url.absoluteString else { return (nil, nil) }
         guard let body = record.body else { return (record, nil) }
@@ -93,18 +91,17 @@ final class TextEngine: Sendable {
 
     /// Begins what is due, and sees to it that observers are served when more becomes due.
     func begin(isForced: Bool = false) {
-        let now = time.date, instant = time.now
-        let actions = session.update { session in
-            isForced ? session.beginForced(at: now, instant, policy) : session.begin(at: now, instant, policy)
+        // The clock is looked at under the lock: a check that ended after that look would seem to be one of the future, and be repeated.
+        let actions = session.update { [time, policy] session in
+            isForced ? session.beginForced(at: time.date, time.now, policy) : session.begin(at: time.date, time.now, policy)
         }
         perform(actions)
     }
 
     /// Begins what is due of some texts; what others there are costs nothing.
     func begin(_ identifiers: [String]) {
-        let now = time.date, instant = time.now
-        let actions = session.update { session in
-            session.begin(Set(identifiers.map { session.set(of: $0) }), at: now, instant, policy)
+        let actions = session.update { [time, policy] session in
+            session.begin(Set(identifiers.map { session.set(of: $0) }), at: time.date, time.now, policy)
         }
         perform(actions)
     }

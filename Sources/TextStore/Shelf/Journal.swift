@@ -126,7 +126,8 @@ struct Journal: Sendable {
             )
         }
         let start = position + headSize
-        guard Int(length) <= bytes.count - start else { return nil }
+        // Compared before it is converted: an `Int` of 32 bits does not hold every length.
+        guard UInt64(length) <= UInt64(bytes.count - start), serial < .max else { return nil }
         let content = bytes[start..<start + Int(length)]
         guard content.withUnsafeBytes({ Checksum64.of($0, seed: serial) }) == sum else { return nil }
         return Entry(serial: serial, content: content)
@@ -138,14 +139,18 @@ struct Journal: Sendable {
         guard bytes[position..<min(bytes.count, position + 4)].elementsEqual(marker.prefix(rest)) else { return false }
         guard rest >= headSize else { return true }
         let length = bytes.withUnsafeBytes { UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)) }
-        return Int(length) > rest - headSize
+        return UInt64(length) > UInt64(rest - headSize)
     }
 
     /// Puts the entries of both copies into one order.
     private mutating func merge(_ reading: inout Reading) {
-        var seen: Set<UInt64> = []
-        reading.entries.sort { $0.serial < $1.serial }
-        reading.entries.removeAll { !seen.insert($0.serial).inserted }
+        // Copies put back from elsewhere may have other entries under one number: both count, that of the first copy last.
+        let sorted = reading.entries.enumerated().sorted { ($0.element.serial, $1.offset) < ($1.element.serial, $0.offset) }
+        reading.entries = []
+        for (_, entry) in sorted {
+            if let last = reading.entries.last, last.serial == entry.serial, last.content.elementsEqual(entry.content) { continue }
+            reading.entries.append(entry)
+        }
         serial = max(serial, reading.entries.last?.serial ?? 0)
         for number in copies.indices where copies[number].count != reading.entries.count { copies[number].isDamaged = true }
     }

@@ -18,6 +18,10 @@ struct Pointer: Sendable {
     private(set) var pending: [String: [String: Place]] = [:]
     /// When an unversioned text was last found unchanged.
     private(set) var checked: [String: Date] = [:]
+    /// The active texts that were switched as one group, by the group's key.
+    private(set) var groups: [String: [String: Rank]] = [:]
+    /// The key of the group that each of them was switched with.
+    private(set) var groupsByText: [String: String] = [:]
     /// The sets that wait, by text.
     private var setsByText: [String: Set<String>] = [:]
 
@@ -55,6 +59,11 @@ struct Pointer: Sendable {
             released = files.subtracting(pointer.files)
             self = pointer
         case .switched(let dropped, let activated):
+            for (identifier, place) in activated {
+                // A set that did not wait is dropped all the same, alone.
+                let set = dropped.count == 1 ? dropped[0] : dropped.first { pending[$0]?[identifier] == place }
+                join(identifier, set, place.rank)
+            }
             for set in dropped { released.formUnion(replace(set, by: nil)) }
             for (identifier, place) in activated {
                 if let old = active[identifier], old.file != place.file {
@@ -66,11 +75,25 @@ struct Pointer: Sendable {
                 checked[identifier] = nil
             }
         case .waits(let set, let places):
-            released = replace(set, by: places).subtracting(places.values.map(\.file))
+            // A set that waits with an older state of the same texts would tear this one apart; it goes whole.
+            for other in Set(places.keys.flatMap { sets(of: $0) }) where other != set { released.formUnion(replace(other, by: nil)) }
+            released.formUnion(replace(set, by: places))
+            released.subtract(places.values.map(\.file))
         case .confirmed(let identifiers, let date):
             for identifier in identifiers { checked[identifier] = date }
         }
         return released
+    }
+
+    private mutating func join(_ identifier: String, _ set: String?, _ rank: Rank) {
+        let group = set.flatMap { $0.hasPrefix("group/") ? $0 : nil }
+        if let old = groupsByText.removeValue(forKey: identifier), old != group {
+            groups[old]?[identifier] = nil
+            if groups[old]?.isEmpty == true { groups[old] = nil }
+        }
+        guard let group else { return }
+        groupsByText[identifier] = group
+        groups[group, default: [:]][identifier] = rank
     }
 
     /// Lets a set wait, or no longer.
@@ -104,6 +127,10 @@ extension Pointer.Change {
             writer.put(all: pointer.checked) { writer, entry in
                 writer.put(entry.key)
                 writer.put(entry.value)
+            }
+            writer.put(all: pointer.groups) { writer, group in
+                writer.put(group.key)
+                writer.put(all: group.value.keys) { $0.put($1) }
             }
         case .switched(let dropped, let activated):
             writer.put(1)
@@ -158,6 +185,15 @@ extension Pointer {
         }
         self.checked = checked
         for (set, places) in pending { _ = replace(set, by: places) }
+        // Groups were not saved at first.
+        guard !reader.isAtEnd else { return }
+        try reader.all { reader throws(RecordReader.Foreign) in
+            let group = try reader.text()
+            try reader.all { reader throws(RecordReader.Foreign) in
+                let identifier = try reader.text()
+                if let place = active[identifier] { join(identifier, group, place.rank) }
+            }
+        }
     }
 }
 

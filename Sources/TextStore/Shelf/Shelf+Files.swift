@@ -70,10 +70,10 @@ extension Shelf {
                 hadDamage = !damaged.isEmpty
                 texts = held(Array(registered))
             }
-            let (told, also, generation) = (texts, change, generation)
+            let (told, also, generation, groups) = (texts, change, generation, (pointer.groups, pointer.groupsByText))
             let risen = session.update { session in
                 also(&session)
-                session.take(told, generation: generation)
+                session.take(told, of: groups, generation: generation)
                 return session.resolve()
             }
             change = { _ in }

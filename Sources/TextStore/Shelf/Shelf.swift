@@ -3,7 +3,7 @@ import StoreCore
 
 /// The files of a session.
 ///
-/// An actor none of whose methods suspends: comparing with the floor, storing, and letting the session know are one critical section, so
+/// An actor on a thread of its own, none of whose methods suspends: comparing with the floor, storing, and letting the session know are one critical section, so
 /// that whoever looks sees changes in the order in which they were made. The session's lock makes it one beside other processes too. The
 /// order on disk is records, pointer, floors, so that whatever the process dies between, the pointer names whole files and the floor is
 /// never above all of them.
@@ -12,10 +12,12 @@ actor Shelf {
     let options: FileWriteOptions
     nonisolated let session: WatchedState<SessionState>
     let lock: SessionLock
+    private let executor = DiskExecutor()
     var pointer = Pointer()
     var floors = Floors()
     var pointerJournal: Journal
     var floorJournal: Journal
+    nonisolated let manifestFile: KeptValue<ManifestRecord>
     /// The records of registered texts, by their files.
     var loaded: [String: TextRecord] = [:]
     var registered: Set<String> = []
@@ -49,7 +51,10 @@ actor Shelf {
         lock = SessionLock(directory: directory)
         pointerJournal = Journal(name: "pointer", directory: directory, options: options)
         floorJournal = Journal(name: "floor", directory: directory, options: options)
+        manifestFile = KeptValue(name: "manifest", directory: directory, copies: 1, options: options)
     }
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     // MARK: Registering
 
@@ -90,7 +95,9 @@ actor Shelf {
             }
         }
         // The pointer is ahead of the floors where the process died in between: what it did not tell is told now.
-        let behind = pointer.active.filter { identifier, place in floors.texts[identifier]?.rank != place.rank }
+        let behind = pointer.active.filter { identifier, place in
+            floors.texts[identifier].map { $0.rank < place.rank } ?? (place.rank.version != nil)
+        }
         if mayWrite {
             // Without a readable floor nobody knows what was told: nothing is told twice.
             if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { turn.increases += increases }
@@ -117,7 +124,8 @@ actor Shelf {
     ///   - onSaved: Called when all is saved, before anybody sees it, and not under a lock.
     ///   - change: What else the session is told; not called where nothing is stored.
     /// - Returns: `nil` where everything was forgotten since then.
-    /// - Throws: ``TextStoreError/Code/belowFloor`` or ``TextStoreError/Code/fileSystem``; the old set is then whole and active.
+    /// - Throws: ``TextStoreError/Code/belowFloor``, ``TextStoreError/Code/incompleteSet`` or ``TextStoreError/Code/fileSystem``; the old set is
+    ///   then whole and active.
     func store(
         _ set: String, _ records: [TextRecord], isActivated: Bool, begun: UInt64, unchanged: ([String], Date) = ([], .distantPast),
         onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
@@ -136,6 +144,13 @@ actor Shelf {
 
     private func write(_ set: String, _ records: [TextRecord], _ isActivated: Bool) throws(TextStoreError) -> [VersionIncrease] {
         catchUp()
+        // Another process has cleared meanwhile: what is fetched here is new only beside texts that are gone, and alone it is no set.
+        let isGone = session.read { state in
+            state.members(of: set).contains { state.held[$0]?.active != nil && pointer.active[$0] == nil }
+        }
+        if isGone, set.hasPrefix("group/") {
+            throw TextStoreError(.incompleteSet, "another process has cleared the session meanwhile; the set is fetched again")
+        }
         for record in records {
             guard let floor = floors.texts[record.identifier], record.rank < floor.rank else { continue }
             throw .belowFloor(record.identifier, offered: record.facts.version, floor: floor)
@@ -221,14 +236,33 @@ actor Shelf {
         return publish([], Turn())
     }
 
-    /// Forgets all texts; the floors stay.
+    /// Saves the manifest that a fetch has brought, or that it failed, unless that fetch no longer counts.
+    ///
+    /// - Returns: Why it could not be saved.
+    func keep(_ record: ManifestRecord, of ticket: UInt64) -> TextStoreError? {
+        guard session.read({ $0.manifestFlight == ticket }) else { return nil }
+        return keep(record)
+    }
+
+    private func keep(_ record: ManifestRecord) -> TextStoreError? {
+        do throws(TextStoreError) { return try manifestFile.save(record, serial: 1).first } catch { return error }
+    }
+
+    /// Forgets all texts and the manifest; the floors stay.
     func clear(_ change: Change = { _ in }) throws(TextStoreError) -> Turn {
         try locked { () throws(TextStoreError) in
             catchUp()
-            if !pointer.files.isEmpty || pointerJournal.serial > 0 { try step(.whole(Pointer())) }
+            if !pointer.files.isEmpty || pointerJournal.serial > 0 {
+                // The records are floors too, the last ones where those could not be saved or have been damaged since.
+                faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys))
+                unsaved = []
+                try step(.whole(Pointer()))
+            }
             sweep(evenYoung: true)
         }
         generation += 1
+        // An empty record is as good as none: its address is nobody's.
+        if let fault = keep(ManifestRecord(url: "")) { faults.append(fault) }
         return publish(registered, Turn(), change)
     }
 }

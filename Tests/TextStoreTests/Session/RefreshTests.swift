@@ -14,13 +14,19 @@ struct RefreshTests {
     @Test func `T8 one deadline spans manifest and text, then the best local text comes with the reason, and the fetch goes on`()
         async throws
     {
+        // An address that nobody else has: a store of a test before may still ask, and its origin's port may be this one's now.
+        let path = "/\(UUID().uuidString).json"
         let gate = WatchedState(false)
-        bench.origin.on(.get, "/versions.json") { _ in
+        bench.origin.on(.get, path) { _ in
             try? await gate.wait { $0 ? () : nil }
             return .json(literal: #"{"eula":"2.0.0"}"#)
         }
         bench.serve("eula", "Remote terms 2")
-        let store = try await bench.started()
+        let store = try bench.store()
+        try await store.register(bench.source("eula"))
+        let bundled = BundleFile(fileName: "versions", fileExtension: "json")
+        await store.setVersionSource(
+            VersionSource(bundleFile: bundled, remoteFile: RemoteFile(url: bench.origin.url.appending(path: path))))
         async let waiting = store.text(for: bench.source("eula"), awaiting: .remote(timeout: .seconds(2)))
         try await bench.time.sleepers(atLeast: 1)
         bench.time.advance(by: .seconds(2))
@@ -28,7 +34,7 @@ struct RefreshTests {
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .timedOut)
         gate.update { $0 = true }
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
-        #expect(bench.origin.requests(to: "/versions.json").count == 1)
+        #expect(bench.origin.requests(to: path).count == 1)
     }
 
     @Test func `T8 who is cancelled while waiting returns at once, and the fetch goes on`() async throws {

@@ -1,0 +1,71 @@
+internal import Foundation
+import StoreCore
+
+extension SessionState {
+    /// What the shelf has of a text.
+    struct Held: Sendable {
+        var active: TextRecord?
+        /// Read only where an active file is damaged.
+        var previous: TextRecord?
+        /// Whether the active file is damaged.
+        var isDamaged = false
+        /// By the sets that wait.
+        var pending: [String: TextRecord] = [:]
+        var floor: Floor?
+        /// When it was last found unchanged.
+        var checked: Date?
+    }
+
+    /// A bundled text that is shown and newer than all that was: it raises the floor.
+    struct Risen: Sendable {
+        var identifier: String
+        var rank: Rank
+        var digest: String
+    }
+
+    /// A text of the bundle.
+    struct BundledText: Sendable {
+        var text: String
+        var digest: String
+        var fileDigest: String
+    }
+
+    /// The best text that is here; an object, so that who reads holds the lock no longer than it takes to find it.
+    final class Resolved: Sendable {
+        let text: VersionedText
+        let rank: Rank
+
+        init(text: VersionedText, rank: Rank) {
+            self.text = text
+            self.rank = rank
+        }
+
+        /// The text as it is shown when what is known of versions has expired.
+        func text(ifExpired date: Date?) -> VersionedText {
+            guard let date, text.staleSince == nil else { return text }
+            var text = text
+            text.staleSince = date
+            return text
+        }
+    }
+
+    /// A set that could not be fetched.
+    struct SetFailure: Sendable {
+        var error: TextStoreError
+        var count: Int
+        var retryAt: MonotonicInstant
+    }
+
+    /// A stretch of the wall clock, so that who sets that clock ends it, forwards as well as backwards.
+    struct Quiet: Sendable {
+        let from: Date
+        let until: Date
+        /// When the manifest has expired.
+        let expiredSince: Date?
+
+        /// Whether time has no part in anything.
+        var isEndless: Bool { until == .distantFuture && expiredSince == nil }
+
+        func contains(_ date: Date) -> Bool { from <= date && date < until }
+    }
+}

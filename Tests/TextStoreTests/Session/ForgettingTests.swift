@@ -1,0 +1,182 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// What must outlive clearing, damage and other holders of the session's lock.
+struct ForgettingTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private var directory: Directory { Directory(path: bench.place.url.path(percentEncoded: false)) }
+
+    private func shelf() -> Shelf {
+        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()))
+    }
+
+    @Test func `T3 clearing loses no floor though both copies were damaged since the start`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await bench.started()
+        try await store.refresh()
+        let copies = bench.place.files.filter { $0.contains("floor.") }
+        #expect(copies.count == 2)
+        for name in copies { try Data("nothing of it is left".utf8).write(to: bench.place.file(name)) }
+        bench.origin.goDown()
+        try await store.clear()
+        let next = try await bench.started()
+        #expect(line(try await next.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+    }
+
+    @Test func `T7 a part of a set is not stored after another process has cleared the rest of it`() async throws {
+        func record(_ name: String, _ version: String) -> TextRecord {
+            TextRecord(
+                identifier: name, text: version,
+                facts: TextRecord.Facts(
+                    version: SemanticVersion(version), digest: sha256(version), fileDigest: sha256(version), isVerified: true,
+                    fetchedAt: Date()))
+        }
+        let names = ["eula", "privacy"]
+        let (one, other) = (shelf(), shelf())
+        for shelf in [one, other] {
+            try shelf.session.update { session in
+                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
+            }.get()
+            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+        }
+        _ = try await one.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true, begun: 0)
+        _ = try await other.clear()
+        let error = await #expect(throws: TextStoreError.self) {
+            try await one.store("group/g", [record("eula", "2.0.0")], isActivated: true, begun: 0)
+        }
+        #expect(error?.code == .incompleteSet)
+        #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
+        // What has happened is known by then, and the whole set is taken.
+        _ = await one.change()
+        _ = try await one.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true, begun: 0)
+        #expect(one.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
+    }
+
+    @Test func `T14 a manifest that comes after everything was forgotten is not saved`() async throws {
+        let shelf = shelf()
+        var record = ManifestRecord(url: "http://x/")
+        record.body = Data("{}".utf8)
+        shelf.session.update { $0.manifestFlight = 1 }
+        #expect(await shelf.keep(record, of: 1) == nil)
+        #expect(shelf.manifestFile.load().copies.first?.value == record)
+        _ = try await shelf.clear { $0.manifestFlight = nil }
+        #expect(await shelf.keep(record, of: 1) == nil)
+        #expect(shelf.manifestFile.load().copies.first?.value.body == nil)
+    }
+
+    @Test func `T13 acceptances that are only out of reach are not written over`() async throws {
+        func ledger() -> AcceptanceLedger { AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
+        func acceptance(_ name: String) -> Acceptance { Acceptance(identifier: name, version: nil, digest: "", date: Date()) }
+        _ = try await ledger().accept(acceptance("eula"))
+        let files = ["accepted.0", "accepted.1"]
+        for name in files {
+            try FileManager.default.moveItem(at: bench.place.file(name), to: bench.place.file("kept-" + name))
+            // A link to itself cannot be opened by anybody, not even by a superuser.
+            try FileManager.default.createSymbolicLink(atPath: bench.place.file(name).path, withDestinationPath: name)
+        }
+        let error = await #expect(throws: TextStoreError.self) { try await ledger().accept(acceptance("privacy")) }
+        #expect(error?.code == .fileSystem)
+        for name in files {
+            let path = bench.place.file(name).path
+            #expect((try? FileManager.default.destinationOfSymbolicLink(atPath: path)) == name)
+            try FileManager.default.removeItem(atPath: path)
+            try FileManager.default.moveItem(at: bench.place.file("kept-" + name), to: bench.place.file(name))
+        }
+        _ = try await ledger().accept(acceptance("privacy"))
+        for name in ["eula", "privacy"] { #expect(try await ledger().acceptance(of: name) != nil) }
+    }
+
+    @Test func `T13 damaged acceptances keep nobody from accepting`() async throws {
+        func ledger() -> AcceptanceLedger { AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
+        let acceptance = Acceptance(identifier: "eula", version: nil, digest: "", date: Date())
+        _ = try await ledger().accept(acceptance)
+        #expect(try bench.place.damage("accepted") == 2)
+        _ = try await ledger().accept(acceptance)
+        #expect(try await ledger().acceptance(of: "eula") != nil)
+    }
+
+    @Test func `T8 whoever waits for the session's lock keeps no other task waiting`() async throws {
+        var holder = try SessionLock(directory: directory).take()
+        #expect(holder != nil)
+        let hasBegun = WatchedState(0)
+        // More than there are threads for all tasks of a small machine.
+        let waiting = (0..<8).map { number in
+            Task { [directory] in
+                hasBegun.update { $0 += 1 }
+                if number.isMultiple(of: 2) {
+                    let shelf = Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()))
+                    _ = try await shelf.accept(revision: 1)
+                } else {
+                    let ledger = AcceptanceLedger(directory: directory, options: FileWriteOptions())
+                    _ = try await ledger.accept(Acceptance(identifier: "\(number)", version: nil, digest: "", date: Date()))
+                }
+            }
+        }
+        try await hasBegun.wait { $0 == 8 ? () : nil }
+        // Threads that stand still would let this go on only when their patience is at its end.
+        for _ in 0..<20 { await Task.detached {}.value }
+        withExtendedLifetime(holder) {}
+        holder = nil
+        for task in waiting { await #expect(throws: Never.self) { try await task.value } }
+    }
+
+    @Test func `T3 copies of one journal with other entries under one number both count, and the next entry makes them alike`() throws {
+        func journal() -> Journal { Journal(name: "floor", directory: directory, options: FileWriteOptions()) }
+        var one = journal()
+        _ = try one.add([1]) { [1] }
+        _ = try one.add([2]) { [2] }
+        let kept = try Data(contentsOf: bench.place.file("floor.0"))
+        for copy in 0..<2 { try FileManager.default.removeItem(at: bench.place.file("floor.\(copy)")) }
+        var other = journal()
+        _ = try other.add([1]) { [1] }
+        _ = try other.add([3]) { [3] }
+        try kept.write(to: bench.place.file("floor.1"))
+        var both = journal()
+        let reading = both.read()
+        let found = try #require(reading)
+        #expect(found.entries.map { Array($0.content) } == [[1], [2], [3]])
+        _ = try both.add([4]) { [9] }
+        #expect(try Data(contentsOf: bench.place.file("floor.0")) == Data(contentsOf: bench.place.file("floor.1")))
+        var healed = journal()
+        #expect(healed.read()?.entries.map { Array($0.content) } == [[9]])
+    }
+
+    @Test(arguments: [UInt32.max, 1 << 31, 0x7FFF_FFFF, 1 << 20])
+    func `T3 an entry that claims to be larger than the file is none, at the end as in the middle`(length: UInt32) throws {
+        func journal() -> Journal { Journal(name: "floor", directory: directory, options: FileWriteOptions()) }
+        var one = journal()
+        for number in 1...3 { _ = try one.add([UInt8(number)]) { [UInt8(number)] } }
+        let good = try Data(contentsOf: bench.place.file("floor.0"))
+        for (entry, rest) in [(0, [2, 3]), (1, [1, 3]), (2, [1, 2])] {
+            var bad = good
+            withUnsafeBytes(of: length.littleEndian) { bad.replaceSubrange(entry * 25 + 4..<entry * 25 + 8, with: $0) }
+            for copy in 0..<2 { try bad.write(to: bench.place.file("floor.\(copy)")) }
+            var damaged = journal()
+            #expect(damaged.read()?.entries.map { $0.content.first } == rest.map { UInt8($0) })
+            _ = try damaged.add([4]) { [8] }
+            var healed = journal()
+            #expect(healed.read()?.faults.isEmpty == true)
+        }
+    }
+
+    @Test func `T3 the highest number of all is no entry's, for none could follow it`() throws {
+        var bytes: [UInt8] = [0xB7, 0x53, 0x4A, 0x01, 1, 0, 0, 0] + [UInt8](repeating: 0xFF, count: 8)
+        let sum = [UInt8(7)].withUnsafeBytes { Checksum64.of($0, seed: .max) }
+        withUnsafeBytes(of: sum.littleEndian) { bytes += Array($0) }
+        bytes.append(7)
+        for copy in 0..<2 { try Data(bytes).write(to: bench.place.file("floor.\(copy)")) }
+        var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+        let found = journal.read()
+        #expect(found?.entries.isEmpty == true && found?.faults.isEmpty == false)
+        _ = try journal.add([1]) { [2] }
+        #expect(journal.serial == 1)
+    }
+}

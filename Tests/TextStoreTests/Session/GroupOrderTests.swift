@@ -1,0 +1,179 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T2, T3 and T7 of groups whose texts become known one after the other.
+struct GroupOrderTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private func serve(_ version: Int) {
+        bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
+        bench.serve("eula", "Remote terms \(version)")
+        bench.serve("privacy", "Remote privacy \(version)")
+    }
+
+    enum Step: String, CaseIterable, Sendable { case eula, privacy, versions }
+
+    private static var permutations: [[Step]] {
+        func all(_ steps: [Step]) -> [[Step]] {
+            steps.isEmpty ? [[]] : steps.flatMap { first in all(steps.filter { $0 != first }).map { [first] + $0 } }
+        }
+        return all(Step.allCases)
+    }
+
+    @Test(arguments: permutations)
+    func `T2 T3 T7 a group registered one by one never shows a bundled text that the group takes back, and raises no floor for it`(
+        steps: [Step]
+    ) async throws {
+        serve(2)
+        try await bench.started(group: "legal").refresh()
+        bench.origin.goDown()
+        // The app's next version brings a newer privacy policy, but older terms.
+        let updated = try bench.bundle([
+            "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
+        ])
+        // Twice, because a start may save what the next one reads.
+        for _ in 0..<2 {
+            let store = try bench.store(bundle: updated)
+            for step in steps {
+                switch step {
+                case .versions: await store.setVersionSource(bench.versions)
+                default:
+                    let source = bench.source(step.rawValue, group: "legal")
+                    try await store.register(source)
+                    #expect(try await store.text(for: source).version == SemanticVersion("2.0.0"))
+                }
+            }
+            #expect(line(try await store.text(for: bench.source("eula", group: "legal"))) == "2.0.0 cache: Remote terms 2")
+            #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "2.0.0 cache: Remote privacy 2")
+            let floors = await store.engine.shelf.floors.texts
+            #expect(floors.mapValues { $0.rank.version?.description } == ["eula": "2.0.0", "privacy": "2.0.0"])
+        }
+    }
+
+    @Test(arguments: permutations)
+    func `T3 T7 a set that a manifest made stays one while that manifest is not here`(steps: [Step]) async throws {
+        bench.serve(
+            manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
+        bench.serve("eula", "Remote terms 2")
+        bench.serve("privacy", "Remote privacy 2")
+        try await bench.started().refresh()
+        bench.origin.goDown()
+        // The app's next version asks for its manifest elsewhere, and has one newer and one older text.
+        let updated = try bench.bundle([
+            "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
+        ])
+        var versions = bench.versions
+        versions.remoteFile?.url = bench.origin.url.appending(path: "elsewhere.json")
+        let store = try bench.store(bundle: updated)
+        for step in steps {
+            if step == .versions { await store.setVersionSource(versions) } else { try await store.register(bench.source(step.rawValue)) }
+        }
+        #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "2.0.0 cache: Remote privacy 2")
+        #expect(await store.engine.shelf.floors.texts["privacy"]?.rank.version == SemanticVersion("2.0.0"))
+        try await store.clear()
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "3.0.0 bundle: Bundled privacy 3")
+        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+    }
+
+    @Test func `T7 a group is still known as one after its pointer was written anew`() async throws {
+        var pointer = Pointer()
+        func place(_ name: String, _ version: String) -> Pointer.Place {
+            Pointer.Place(file: TextRecord.makeName(name), rank: Rank(version: SemanticVersion(version)), digest: "")
+        }
+        pointer.take(.switched(dropped: ["group/g"], activated: ["a": place("a", "1.0.0"), "b": place("b", "1.0.0")]))
+        pointer.take(.waits(set: "group/g", ["a": place("a", "2.0.0")]))
+        pointer.take(.waits(set: "group/h", ["c": place("c", "2.0.0")]))
+        pointer.take(
+            .switched(dropped: ["group/g", "group/h"], activated: pointer.pending.values.reduce(into: [:]) { $0.merge($1) { $1 } }))
+        pointer.take(.switched(dropped: ["text/d"], activated: ["d": place("d", "1.0.0")]))
+        let read = try Pointer.Change.whole(pointer).bytes.withUnsafeBytes { bytes in
+            try Pointer.Change(reading: bytes)
+        }
+        guard case .whole(let whole) = read else {
+            Issue.record("\(read)")
+            return
+        }
+        let expected = [
+            "group/g": ["a": "2.0.0", "b": "1.0.0"], "group/h": ["c": "2.0.0"],
+        ]
+        for pointer in [pointer, whole] {
+            #expect(pointer.groups.mapValues { $0.mapValues { $0.version?.description ?? "-" } } == expected)
+        }
+        pointer.take(.switched(dropped: ["text/a"], activated: ["a": place("a", "3.0.0")]))
+        #expect(pointer.groups["group/g"]?.keys.sorted() == ["b"])
+    }
+
+    @Test func `T7 a text that waits alone does not come between those of a set that waits with a newer one`() async throws {
+        let policy = TextStorePolicy(activation: .manually)
+        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
+        bench.serve("eula", "Remote terms 3")
+        let store = try await bench.started(policy: policy)
+        try await store.refresh()
+        bench.serve(
+            manifest: #"{"texts":{"eula":{"version":"4.0.0","group":"legal"},"privacy":{"version":"4.0.0","group":"legal"}}}"#)
+        bench.serve("eula", "Remote terms 4")
+        bench.serve("privacy", "Remote privacy 4")
+        try await store.refresh()
+        #expect(try await store.activate())
+        #expect(line(try await store.text(for: bench.source("eula"))) == "4.0.0 remote: Remote terms 4")
+        #expect(line(try await store.text(for: bench.source("privacy"))) == "4.0.0 remote: Remote privacy 4")
+        #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 2)
+    }
+
+    @Test func `T3 a start that raises nothing writes nothing`() async throws {
+        serve(2)
+        bench.serve("notes", "Notes")
+        let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
+        let store = try await bench.started()
+        try await store.register(notes)
+        try await store.refresh()
+        bench.origin.goDown()
+        let updated = try bench.bundle([
+            "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 1", "versions.json": #"{"eula":"3.0.0","privacy":"1.0.0"}"#,
+        ])
+        func start() async throws -> [Data] {
+            let store = try await bench.started(bundle: updated)
+            try await store.register(notes)
+            #expect(line(try await store.text(for: bench.source("eula"))) == "3.0.0 bundle: Bundled terms 3")
+            let names = bench.place.files.filter { $0.contains("floor") || $0.contains("pointer") }
+            #expect(names.count == 4)
+            return try names.map { try Data(contentsOf: bench.place.file($0)) }
+        }
+        let first = try await start()
+        #expect(try await start() == first)
+    }
+
+    @Test func `T2 a large group registered one by one ends as one registered at once does`() async throws {
+        let names = (0..<150).map { "text-\($0)" }
+        func bundle(_ version: Int) throws -> Bundle {
+            var files = Dictionary(uniqueKeysWithValues: names.map { ($0 + ".txt", "Text \(version) of \($0)") })
+            files["versions.json"] = "{" + names.map { #""\#($0)":"\#(version).0.0""# }.joined(separator: ",") + "}"
+            return try bench.bundle(files)
+        }
+        let versions = VersionSource(bundleFile: BundleFile(fileName: "versions", fileExtension: "json"))
+        let sources = names.map { name in
+            TextSource(identifier: name, bundleFile: BundleFile(fileName: name, fileExtension: "txt"), group: "g")
+        }
+        for version in 1...2 {
+            let bundle = try bundle(version)
+            let oneByOne = try bench.store("one by one", bundle: bundle), atOnce = try bench.store("at once", bundle: bundle)
+            await oneByOne.setVersionSource(versions)
+            for source in sources.shuffled() { try await oneByOne.register(source) }
+            try await atOnce.register(sources)
+            await atOnce.setVersionSource(versions)
+            for source in sources {
+                let text = try await oneByOne.text(for: source)
+                #expect(try await atOnce.text(for: source) == text && text.version == SemanticVersion("\(version).0.0"))
+            }
+            #expect(await oneByOne.engine.shelf.floors == atOnce.engine.shelf.floors)
+        }
+        #expect(bench.events.faults.isEmpty)
+    }
+}

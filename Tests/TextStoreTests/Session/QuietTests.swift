@@ -1,0 +1,116 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T9 where reads need no more than a look: what ends that.
+struct QuietTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test func `T9 a read notices at once that the clock was set, past the manifest's end and back`() async throws {
+        let expires = bench.time.date.addingTimeInterval(3600).formatted(.iso8601)
+        bench.serve(manifest: #"{"expires":"\#(expires)","texts":{"eula":"1.0.0"}}"#)
+        let store = try await bench.started(policy: TextStorePolicy(checkInterval: .seconds(86_400)))
+        try await store.refresh()
+        func staleSince() async throws -> Date? {
+            // The second read finds what the first one has looked for.
+            _ = try await store.text(for: bench.source("eula"))
+            return try await store.text(for: bench.source("eula")).staleSince
+        }
+        #expect(try await staleSince() == nil)
+        for _ in 0..<2 {
+            bench.time.shiftDate(by: .seconds(7200))
+            #expect(try await staleSince()?.formatted(.iso8601) == expires)
+            bench.time.shiftDate(by: .seconds(-7200))
+            #expect(try await staleSince() == nil)
+        }
+        bench.time.advance(by: .seconds(3600))
+        #expect(try await staleSince()?.formatted(.iso8601) == expires)
+        #expect(bench.origin.requests(to: "/versions.json").count == 1)
+    }
+
+    @Test func `T9 a read notices at once that the clock was set past the next check, and back before the last one`() async throws {
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        let store = try await bench.started()
+        try await store.refresh()
+        for (turn, shift) in [(2, 901), (3, -2000)] {
+            for _ in 0..<3 { _ = try await store.text(for: bench.source("eula")) }
+            bench.time.shiftDate(by: .seconds(shift))
+            _ = try await store.text(for: bench.source("eula"))
+            try await bench.events.waitForChecks(turn)
+        }
+    }
+
+    @Test func `T9 a check that ends while the clock is being looked at is not repeated`() async throws {
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        let time = InterruptedTime()
+        let store = try TextStore(
+            session: "legal", directory: bench.place.file("state"), bundle: try bench.bundle(),
+            fetcher: ClosureFetcher { _ in try await bench.time.sleep(until: .distantFuture) }, policy: TextStorePolicy(), time: time)
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        let session = store.engine.session
+        let ticket = try #require(session.read { $0.manifestFlight })
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                time.interrupt {
+                    var record = ManifestRecord(url: bench.versions.remoteFile?.url.absoluteString ?? "")
+                    record.succeeded(at: time.date.addingTimeInterval(0.001), TextStorePolicy())
+                    session.update { _ = $0.manifestEnded(ticket: ticket, record, nil, nil, at: time.date, time.now, TextStorePolicy()) }
+                }
+                store.engine.begin(["eula"])
+                continuation.resume()
+            }
+        }
+        try await session.wait { $0.manifestRecord?.attemptedAt != nil ? () : nil }
+        #expect(session.read { $0.manifestFlight } == nil)
+    }
+}
+
+/// A fetcher that never has an answer.
+private struct ClosureFetcher: RevalidatingFetcher {
+    let wait: @Sendable (RemoteFile) async throws -> Void
+
+    func fetch(param: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
+        try await wait(param)
+        throw CancellationError()
+    }
+}
+
+/// The system's time, at the next look at which something else happens in between.
+private final class InterruptedTime: TimeSource {
+    private let pending = Lock<(@Sendable () -> Void)?>(nil)
+
+    func interrupt(_ body: @escaping @Sendable () -> Void) { pending.withLock { $0 = body } }
+
+    var now: MonotonicInstant { TimeSourceOfSystem.now }
+
+    var date: Date {
+        let date = Date()
+        let body = pending.withLock { pending in
+            defer { pending = nil }
+            return pending
+        }
+        if let body {
+            let done = DispatchSemaphore(value: 0)
+            DispatchQueue.global().async {
+                body()
+                done.signal()
+            }
+            // Over at once, unless what happens has to wait until the look is over.
+            _ = done.wait(timeout: .now() + 0.3)
+        }
+        return date
+    }
+
+    func sleep(until deadline: MonotonicInstant) async throws { try await TimeSourceOfSystem.time.sleep(until: deadline) }
+}
+
+private enum TimeSourceOfSystem {
+    static let time: any TimeSource = .system
+    static var now: MonotonicInstant { time.now }
+}
