@@ -219,3 +219,10 @@ extension Store {
         }
     }
 }
+
+extension Store where Param == Int {
+    /// Those who wait for a key's content together.
+    func crowd(_ param: Int) -> Crowd<CallerAnswer<Uniform.Content>>? {
+        engine.state.withLock { $0.live[Uniform.Key(param)]?.crowd }
+    }
+}
