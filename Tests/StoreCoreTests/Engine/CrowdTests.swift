@@ -145,6 +145,54 @@ struct CrowdTests {
         #expect(bench.fetcher.cancelledCount == 20)
     }
 
+    @Test func `C9: a crowd that somebody joins behind its last member's back stays`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        let crowd = try #require(bench.store.crowd(1))
+        // The last member has left; before the engine hears of it, somebody comes.
+        #expect(crowd.leave(0))
+        #expect(await leaves.outcome == "CancellationError")
+        let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        bench.store.dissolve(crowd, of: 1)
+        #expect(bench.store.crowd(1) === crowd)
+        try await bench.fetcher.started(count: 1)
+        bench.time.advance(by: .seconds(10))
+        bench.fetcher.release()
+        #expect(try await comes.value == 1)
+        #expect(bench.fetcher.cancelledCount == 0)
+        // Told once more about a crowd that was answered, the engine leaves the next one alone.
+        await bench.store[1].clear()
+        bench.fetcher.hold()
+        let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        bench.store.dissolve(crowd, of: 1)
+        try await bench.fetcher.started(count: 2)
+        bench.fetcher.release()
+        #expect(try await next.value == 2)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C5: whoever comes after a crowd was answered gets nothing of its answer`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        let handle = bench.store[1]
+        let observer = RecordingObserver(handle.publish())
+        for epoch in 1...5 {
+            bench.fetcher.hold()
+            // The key lives on for its observer, and is fetched for him.
+            if epoch > 1 { await handle.invalidate() }
+            try await bench.fetcher.started(count: epoch)
+            let crowd = (0..<3).map { _ in Task { try await handle.requireData() } }
+            try await bench.callers(3)
+            bench.fetcher.release()
+            for member in crowd { #expect(try await member.value == epoch) }
+            #expect(bench.store.crowd(1) == nil)
+        }
+        try await observer.first { $0.content == 5 }
+    }
+
     enum Event: CaseIterable, Sendable {
         case clear, clearAll, invalidate, update, setToNothing, refresh, origin, cached, failure, mutation, failedMutation
     }

@@ -78,6 +78,22 @@ struct ObserverRaceTests {
         try await bench.idle()
     }
 
+    @Test func `C15: an observer's place is not lost, however many come and go while one stays`() async throws {
+        let bench = Bench()
+        let handle = bench.store[1]
+        await handle.update(0)
+        let stays = RecordingObserver(handle.publish())
+        _ = try await stays.states(count: 1)
+        for round in 0..<Cycles.count / 4 {
+            let visitor = Task { await Self.look(handle, times: 1) }
+            if round.isMultiple(of: 3) { visitor.cancel() }
+            _ = await visitor.value
+        }
+        #expect(bench.observerPlaces() <= 2)
+        await handle.update(1)
+        try await stays.first { $0.content == 1 }
+    }
+
     /// An iterator that tasks use one after the other.
     @MainActor private final class Shared {
         private let iterator: LoadingStateSequence<Int>.Iterator
