@@ -57,7 +57,7 @@ struct ObserverRaceTests {
         // The next update comes the moment the last one was seen, when its observer is on his way back to sleep.
         for number in 0...5_000 {
             if number > 0 { await handle.update(number) }
-            try await until("\(number) is seen", patience: .seconds(5)) { seen.current == number }
+            try await until("\(number) is seen") { seen.current == number }
         }
         observer.cancel()
         await observer.value
