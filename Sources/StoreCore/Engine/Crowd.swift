@@ -6,6 +6,8 @@ final class Crowd<Answer: Sendable>: Sendable {
     typealias Seat = Int
 
     private enum Member {
+        /// He has left; whoever comes next takes his seat, and after him the one behind it.
+        case nobody(behind: Seat?)
         /// He is here, and not suspended yet.
         case present
         // Unsafe, because a checked one is an allocation for each of thousands; leaving this case resumes it, so once it is.
@@ -15,7 +17,9 @@ final class Crowd<Answer: Sendable>: Sendable {
 
     private struct State {
         var members: [Member] = []
-        var cancelled = 0
+        var count = 0
+        /// The seat that was left last. Seats are taken again, for those who come and give up while one waits may be any number.
+        var free: Seat?
         var answer: Answer?
     }
 
@@ -31,7 +35,10 @@ final class Crowd<Answer: Sendable>: Sendable {
     }
 
     /// How many are still here; more may come as long as there is no answer.
-    var count: Int { state.withLock { $0.members.count - $0.cancelled } }
+    var count: Int { state.withLock { $0.count } }
+
+    /// How many seats there are, taken or not.
+    var seats: Int { state.withLock { $0.members.count } }
 
     /// How many are suspended until the answer is there.
     var awaiting: Int {
@@ -40,6 +47,12 @@ final class Crowd<Answer: Sendable>: Sendable {
 
     func join() -> Seat {
         state.withLock { state in
+            state.count += 1
+            if let seat = state.free, case .nobody(let behind) = state.members[seat] {
+                state.members[seat] = .present
+                state.free = behind
+                return seat
+            }
             state.members.append(.present)
             return state.members.count - 1
         }
@@ -63,15 +76,15 @@ final class Crowd<Answer: Sendable>: Sendable {
             guard state.answer == nil else { return (nil, false) }
             let member = state.members[seat]
             state.members[seat] = .cancelled
-            state.cancelled += 1
-            let isLast = state.cancelled == state.members.count
+            state.count -= 1
+            let isLast = state.count == 0
             if case .waiting(let continuation) = member { return (continuation, isLast) } else { return (nil, isLast) }
         }
         waiting?.resume()
         return isLast
     }
 
-    /// Answers everybody, in the order in which they came.
+    /// Answers everybody, in the order of their seats.
     func put(_ answer: Answer) {
         let members = state.withLock { state in
             state.answer = answer
@@ -83,7 +96,14 @@ final class Crowd<Answer: Sendable>: Sendable {
     /// What a member was woken with.
     func take(_ seat: Seat) -> Answer {
         state.withLock { state in
-            if case .cancelled = state.members[seat] { return cancellation }
+            if case .cancelled = state.members[seat] {
+                // After the answer nobody comes any longer.
+                if state.answer == nil {
+                    state.members[seat] = .nobody(behind: state.free)
+                    state.free = seat
+                }
+                return cancellation
+            }
             guard let answer = state.answer else { preconditionFailure("a member of a crowd was woken without an answer") }
             return answer
         }

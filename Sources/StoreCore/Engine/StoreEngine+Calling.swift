@@ -114,7 +114,11 @@ extension StoreEngine {
 
     /// Lets one of a crowd go; with the last one the crowd goes.
     private func leave(_ crowd: Crowd<CallerAnswer<Content>>, _ seat: Int, of param: Param) {
-        guard crowd.leave(seat) else { return }
+        if crowd.leave(seat) { dissolve(crowd, of: param) }
+    }
+
+    /// Lets a crowd go whose last member has left.
+    func dissolve(_ crowd: Crowd<CallerAnswer<Content>>, of param: Param) {
         turnIfLive(param) { key, turn in
             // Legal: it was answered on the way here, or somebody has joined it.
             guard key.crowd === crowd, crowd.count == 0 else { return }

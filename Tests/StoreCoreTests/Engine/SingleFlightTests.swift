@@ -89,6 +89,32 @@ struct SingleFlightTests {
         #expect(Set(bench.fetcher.requests.map(\.param)).count == 50)
     }
 
+    @Test(arguments: Backing.allCases, Clumsy.spreads)
+    func `C1: keys of the same hash are told apart`(_ backing: Backing, _ spread: Int) async throws {
+        let fetcher = ScriptedFetcher<Clumsy, Int> { .success($0.param.id) }
+        let cacher = GatedCacher<Clumsy, Int>()
+        let store =
+            switch backing {
+            case .memory: Store(cacher: MemoryCacher(), fetcher: fetcher)
+            case .tiered: Store(cacher: TieredCacher(over: cacher), fetcher: fetcher)
+            case .plain: Store(cacher: cacher, fetcher: fetcher)
+            }
+        fetcher.hold()
+        let keys = (0..<60).map { Clumsy($0, spread: spread) }
+        let callers = (keys + keys).map { key in Task { try await store[key].requireData() } }
+        try await fetcher.started(count: 60)
+        fetcher.release()
+        for (caller, key) in zip(callers, keys + keys) { #expect(try await caller.value == key.id) }
+        #expect(Set(fetcher.requests.map(\.param)) == Set(keys))
+        #expect(fetcher.startedCount == 60)
+        for key in keys where key.id.isMultiple(of: 3) { await store[key].clear() }
+        for key in keys where key.id % 3 == 1 { await store[key].update(-key.id) }
+        for key in keys {
+            let expected = key.id.isMultiple(of: 3) ? nil : key.id % 3 == 1 ? -key.id : key.id
+            #expect(await store[key].getData(from: .cache) == expected)
+        }
+    }
+
     @Test func `C1: a new epoch is a new fetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()

@@ -199,6 +199,11 @@ extension Bench {
     func registered(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.machine.callers.count ?? 0 } }
 }
 
+extension Bench {
+    /// How many places for observers a key has, taken or not.
+    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.observers.count ?? 0 } }
+}
+
 extension Store {
     /// How many fetches of live keys run.
     var runningFetches: Int { engine.state.withLock { $0.live.values.reduce(0) { $0 + $1.fetches.count } } }
@@ -218,4 +223,14 @@ extension Store {
                 + keys.joined(separator: "; ")
         }
     }
+}
+
+extension Store where Param == Int {
+    /// Those who wait for a key's content together.
+    func crowd(_ param: Int) -> Crowd<CallerAnswer<Uniform.Content>>? {
+        engine.state.withLock { $0.live[Uniform.Key(param)]?.crowd }
+    }
+
+    /// Tells the engine that the last of a crowd has left.
+    func dissolve(_ crowd: Crowd<CallerAnswer<Uniform.Content>>, of param: Int) { engine.dissolve(crowd, of: Uniform.Key(param)) }
 }

@@ -1,0 +1,296 @@
+import Testing
+
+@testable import StoreCore
+
+/// Callers who wait for one key's content, of whom the machine sees a single one.
+@Suite(.timeLimit(.minutes(2)))
+struct CrowdTests {
+    private func wait(_ crowd: Crowd<Int>, _ seat: Int) -> Task<Int, Never> {
+        Task {
+            await withUnsafeContinuation { crowd.wait(at: seat, $0) }
+            return crowd.take(seat)
+        }
+    }
+
+    // MARK: One member
+
+    enum Moment: CaseIterable, Sendable { case beforeWaiting, whileWaiting, answeredBeforeWaiting, answeredWhileWaiting }
+
+    @Test(arguments: Moment.allCases)
+    func `C9: a member is answered once, whenever he leaves`(_ moment: Moment) async throws {
+        let crowd = Crowd<Int>(1, cancellation: -1)
+        let (seat, other) = (crowd.join(), crowd.join())
+        let stays = wait(crowd, other)
+        try await until("the other waits") { crowd.awaiting == 1 }
+        switch moment {
+        case .beforeWaiting:
+            #expect(!crowd.leave(seat))
+            #expect(await wait(crowd, seat).value == -1)
+            crowd.put(7)
+        case .whileWaiting:
+            let member = wait(crowd, seat)
+            try await until("both wait") { crowd.awaiting == 2 }
+            #expect(!crowd.leave(seat))
+            #expect(await member.value == -1)
+            #expect(crowd.count == 1)
+            crowd.put(7)
+        case .answeredBeforeWaiting:
+            crowd.put(7)
+            #expect(!crowd.leave(seat))
+            #expect(await wait(crowd, seat).value == 7)
+        case .answeredWhileWaiting:
+            let member = wait(crowd, seat)
+            try await until("both wait") { crowd.awaiting == 2 }
+            crowd.put(7)
+            #expect(!crowd.leave(seat))
+            #expect(await member.value == 7)
+        }
+        #expect(await stays.value == 7)
+    }
+
+    @Test func `C9: only with the last member nobody is left`() {
+        let crowd = Crowd<Int>(1, cancellation: -1)
+        let seats = (0..<4).map { _ in crowd.join() }
+        for seat in seats.dropLast() { #expect(!crowd.leave(seat)) }
+        #expect(crowd.count == 1)
+        #expect(crowd.leave(seats[3]))
+        #expect(crowd.count == 0)
+    }
+
+    @Test func `C9: whoever takes the seat of one who left is not told that he was cancelled`() async throws {
+        let crowd = Crowd<Int>(1, cancellation: -1)
+        let (first, second) = (crowd.join(), crowd.join())
+        for seat in [first, second] {
+            #expect(crowd.leave(seat) == (seat == second))
+            #expect(await wait(crowd, seat).value == -1)
+        }
+        let members = (0..<3).map { _ in wait(crowd, crowd.join()) }
+        try await until("all wait") { crowd.awaiting == 3 }
+        #expect(crowd.seats == 3)
+        crowd.put(7)
+        for member in members { #expect(await member.value == 7) }
+    }
+
+    @Test func `C15: a seat that was left is not lost, however many come and go while one waits`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let stays = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        var last: Task<Int, any Error>?
+        for _ in 0..<Cycles.count / 10 {
+            // Each comes before the one before him goes.
+            let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
+            try await bench.callers(last == nil ? 2 : 3)
+            last?.cancel()
+            _ = await last?.result
+            last = next
+        }
+        #expect(try #require(bench.store.crowd(1)).seats <= 4)
+        last?.cancel()
+        _ = await last?.result
+        bench.fetcher.release()
+        #expect(try await stays.value == 1)
+        #expect(bench.fetcher.startedCount == 1)
+        try await bench.idle()
+    }
+
+    // MARK: In the store
+
+    @Test(arguments: Backing.allCases, [StorePolicy.UnwantedFetch.cancel(after: .zero), .cancel(after: .seconds(1)), .complete])
+    func `C9: whoever comes while the last of a crowd leaves gets his answer`(
+        _ backing: Backing, _ unwanted: StorePolicy.UnwantedFetch
+    ) async throws {
+        var policy = StorePolicy()
+        policy.unwantedFetch = unwanted
+        let bench = Bench(backing, policy: policy)
+        for round in 1...500 {
+            bench.fetcher.hold()
+            if backing != .memory { bench.cacher.hold(.load) }
+            let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
+            if round % 4 != 0 { try await bench.callers(1) }
+            let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
+            for _ in 0..<round % 3 { await Task.yield() }
+            leaves.cancel()
+            for _ in 0..<round % 5 { await Task.yield() }
+            bench.cacher.release()
+            bench.fetcher.release()
+            let content = try await comes.value
+            #expect(["\(content)", "CancellationError"].contains(await leaves.outcome))
+            try await bench.store.clear()
+        }
+        try await bench.idle()
+        try await until("no fetch runs") { bench.fetcher.runningCount == 0 }
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C1, C9: with all of a crowd gone at once nothing stays, and the next caller begins anew`(_ backing: Backing) async throws {
+        var policy = StorePolicy()
+        policy.unwantedFetch = .cancel(after: .zero)
+        let bench = Bench(backing, policy: policy)
+        for round in 1...20 {
+            bench.fetcher.hold()
+            let crowd = (0..<50).map { _ in Task { [handle = bench.store[1]] in try await handle.requireData() } }
+            try await bench.callers(50)
+            try await bench.fetcher.started(count: 2 * round - 1)
+            for member in crowd { member.cancel() }
+            for member in crowd { #expect(await member.outcome == "CancellationError") }
+            try await bench.idle()
+            let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
+            try await bench.fetcher.started(count: 2 * round)
+            bench.fetcher.release()
+            #expect(try await next.value == 2 * round)
+            await bench.store[1].clear()
+        }
+        try await bench.fetcher.cancelled(count: 20)
+        #expect(bench.fetcher.cancelledCount == 20)
+    }
+
+    @Test func `C9: a crowd that somebody joins behind its last member's back stays`() async throws {
+        let bench = Bench()
+        bench.fetcher.hold()
+        let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        let crowd = try #require(bench.store.crowd(1))
+        // The last member has left; before the engine hears of it, somebody comes.
+        #expect(crowd.leave(0))
+        #expect(await leaves.outcome == "CancellationError")
+        let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        bench.store.dissolve(crowd, of: 1)
+        #expect(bench.store.crowd(1) === crowd)
+        try await bench.fetcher.started(count: 1)
+        bench.time.advance(by: .seconds(10))
+        bench.fetcher.release()
+        #expect(try await comes.value == 1)
+        #expect(bench.fetcher.cancelledCount == 0)
+        // Told once more about a crowd that was answered, the engine leaves the next one alone.
+        await bench.store[1].clear()
+        bench.fetcher.hold()
+        let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
+        try await bench.callers(1)
+        bench.store.dissolve(crowd, of: 1)
+        try await bench.fetcher.started(count: 2)
+        bench.fetcher.release()
+        #expect(try await next.value == 2)
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C5: whoever comes after a crowd was answered gets nothing of its answer`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        let handle = bench.store[1]
+        let observer = RecordingObserver(handle.publish())
+        for epoch in 1...5 {
+            bench.fetcher.hold()
+            // The key lives on for its observer, and is fetched for him.
+            if epoch > 1 { await handle.invalidate() }
+            try await bench.fetcher.started(count: epoch)
+            let crowd = (0..<3).map { _ in Task { try await handle.requireData() } }
+            try await bench.callers(3)
+            bench.fetcher.release()
+            for member in crowd { #expect(try await member.value == epoch) }
+            #expect(bench.store.crowd(1) == nil)
+        }
+        try await observer.first { $0.content == 5 }
+    }
+
+    enum Event: CaseIterable, Sendable {
+        case clear, clearAll, invalidate, update, setToNothing, refresh, origin, cached, failure, mutation, failedMutation
+    }
+
+    /// What happens while a crowd waits must end for each of it as it ends for callers whom the machine knows one by one.
+    @Test(arguments: Backing.allCases, Event.allCases)
+    func `C1, C5: a crowd is told what each of it would be told alone`(_ backing: Backing, _ event: Event) async throws {
+        let together = try await story(backing, event, reports: false)
+        let alone = try await story(backing, event, reports: true)
+        #expect(together == alone)
+    }
+
+    private struct Story: Equatable {
+        var outcomes: [String]
+        var fetches: Int
+    }
+
+    private func story(_ backing: Backing, _ event: Event, reports: Bool) async throws -> Story {
+        let bench = Bench(backing, expiry: .after(.seconds(10)), reports: reports)
+        let handle = bench.store[1]
+        // Content that has expired, so that a mutation has something to change.
+        await handle.update(100)
+        try await bench.idle()
+        bench.time.advance(by: .seconds(11))
+        bench.cacher.hold(.load)
+        bench.fetcher.hold()
+        func join() -> Task<Int, any Error> { Task { try await handle.requireData() } }
+        var crowd = (0..<3).map { _ in join() }
+        try await bench.callers(3)
+        crowd[0].cancel()
+        _ = await crowd[0].result
+        bench.cacher.release()
+        // The crowd formed before the cache was read, and waits for the fetch now.
+        try await bench.fetcher.started(count: 1)
+        crowd.append(join())
+        try await bench.callers(3)
+        var beside: Task<Void, any Error>?
+        var endsCrowd = false
+        var begins = 1
+        switch event {
+        case .clear: (beside, begins) = (Task { await handle.clear() }, 2)
+        case .clearAll: (beside, begins) = (Task { [store = bench.store] in try await store.clear() }, 2)
+        case .invalidate: (beside, begins) = (Task { await handle.invalidate() }, 2)
+        case .setToNothing: (beside, begins) = (Task { await handle.update(nil) }, 2)
+        case .update: (beside, endsCrowd) = (Task { await handle.update(50) }, true)
+        case .refresh, .origin:
+            beside = Task { if event == .refresh { await handle.refresh() } else { _ = await handle.getData(from: .origin) } }
+            try await bench.callers(4)
+        case .cached: beside = Task { _ = await handle.getData(from: .cache) }
+        case .failure:
+            try await bench.fetcher.answer(1, with: .failure(Offline()))
+            endsCrowd = true
+        case .mutation, .failedMutation:
+            beside = Task {
+                try await handle.mutate {
+                    $0 += 1_000
+                } perform: {
+                    try await bench.fetcher.started(count: 2)
+                    if event == .failedMutation { throw Offline() }
+                }
+            }
+            // The patch and, where it becomes true, its confirmation are an epoch each.
+            begins = event == .mutation ? 3 : 2
+        }
+        try await bench.fetcher.started(count: begins)
+        if endsCrowd {
+            for member in crowd { _ = await member.result }
+        } else {
+            let waitsForFetch = event == .refresh || event == .origin
+            if !waitsForFetch { _ = await beside?.result }
+            crowd.append(join())
+            try await bench.callers(waitsForFetch ? 5 : 4)
+        }
+        bench.fetcher.release()
+        var story = Story(outcomes: [], fetches: 0)
+        for member in crowd { story.outcomes.append(await member.outcome) }
+        _ = await beside?.result
+        try await bench.idle()
+        story.fetches = bench.fetcher.startedCount
+        return story
+    }
+
+    @Test func `C9: a crowd is answered in the order in which it came, all in one go`() async throws {
+        let bench = Bench()
+        let line = QueueExecutor()
+        let order = WatchedState<[Int]>([])
+        bench.fetcher.hold()
+        var crowd: [Task<Void, any Error>] = []
+        for number in 0..<100 {
+            crowd.append(
+                Task(executorPreference: line) { [handle = bench.store[1]] in
+                    _ = try await handle.requireData()
+                    order.update { $0.append(number) }
+                })
+            try await until("so many wait") { bench.store.crowd(1)?.awaiting == number + 1 }
+        }
+        bench.fetcher.release()
+        for member in crowd { try await member.value }
+        #expect(order.current == Array(0..<100))
+    }
+}

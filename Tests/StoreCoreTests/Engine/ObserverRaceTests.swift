@@ -1,0 +1,129 @@
+import StoreCore
+import Testing
+
+/// Observers who come, wait, and go on real threads while the state changes.
+@Suite(.timeLimit(.minutes(2)))
+struct ObserverRaceTests {
+    /// What one short-lived observer has seen.
+    private static func look(_ handle: StoreFlowable<Int, Int>, times: Int) async -> [Int] {
+        var seen: [Int] = []
+        for await state in handle.publish() {
+            if let content = state.content { seen.append(content) }
+            if seen.count == times { break }
+        }
+        return seen
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C7, C8: observers who come and go see rising states, each once, and who stays sees the last`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        let handle = bench.store[1]
+        await handle.update(0)
+        let stays = (0..<3).map { _ in RecordingObserver(handle.publish()) }
+        for observer in stays { _ = try await observer.states(count: 1) }
+        let last = 3_000
+        let writer = Task { for number in 1...last { await handle.update(number) } }
+        var visitors: [Task<[Int], Never>] = []
+        for round in 0..<600 {
+            visitors.append(Task { await Self.look(handle, times: round % 4 + 1) })
+            for _ in 0..<round % 3 { await Task.yield() }
+            if round % 3 == 0 { visitors[round / 2].cancel() }
+        }
+        await writer.value
+        for visitor in visitors { visitor.cancel() }
+        for visitor in visitors {
+            let seen = await visitor.value
+            #expect(zip(seen, seen.dropFirst()).allSatisfy { $0 < $1 }, "\(seen)")
+        }
+        for observer in stays {
+            let seen = try await observer.wait { $0.last?.content == last }.compactMap(\.content)
+            #expect(zip(seen, seen.dropFirst()).allSatisfy { $0 < $1 })
+        }
+        for observer in stays { try await observer.stopAndLeave() }
+        try await bench.idle()
+    }
+
+    @Test func `C8: an update right behind a look is not slept through`() async throws {
+        let bench = Bench()
+        let handle = bench.store[1]
+        await handle.update(0)
+        let seen = WatchedState(-1)
+        let observer = Task {
+            for await state in handle.publish() {
+                guard let content = state.content else { continue }
+                seen.update { $0 = content }
+            }
+        }
+        // The next update comes the moment the last one was seen, when its observer is on his way back to sleep.
+        for number in 0...5_000 {
+            if number > 0 { await handle.update(number) }
+            try await until("\(number) is seen") { seen.current == number }
+        }
+        observer.cancel()
+        await observer.value
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C8, C9: an observer who is cancelled on his way to wait is not left there`(_ backing: Backing) async throws {
+        let bench = Bench(backing, policy: StorePolicy(unwantedFetch: .cancel(after: .zero)))
+        bench.fetcher.hold()
+        for round in 0..<1_000 {
+            bench.cacher.hold(.load)
+            let observer = Task { await Self.look(bench.store[1], times: 1) }
+            for _ in 0..<round % 6 { await Task.yield() }
+            observer.cancel()
+            #expect(await observer.value.isEmpty)
+            bench.cacher.release()
+        }
+        try await bench.idle()
+    }
+
+    @Test func `C15: an observer's place is not lost, however many come and go while one stays`() async throws {
+        let bench = Bench()
+        let handle = bench.store[1]
+        await handle.update(0)
+        let stays = RecordingObserver(handle.publish())
+        _ = try await stays.states(count: 1)
+        for round in 0..<Cycles.count / 4 {
+            let visitor = Task { await Self.look(handle, times: 1) }
+            if round.isMultiple(of: 3) { visitor.cancel() }
+            _ = await visitor.value
+        }
+        #expect(bench.observerPlaces() <= 2)
+        await handle.update(1)
+        try await stays.first { $0.content == 1 }
+    }
+
+    /// An iterator that tasks use one after the other.
+    @MainActor private final class Shared {
+        private let iterator: LoadingStateSequence<Int>.Iterator
+
+        init(_ sequence: LoadingStateSequence<Int>) { iterator = sequence.makeAsyncIterator() }
+
+        func next() async -> LoadingState<Int>? {
+            var copy = iterator
+            return await copy.next(isolation: MainActor.shared)
+        }
+    }
+
+    @MainActor @Test func `C8: an iterator that goes from task to task stays one observer`() async throws {
+        let bench = Bench()
+        let handle = bench.store[1]
+        await handle.update(0)
+        var shared: Shared? = Shared(handle.publish())
+        for number in 0..<200 {
+            if number > 0 { await handle.update(number) }
+            let content = await Task { @MainActor [shared] in await shared?.next()?.content }.value
+            #expect(content == number)
+            #expect(bench.liveKeys == 1)
+        }
+        // The task that is cancelled takes the observer with it, whoever began to look.
+        let waiting = Task { @MainActor [shared] in await shared?.next()?.content }
+        await Task.yield()
+        waiting.cancel()
+        #expect(await waiting.value == nil)
+        try await bench.idle()
+        #expect(await shared?.next() == nil)
+        shared = nil
+    }
+}

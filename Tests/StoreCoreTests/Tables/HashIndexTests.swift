@@ -1,0 +1,98 @@
+import Testing
+
+@testable import StoreCore
+
+/// The index against a dictionary.
+struct HashIndexTests {
+    /// What an index is to hold: each key's position, and whose position that is.
+    private struct Model {
+        var index = HashIndex()
+        var positions: [Int: Int] = [:]
+        var owners: [Int: Int] = [:]
+        let hashes: [UInt32]
+
+        func hash(_ key: Int) -> UInt32 { hashes[key % hashes.count] }
+
+        /// What the index says, which asks for the owner of each position that has the hash.
+        func found(_ key: Int) -> Int { index.position(hash(key)) { owners[$0] == key } }
+
+        mutating func insert(_ key: Int, at position: Int) {
+            index.insert(hash(key), at: position)
+            (positions[key], owners[position]) = (position, key)
+        }
+
+        mutating func remove(_ key: Int, at position: Int) {
+            index.remove(hash(key), at: position)
+            (positions[key], owners[position]) = (nil, nil)
+        }
+
+        mutating func move(_ key: Int, from position: Int, to newPosition: Int) {
+            index.move(hash(key), from: position, to: newPosition)
+            owners[position] = nil
+            (positions[key], owners[newPosition]) = (newPosition, key)
+        }
+    }
+
+    enum Hashes: CaseIterable, Sendable {
+        case one, atTheEnd, crowded, many
+
+        var values: [UInt32] {
+            switch self {
+            case .one: [0xFFFF_FFFF]
+            // Their buckets are the last ones of a table of any size, so that runs go on at its beginning.
+            case .atTheEnd: [0xFFFF_FFFF, 0xFFFF_FFFE, 0x0000_0FFF, 0x7FFF_FFFD, 0xFFFF_FFF0, 0, 1]
+            case .crowded: (0..<16).map { $0 * 3 }
+            case .many: (0..<1_000).map { UInt32(truncatingIfNeeded: $0 &* 2_654_435_761) }
+            }
+        }
+    }
+
+    /// Where positions begin: also where they leave the range of a signed number, and at the end of what a word can hold.
+    static let bases = [0, 1 << 30, (1 << 31) - 100, (1 << 32) - 1 - 400]
+
+    @Test(arguments: Hashes.allCases, bases)
+    func `an index says what a dictionary says`(_ hashes: Hashes, _ base: Int) {
+        var dice = SplitMix(seed: UInt64(base) + UInt64(hashes.values.count))
+        var model = Model(hashes: hashes.values)
+        for step in 0..<6_000 {
+            // Grows to a few hundred, shrinks to nothing, and so on.
+            let grows = (step / 600).isMultiple(of: 2)
+            let (key, position) = (dice.below(300), base + dice.below(400))
+            if let here = model.positions[key] {
+                if !grows || dice.below(4) == 0 {
+                    model.remove(key, at: here)
+                } else if model.owners[position] == nil {
+                    model.move(key, from: here, to: position)
+                }
+            } else if model.owners[position] == nil, grows || dice.below(8) == 0 {
+                model.insert(key, at: position)
+            }
+            #expect(model.found(key) == model.positions[key] ?? -1)
+            guard step % 50 == 0 else { continue }
+            #expect(model.index.count == model.positions.count)
+            #expect(model.index.words.count { $0 != 0 } == model.positions.count)
+            for key in 0..<300 { #expect(model.found(key) == model.positions[key] ?? -1) }
+        }
+    }
+
+    @Test func `an index of nothing finds nothing, and room for many is made at once`() {
+        var index = HashIndex()
+        #expect(index.position(7) { _ in true } == -1)
+        index.reserveCapacity(1_000)
+        let room = index.words.count
+        for position in 0..<1_000 { index.insert(UInt32(position), at: position) }
+        #expect(index.words.count == room)
+        #expect(index.position(999) { $0 == 999 } == 999)
+        #expect(index.position(1_000) { _ in true } == -1)
+    }
+
+    @Test func `at most three quarters of an index are taken, so that every search ends`() {
+        var index = HashIndex()
+        for position in 0..<10_000 {
+            index.insert(0, at: position)
+            if position % 97 == 0 { #expect(index.count * 4 <= index.words.count * 3) }
+            if position > 200 { index.remove(0, at: position) }
+        }
+        #expect(index.position(0) { _ in false } == -1)
+    }
+}

@@ -1,0 +1,33 @@
+import Testing
+
+@testable import StoreCore
+
+struct RestingIndexesTests {
+    private final class Index {}
+
+    private func details(_ key: String) throws -> RecordDetails { try #require(RecordDetails(.init(nextKey: key))) }
+
+    @Test func `C13: the index of one list is never taken for another`() throws {
+        var resting = RestingIndexes<Int>()
+        let (index, mine, others) = (Index(), try details("n"), try details("n"))
+        resting.keep(index, of: 1, mine)
+        #expect(resting.take(2, mine) == nil)
+        #expect(resting.take(1, mine) === index)
+        #expect(resting.take(1, mine) == nil, "it is handed out once")
+        resting.keep(index, of: 1, mine)
+        #expect(resting.take(1, others) == nil, "a list that says the same is another list")
+        #expect(resting.count == 0)
+        resting.keep(index, of: 1, mine)
+        resting.keep(nil, of: 1, mine)
+        #expect(resting.take(1, mine) == nil, "a list that came to rest without an index has none")
+    }
+
+    @Test func `C15: only the lists that came to rest last have an index`() throws {
+        var resting = RestingIndexes<Int>()
+        let mine = try details("n")
+        for param in 0..<100 { resting.keep(Index(), of: param, mine) }
+        #expect(resting.count == 4)
+        #expect((0..<96).allSatisfy { resting.take($0, mine) == nil })
+        #expect((96..<100).allSatisfy { resting.take($0, mine) != nil })
+    }
+}
