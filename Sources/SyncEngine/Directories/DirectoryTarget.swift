@@ -232,7 +232,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             let whole = try part.finish(digest: digest)
             do {
                 try await session.commit(whole, as: path, of: item)
-            } catch where session.flushes.hasFailed {
+            } catch  where session.flushes.hasFailed {
                 // Nobody knows what of it is on the disk, though it may look whole until it is read from there again.
                 try? part.discard()
                 throw error

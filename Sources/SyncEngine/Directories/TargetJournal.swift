@@ -113,8 +113,8 @@ struct TargetJournal: Sendable {
             reading.journal.apply(change)
             start = end + 1
         }
-        // Without as much as a header there is no journal.
-        guard start > 0 else { return Reading() }
+        // A header is never written without the line that follows it: alone it is what is left of a journal.
+        guard reading.journal.lineCount > 1 else { return Reading() }
         reading.length = start
         reading.isWhole = true
         return reading

@@ -8,6 +8,8 @@ final class TargetSession: Sendable {
     private let lockFile: WritableFile
     let state: Lock<State>
     let flushes = GroupedFlush()
+    /// Held by whoever removes what is in the way of a file.
+    let makingWay = Lock(())
 
     struct State: Sendable {
         var journal: TargetJournal
