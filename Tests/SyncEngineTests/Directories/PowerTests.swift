@@ -138,13 +138,13 @@ struct PowerTests {
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
-    @Test func `S9 S14 a directory is free as soon as a pass has ended, whatever the disk still does`() async throws {
-        let bench = try Self.bench(3)
-        for round in 0..<30 {
-            bench["a"] = "\(round)"
-            try await bench.sync(durability: .power)
-        }
-        #expect(try bench.files["a"] == "29")
+    @Test func `S14 a directory is free as soon as a pass has ended, though its last flush still holds the session`() async throws {
+        let bench = try Self.bench(1)
+        let place = Directory(path: bench.url.path)
+        let session = try TargetSession(place, durability: .power, folding: nil)
+        try await session.end(isComplete: true)
+        let next = try TargetSession(place, durability: .power, folding: nil)
+        withExtendedLifetime((session, next)) {}
     }
 
     @Test func `S9 the journal vouches for a name only after a flush that began after it was given`() async throws {
