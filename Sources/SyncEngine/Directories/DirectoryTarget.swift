@@ -186,7 +186,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool {
         guard let wanted = Self.digest(of: item), item.byteCount.map({ $0 == local.byteCount }) ?? true,
-            let path = try? RelativePath(item.key)  // What is wrong with it is told by the refusals.
+            let path = try? RelativePath(local.key)  // What is wrong with it is told by the refusals.
         else { return true }
         let session = state.withLock { $0.session }
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
@@ -214,14 +214,15 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// Whether a file is still as the plan has seen it.
     @concurrent
     public func isUnchanged(_ key: String, since entry: LocalEntry<Item>?) async throws -> Bool {
-        try session().isUnchanged(try RelativePath(key), key: key, since: entry)
+        let session = try session()
+        return try session.isUnchanged(try RelativePath(session.spelling(of: key, here: entry?.key)), key: key, since: entry)
     }
 
     /// Downloads a file, or what is missing of it, and puts it in place.
     @concurrent
     public func downloadContent(of item: Item) async throws {
         let session = try session()
-        let path = try RelativePath(item.key)
+        let path = try RelativePath(session.spelling(of: item.key))
         let digest = Self.digest(of: item)
         do {
             let part = try FilePart(of: item, in: session.places)

@@ -1,6 +1,7 @@
 internal import StoreCore
 
-// A file of the list may stand where a directory has stood so far, or the other way round. What is in its way then goes before the other
+// A file of the list may stand where a directory has stood so far, or the other way round, or where a folding disk has the file by another
+// spelling. What is in its way then goes before the other
 // removals: with the content already there, as an old version goes that is replaced, and only if the plan removes it anyway.
 
 extension TargetSession {
@@ -25,12 +26,24 @@ extension TargetSession {
 
     /// Removes what is in the way of a file that has arrived, as far as the plan removes it and nobody has changed it since.
     ///
+    /// - Parameters:
+    ///   - path: Where the file goes.
+    ///   - key: The same as the list has it.
+    ///   - other: A file that the disk takes for the same, and that the plan removes.
     /// - Throws: ``SyncError/Code/changedLocally`` where somebody has, ``SyncError/Code/nameTaken`` where something is in a directory that the
     ///   plan does not remove; nothing of that directory is removed then.
-    func makeWay(for path: RelativePath, key: String) throws {
+    func makeWay(for path: RelativePath, key: String, insteadOf other: String?) throws {
         guard state.withLock({ !$0.removable.isEmpty }) else { return }
         // Several files may need the same place: to the second one it must look as if it had always been free.
         try makingWay.withLock { _ throws in
+            if let other {
+                try replace(other)
+                let still = state.withLock { state in
+                    state.clashes.remove(other)
+                    return state.clashes.insert(path)
+                }
+                if let still { throw SyncError.clash(key, with: still) }
+            }
             if makesWay(for: path) {
                 for ancestor in path.ancestors { try replace(ancestor) }
             }

@@ -21,6 +21,8 @@ final class TargetSession: Sendable {
         var expected: [String: FileStamp?] = [:]
         /// The journal's lines of files that are about to get their name.
         var renaming: Set<Int> = []
+        /// How files are spelled here that the list spells otherwise: composed and decomposed characters are one key, and may be two files.
+        var spellings: [String: String] = [:]
         /// Edited files as the inventory has seen them.
         var edited: [String: FileStamp] = [:]
         /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
@@ -72,6 +74,16 @@ final class TargetSession: Sendable {
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
     }
 
+    /// The spelling by which a file is there, or is to be made.
+    ///
+    /// - Parameter here: How the plan has seen it; `nil` where that was told before, or it was not there.
+    func spelling(of key: String, here: String? = nil) -> String {
+        state.withLock { state in
+            if let here, !here.utf8.elementsEqual(key.utf8) { state.spellings[key] = here }
+            return state.spellings[key] ?? key
+        }
+    }
+
     /// Whether a file is still as the plan has seen it; remembers what is there for the moment of replacing.
     func isUnchanged(_ path: RelativePath, key: String, since entry: LocalEntry<some FileItem>?) throws -> Bool {
         if entry != nil, state.withLock({ $0.replaced.contains(key) }) { return true }
@@ -89,6 +101,11 @@ final class TargetSession: Sendable {
         }
         let stamp = found.map { FileStamp($0) }
         return state.withLock { state in
+            if entry == nil, stamp != nil, let other = state.clashes.otherSpelling(of: key), state.removable.contains(other) {
+                // The same file by another spelling; it will be gone by then too.
+                state.expected[key] = .some(nil)
+                return state.knows(stamp, of: other)
+            }
             state.expected[key] = .some(stamp)
             guard entry != nil else { return found == nil || found?.kind != .regular }
             return state.knows(stamp, of: key)
@@ -108,9 +125,10 @@ final class TargetSession: Sendable {
     /// - Throws: What the flush of the disk throws, and whatever stands in the way of the name; `CancellationError` before that.
     func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) async throws {
         let key = item.key
-        if let other = state.withLock({ $0.clashes.insert(path) }) { throw SyncError.clash(key, with: other) }
+        let other = state.withLock { $0.clashes.insert(path) }
+        if let other, !state.withLock({ $0.removable.contains(other) }) { throw SyncError.clash(key, with: other) }
         try await settle(whole, of: key)
-        try makeWay(for: path, key: key)
+        try makeWay(for: path, key: key, insteadOf: other)
         _ = try places.inDirectory(of: path, isMaking: true) { directory, name in
             let found = try directory.status(of: name)
             if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }

@@ -17,6 +17,11 @@ struct DirectoryAttackTests {
         let whole = try Data(contentsOf: journal)
         let transferred = bench.transferred
         for length in 0...whole.count {
+            // Each byte is cut at; what a whole plan makes of it is looked at about the ends of lines, and here and there.
+            let reading = whole.prefix(length).withUnsafeBytes { TargetJournal.read($0) }
+            #expect(reading.isWhole || reading.journal.records.isEmpty)
+            #expect(reading.length <= length)
+            guard length % 31 == 0 || whole.dropFirst(max(0, length - 2)).prefix(3).contains(10) else { continue }
             try whole.prefix(length).write(to: journal)
             let plan = try await OneWaySynchronizer(
                 processor: bench.target(foreignFiles: .remove), options: SyncOptions(removalLimit: .unlimited, retry: .never)
@@ -79,6 +84,48 @@ struct DirectoryAttackTests {
         try await bench.sync()
         #expect(try bench.files == ["d": "file now", "same": "s"])
         #expect(bench.transferred == transferred)
+    }
+
+    @Test(arguments: [Durability.crash, .power], ["edited", "untouched"])
+    func `S8 a file that the list spells otherwise takes the place of the old spelling, unless that was edited`(
+        durability: Durability, how: String
+    ) async throws {
+        let bench = try DirectoryBench(["readme": "one", "d/caf\u{E9}": "two", "same": "s"])
+        try await bench.sync(folding: .all)
+        bench.origin.withLock { [url = bench.url] origin in
+            origin.contents = ["README": "one", "d/cafe\u{301}": "new", "same": "s"]
+            guard how == "edited" else { return }
+            origin.onTransfer = { path in
+                if path == "README" { try Data("edited".utf8).write(to: url.appending(path: "readme")) }
+            }
+        }
+        let error = await syncError { try await bench.sync(folding: .all, durability: durability) }
+        if how == "edited" {
+            #expect(codes(error) == [.changedLocally])
+            #expect(try bench.files["readme"] == "edited" && bench.files["README"] == nil)
+        } else {
+            #expect(error == nil)
+            // Composed and decomposed are one key, which keeps the spelling that is there.
+            #expect(try bench.files == bench.origin.withLock { $0.contents })
+            #expect(try bench.files.count == 3)
+            #expect(bench.exists("d/caf\u{E9}"))
+            #expect(try await bench.sync(folding: .all).unchangedCount == 3)
+        }
+    }
+
+    @Test(arguments: [NameFolding.all, []])
+    func `S8 a file that the list composes otherwise is updated where it is`(folding: NameFolding) async throws {
+        let bench = try DirectoryBench(["d/caf\u{E9}": "two", "e\u{301}": "decomposed"])
+        try await bench.sync(folding: folding)
+        bench.origin.withLock { $0.contents = ["d/cafe\u{301}": "new", "\u{E9}": "other"] }
+        let report = try await bench.sync(folding: folding)
+        #expect((report.updatedCount, report.addedCount, report.removedCount) == (2, 0, 0))
+        let names = try FileManager.default.subpathsOfDirectory(atPath: bench.url.path).filter { !$0.hasPrefix(".") }
+        #expect(Set(names.map { Array($0.utf8) }) == Set(["d", "d/caf\u{E9}", "e\u{301}"].map { Array($0.utf8) }))
+        #expect(try await bench.sync(folding: folding).unchangedCount == 2)
+        bench.origin.withLock { $0.contents = [:] }
+        try await bench.sync([.emptySource], folding: folding)
+        #expect(try bench.files.isEmpty)
     }
 
     @Test func `S4 many files in the place of one need it no more than once`() async throws {
