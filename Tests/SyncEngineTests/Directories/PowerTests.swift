@@ -147,6 +147,40 @@ struct PowerTests {
         withExtendedLifetime((session, next)) {}
     }
 
+    @Test func `S9 a journal vouches for the files up to a line and for no other, also when it is read back`() throws {
+        for seed in 0..<rounds(200) {
+            var chance = Chance(seed: seed)
+            var journal = TargetJournal()
+            var text = journal.line(for: .header)
+            // Which line speaks of a path that nobody vouches for yet.
+            var expected: [String: Int] = [:]
+            for line in 2...60 {
+                let path = "p\(Int.random(in: 0..<12, using: &chance))"
+                let stamp = FileStamp(size: line, modified: Int64(line), inode: UInt64(line))
+                switch Int.random(in: 0..<8, using: &chance) {
+                case 0:
+                    text += journal.line(for: .removed(path))
+                    expected[path] = nil
+                case 1:
+                    let last = Int.random(in: 0..<line, using: &chance)
+                    text += journal.line(for: .synchronizedThrough(last))
+                    expected = expected.filter { $0.value > last }
+                case 2 where line % 5 == 0:
+                    text += journal.line(for: .synchronized)
+                    expected = [:]
+                default:
+                    text += journal.line(for: .put(path, FileRecord(version: "\(line)", digest: SHA256.digest(of: [1]), stamp: stamp)))
+                    expected[path] = line
+                }
+            }
+            let reading = text.withUnsafeBytes { TargetJournal.read($0) }
+            #expect(reading.isWhole && reading.length == text.count, "seed \(seed)")
+            #expect(journal.unsettled == expected && reading.journal.unsettled == expected, "seed \(seed)")
+            #expect(reading.journal.records == journal.records, "seed \(seed)")
+            #expect(reading.journal.lineCount == 60)
+        }
+    }
+
     @Test func `S9 the journal vouches for a name only after a flush that began after it was given`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(400)
