@@ -64,7 +64,7 @@ struct DirectoryScan: Sendable {
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true))
             return
         }
-        let isSettled = !journal.unsettled.contains(path)
+        let isSettled = journal.unsettled[path] == nil
         if isSettled, let known = record.matching(stamp) {
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
             if known != record { confirmed[path] = known }

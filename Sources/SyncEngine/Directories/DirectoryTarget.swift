@@ -23,9 +23,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public let directory: URL
     /// What the files survive.
     ///
-    /// With `.power` a file of a megabyte or more is brought to the disk before it has its name; smaller ones are, up to a thousand at a
-    /// time, and the journal vouches for none of them before: after a loss of power the next pass compares those with their digests. With
-    /// `.crash` nothing is brought to the disk by force.
+    /// With `.power` each file is on the disk before it has its name, so that a loss of power too leaves no torn file: one of a megabyte or
+    /// more is brought there by itself, smaller ones wait together for a flush of the file system, while others are transferred. The names
+    /// follow with later flushes, at the latest at the end of the pass; until then a loss of power may leave the old file under a name, whole.
+    /// With `.crash` nothing is brought to the disk by force.
     public let durability: Durability
     /// What becomes of files that no sync has put there.
     public let foreignFiles: ForeignFiles
@@ -34,6 +35,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     private let makeList: @Sendable () async throws -> Source
     /// What the disk takes for one name; `nil` lets it be found out.
     private let folding: NameFolding?
+    private let probe: (@Sendable (TargetStep) throws -> Void)?
     private let state = Lock(State())
 
     private struct State: Sendable {
@@ -61,13 +63,14 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     init(
         directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, folding: NameFolding?,
-        list: @escaping @Sendable () async throws -> Source
+        probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
     ) {
         self.directory = directory
         self.transfer = transfer
         self.durability = durability
         self.foreignFiles = foreignFiles
         self.folding = folding
+        self.probe = probe
         makeList = list
     }
 
@@ -79,7 +82,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func syncWillBegin() async throws {
         do {
-            let session = try TargetSession(place, durability: durability, folding: folding)
+            let session = try TargetSession(place, durability: durability, folding: folding, probe: probe)
             state.withLock { $0.session = session }
         } catch {
             state.withLock { $0.failedBegins += 1 }
@@ -99,7 +102,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             return state.session
         }
         // A journal that could not be tidied up is as true as before; the next pass tries again.
-        try? session?.end(isComplete: report.isComplete)
+        try? await session?.end(isComplete: report.isComplete)
     }
 
     /// The remote list.
@@ -183,7 +186,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool {
         guard let wanted = Self.digest(of: item), item.byteCount.map({ $0 == local.byteCount }) ?? true,
-            let path = try? RelativePath(item.key)  // What is wrong with it is told by the refusals.
+            let path = try? RelativePath(local.key)  // What is wrong with it is told by the refusals.
         else { return true }
         let session = state.withLock { $0.session }
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
@@ -211,14 +214,15 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// Whether a file is still as the plan has seen it.
     @concurrent
     public func isUnchanged(_ key: String, since entry: LocalEntry<Item>?) async throws -> Bool {
-        try session().isUnchanged(try RelativePath(key), key: key, since: entry)
+        let session = try session()
+        return try session.isUnchanged(try RelativePath(session.spelling(of: key, here: entry?.key)), key: key, since: entry)
     }
 
     /// Downloads a file, or what is missing of it, and puts it in place.
     @concurrent
     public func downloadContent(of item: Item) async throws {
         let session = try session()
-        let path = try RelativePath(item.key)
+        let path = try RelativePath(session.spelling(of: item.key))
         let digest = Self.digest(of: item)
         do {
             let part = try FilePart(of: item, in: session.places)
@@ -227,7 +231,13 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 try Task.checkCancellation()
             }
             let whole = try part.finish(digest: digest)
-            try session.commit(whole, as: path, of: item)
+            do {
+                try await session.commit(whole, as: path, of: item)
+            } catch  where session.flushes.hasFailed {
+                // Nobody knows what of it is on the disk, though it may look whole until it is read from there again.
+                try? part.discard()
+                throw error
+            }
             try part.cleanUp()
         } catch {
             // Whatever it failed with, this is why.

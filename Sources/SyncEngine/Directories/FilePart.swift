@@ -101,6 +101,7 @@ public final class FilePart: Sendable {
                     try PartMemory(path: path, version: version, validator: validator).write(names.memory, in: places.parts)
                     state.isRemembered = true
                 }
+                try places.probe?(.writes(path))
                 try file.write(bytes, at: state.length)
                 state.hash?.update(bytes)
                 state.length = length

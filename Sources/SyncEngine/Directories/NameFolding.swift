@@ -69,6 +69,12 @@ struct NameClashes {
         return nil
     }
 
+    /// The other spelling by which a path is there; `nil` where it is not there, or by this one.
+    func otherSpelling(of path: String) -> String? {
+        guard !folding.isEmpty, let other = spellings[folding.fold(path)], !other.utf8.elementsEqual(path.utf8) else { return nil }
+        return other
+    }
+
     /// Takes names that are there.
     mutating func insert(_ paths: some Sequence<String>) {
         guard isNeeded else { return }

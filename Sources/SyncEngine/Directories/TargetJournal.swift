@@ -10,8 +10,8 @@ struct TargetJournal: Sendable {
     private(set) var records: [String: FileRecord] = [:]
     /// Whether an older journal was lost, so that files without a record may be ours all the same.
     private(set) var isRebuilding = false
-    /// Paths whose file may not be on the disk yet: after a loss of power it can be torn, so its digest decides.
-    private(set) var unsettled: Set<String> = []
+    /// Paths whose name may not be on the disk yet, with the line that speaks of them: after a loss of power the digest decides.
+    private(set) var unsettled: [String: Int] = [:]
     /// How many lines were read or written.
     private(set) var lineCount = 0
     /// What the next line's checksum begins with: that of the line before.
@@ -31,12 +31,15 @@ struct TargetJournal: Sendable {
         case rebuilding
         /// Everything is as the source has it: whatever has no record now is not ours.
         case rebuilt
-        /// Every file that was put so far is on the disk.
+        /// Every file that was put so far is on the disk, and so is its name.
         case synchronized
+        /// The same of the files that were put up to a line, counted from 1.
+        case synchronizedThrough(Int)
     }
 
     /// Takes a change in.
     mutating func apply(_ change: Change) {
+        lineCount += 1
         switch change {
         case .header: break
         case .put(let path, var record):
@@ -44,13 +47,14 @@ struct TargetJournal: Sendable {
                 record.before = FileRecord.Before(version: before.version, digest: before.digest, stamp: before.stamp)
             }
             records[path] = record
-            unsettled.insert(path)
+            unsettled[path] = lineCount
         case .removed(let path):
             records[path] = nil
-            unsettled.remove(path)
+            unsettled[path] = nil
         case .rebuilding: isRebuilding = true
         case .rebuilt: isRebuilding = false
-        case .synchronized: unsettled = []
+        case .synchronized: unsettled = [:]
+        case .synchronizedThrough(let line): unsettled = unsettled.filter { $0.value > line }
         }
     }
 
@@ -78,7 +82,6 @@ struct TargetJournal: Sendable {
     /// Takes in changes that are written down.
     mutating func take(_ lines: Lines) {
         for change in lines.changes { apply(change) }
-        lineCount += lines.changes.count
         seed = lines.seed
     }
 
@@ -108,11 +111,10 @@ struct TargetJournal: Sendable {
             let line = UnsafeBufferPointer(rebasing: bytes[start..<end])
             guard let change = reading.journal.verify(line, isFirst: start == 0) else { return Reading() }
             reading.journal.apply(change)
-            reading.journal.lineCount += 1
             start = end + 1
         }
-        // Without as much as a header there is no journal.
-        guard start > 0 else { return Reading() }
+        // A header is never written without the line that follows it: alone it is what is left of a journal.
+        guard reading.journal.lineCount > 1 else { return Reading() }
         reading.length = start
         reading.isWhole = true
         return reading
@@ -130,7 +132,9 @@ struct TargetJournal: Sendable {
         case UInt8(ascii: "-"): return LineText.unescape(body.dropFirst(2)).map { .removed($0) }
         case UInt8(ascii: "!"): return .rebuilding
         case UInt8(ascii: "."): return .rebuilt
-        case UInt8(ascii: "="): return .synchronized
+        case UInt8(ascii: "="):
+            if body.count == 1 { return .synchronized }
+            return body[1] == LineText.space ? LineText.number(body.dropFirst(2)).map { .synchronizedThrough($0) } : nil
         default: return nil
         }
     }
@@ -166,6 +170,7 @@ extension TargetJournal.Lines {
         case .rebuilding: body += "!".utf8
         case .rebuilt: body += ".".utf8
         case .synchronized: body += "=".utf8
+        case .synchronizedThrough(let line): body += "= \(line)".utf8
         }
         seed = body.withUnsafeBytes { Checksum64.of($0, seed: seed) }
         text += LineText.hex(seed)

@@ -6,19 +6,22 @@ final class TargetPlaces: Sendable {
     let own: DirectoryHandle
     let parts: DirectoryHandle
     let durability: Durability
+    /// Told of each step just before it happens; for tests.
+    let probe: (@Sendable (TargetStep) throws -> Void)?
     /// Directories below the root in which names were made, changed or removed since they were last brought to the disk.
     private let touched = Lock<Set<String>>([])
 
     static let partsName = "parts"
 
     /// Opens the directories and makes those that are missing.
-    init(_ directory: Directory, durability: Durability) throws {
+    init(_ directory: Directory, durability: Durability, probe: (@Sendable (TargetStep) throws -> Void)? = nil) throws {
         if try DirectoryHandle(opening: directory) == nil { try directory.create(durability: durability) }
         guard let root = try DirectoryHandle(opening: directory) else { throw SyncError.vanished(directory.path) }
         own = try root.makeDirectory(RelativePath.reserved, durability: durability)
         parts = try own.makeDirectory(Self.partsName, durability: durability)
         self.root = root
         self.durability = durability
+        self.probe = probe
     }
 
     /// Does something in the directory of a path.
@@ -60,8 +63,8 @@ final class TargetPlaces: Sendable {
 
     /// Remembers that a name is about to change in the directory of a path, or in one above it.
     ///
-    /// Names last from the end of the pass on: until then, a loss of power may leave the old name or the new one, each of a whole file. To
-    /// bring each of them to the disk by itself would cost more than the file.
+    /// A name lasts from the next flush on, at the latest from the end of the pass: until then, a loss of power may leave the old name or the
+    /// new one, each of a whole file. To bring each of them to the disk by itself would cost more than the file.
     func touch(_ path: RelativePath, depth: Int? = nil) {
         guard durability == .power else { return }
         let directory = path.parts.prefix(depth ?? path.parts.count - 1).joined(separator: "/")
@@ -70,15 +73,21 @@ final class TargetPlaces: Sendable {
 
     /// Brings all names that have changed to the disk and, where the system can, all files.
     func synchronize() throws {
-        if try root.synchronizeFileSystem() { return touched.withLock { $0 = [] } }
+        // What changes from here on is brought there by the next call.
         let paths = touched.withLock { touched in
             defer { touched = [] }
             return touched
         }
-        for path in paths {
-            let parts = path.split(separator: "/").map(String.init)
-            // A directory that was removed is a name that has changed in the one above.
-            try inDirectory(of: RelativePath(trusting: parts + [""]), isMaking: false) { directory, _ in try directory.synchronize() }
+        do {
+            if try root.synchronizeFileSystem() { return }
+            for path in paths {
+                let parts = path.split(separator: "/").map(String.init)
+                // A directory that was removed is a name that has changed in the one above.
+                try inDirectory(of: RelativePath(trusting: parts + [""]), isMaking: false) { directory, _ in try directory.synchronize() }
+            }
+        } catch {
+            touched.withLock { $0.formUnion(paths) }
+            throw error
         }
     }
 

@@ -1,6 +1,7 @@
 internal import StoreCore
 
-// A file of the list may stand where a directory has stood so far, or the other way round. What is in its way then goes before the other
+// A file of the list may stand where a directory has stood so far, or the other way round, or where a folding disk has the file by another
+// spelling. What is in its way then goes before the other
 // removals: with the content already there, as an old version goes that is replaced, and only if the plan removes it anyway.
 
 extension TargetSession {
@@ -25,16 +26,59 @@ extension TargetSession {
 
     /// Removes what is in the way of a file that has arrived, as far as the plan removes it and nobody has changed it since.
     ///
-    /// - Throws: ``SyncError/Code/changedLocally`` where somebody has; what is in the way of the plan too is found by the next step.
-    func makeWay(for path: RelativePath, key: String) throws {
+    /// - Parameters:
+    ///   - path: Where the file goes.
+    ///   - key: The same as the list has it.
+    ///   - other: A file that the disk takes for the same, and that the plan removes.
+    /// - Throws: ``SyncError/Code/changedLocally`` where somebody has, ``SyncError/Code/nameTaken`` where something is in a directory that the
+    ///   plan does not remove; nothing of that directory is removed then.
+    func makeWay(for path: RelativePath, key: String, insteadOf other: String?) throws {
         guard state.withLock({ !$0.removable.isEmpty }) else { return }
-        if makesWay(for: path) {
-            for ancestor in path.ancestors { try replace(ancestor) }
+        // Several files may need the same place: to the second one it must look as if it had always been free.
+        try makingWay.withLock { _ throws in
+            if let other {
+                try replace(other)
+                let still = state.withLock { state in
+                    state.clashes.remove(other)
+                    return state.clashes.insert(path)
+                }
+                if let still { throw SyncError.clash(key, with: still) }
+            }
+            if makesWay(for: path) {
+                for ancestor in path.ancestors { try replace(ancestor) }
+            }
+            let directory = try places.inDirectory(of: path, isMaking: false) { parent, name in
+                try parent.status(of: name)?.kind == .directory ? parent.directory(name) : nil
+            }
+            guard let directory = directory ?? nil else { return }
+            var inside: [String] = []
+            try collect(directory, key, of: key, into: &inside)
+            for other in inside.sorted() { try replace(other) }
         }
-        let isDirectory = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1)?.kind == .directory }
-        guard isDirectory == true else { return }
-        let inside = state.withLock { state in state.removable.filter { $0.utf8.starts(with: (key + "/").utf8) } }
-        for other in inside.sorted() { try replace(other) }
+    }
+
+    /// Finds what is in a directory that is in the way of a key, and whether all of it may go.
+    private func collect(_ directory: DirectoryHandle, _ prefix: String, of key: String, into inside: inout [String]) throws {
+        var isEmpty = true
+        var listing = try directory.list()
+        while let entry = try listing.next() {
+            isEmpty = false
+            let path = prefix + "/" + entry.name
+            guard let found = try directory.status(of: entry.name) else { continue }
+            if found.kind == .directory {
+                if let inner = try directory.directory(entry.name) { try collect(inner, path, of: key, into: &inside) }
+                continue
+            }
+            guard found.kind == .regular, state.withLock({ $0.removable.contains(path) }) else {
+                throw SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” is in it, which is not to be removed")
+            }
+            guard state.withLock({ $0.knows(FileStamp(found), of: path) }) else { throw SyncError.changedLocally(.contents) }
+            inside.append(path)
+        }
+        // Whoever made an empty directory may want it; ours never are.
+        if isEmpty {
+            throw SyncError.taken(key, by: "a directory has this name, and “\(prefix.shownSafely)” is empty, which no sync leaves")
+        }
     }
 
     private func replace(_ key: String) throws {

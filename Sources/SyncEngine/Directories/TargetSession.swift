@@ -7,6 +7,9 @@ final class TargetSession: Sendable {
     let folding: NameFolding
     private let lockFile: WritableFile
     let state: Lock<State>
+    let flushes = GroupedFlush()
+    /// Held by whoever removes what is in the way of a file.
+    let makingWay = Lock(())
 
     struct State: Sendable {
         var journal: TargetJournal
@@ -16,9 +19,10 @@ final class TargetSession: Sendable {
         var clashes: NameClashes
         /// What was there when an item was looked at just before its download, so that nothing newer is replaced.
         var expected: [String: FileStamp?] = [:]
-        /// How many files have their name and may not be on the disk yet, and how many bytes they have.
-        var unsynchronizedFiles = 0
-        var unsynchronizedBytes = 0
+        /// The journal's lines of files that are about to get their name.
+        var renaming: Set<Int> = []
+        /// How files are spelled here that the list spells otherwise: composed and decomposed characters are one key, and may be two files.
+        var spellings: [String: String] = [:]
         /// Edited files as the inventory has seen them.
         var edited: [String: FileStamp] = [:]
         /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
@@ -32,8 +36,10 @@ final class TargetSession: Sendable {
     /// Takes the directory for this pass alone.
     ///
     /// - Throws: ``SyncError/Code/targetLocked`` where somebody else has it.
-    init(_ directory: Directory, durability: Durability, folding: NameFolding?) throws {
-        let places = try TargetPlaces(directory, durability: durability)
+    init(
+        _ directory: Directory, durability: Durability, folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil
+    ) throws {
+        let places = try TargetPlaces(directory, durability: durability, probe: probe)
         self.places = places
         lockFile = try WritableFile(Self.lockName, in: places.own)
         guard try lockFile.lock() else {
@@ -68,6 +74,16 @@ final class TargetSession: Sendable {
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
     }
 
+    /// The spelling by which a file is there, or is to be made.
+    ///
+    /// - Parameter here: How the plan has seen it; `nil` where that was told before, or it was not there.
+    func spelling(of key: String, here: String? = nil) -> String {
+        state.withLock { state in
+            if let here, !here.utf8.elementsEqual(key.utf8) { state.spellings[key] = here }
+            return state.spellings[key] ?? key
+        }
+    }
+
     /// Whether a file is still as the plan has seen it; remembers what is there for the moment of replacing.
     func isUnchanged(_ path: RelativePath, key: String, since entry: LocalEntry<some FileItem>?) throws -> Bool {
         if entry != nil, state.withLock({ $0.replaced.contains(key) }) { return true }
@@ -85,6 +101,11 @@ final class TargetSession: Sendable {
         }
         let stamp = found.map { FileStamp($0) }
         return state.withLock { state in
+            if entry == nil, stamp != nil, let other = state.clashes.otherSpelling(of: key), state.removable.contains(other) {
+                // The same file by another spelling; it will be gone by then too.
+                state.expected[key] = .some(nil)
+                return state.knows(stamp, of: other)
+            }
             state.expected[key] = .some(stamp)
             guard entry != nil else { return found == nil || found?.kind != .regular }
             return state.knows(stamp, of: key)
@@ -99,68 +120,54 @@ final class TargetSession: Sendable {
         state.withLock { $0.journal.settle(key) }
     }
 
-    /// Gives a file that has arrived its name: journal first, then the one step.
-    func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) throws {
+    /// Gives a file that has arrived its name: first its bytes on the disk, then the journal, then the one step.
+    ///
+    /// - Throws: What the flush of the disk throws, and whatever stands in the way of the name; `CancellationError` before that.
+    func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) async throws {
         let key = item.key
-        if let other = state.withLock({ $0.clashes.insert(path) }) { throw SyncError.clash(key, with: other) }
-        // Where files can only be brought to the disk one by one, each is before it has its name.
-        let isSingle = whole.stamp.size >= Self.largeSize || !DirectoryHandle.synchronizesFileSystems
-        if places.durability == .power, isSingle { try whole.file.synchronize() }
-        try makeWay(for: path, key: key)
+        let other = state.withLock { $0.clashes.insert(path) }
+        if let other, !state.withLock({ $0.removable.contains(other) }) { throw SyncError.clash(key, with: other) }
+        try await settle(whole, of: key)
+        try makeWay(for: path, key: key, insteadOf: other)
         _ = try places.inDirectory(of: path, isMaking: true) { directory, name in
             let found = try directory.status(of: name)
             if let found, found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
             if let expected = state.withLock({ $0.expected[key] }), expected != found.map({ FileStamp($0) }) {
                 throw SyncError.changedLocally(.contents)
             }
-            let before = state.withLock { $0.journal.records[key] }
-            try write([.put(key, FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp))])
-            do {
-                if let inner = whole.directory, let working = try places.parts.directory(inner) {
-                    try working.rename(whole.name, to: directory, as: name)
-                } else {
-                    try places.parts.rename(whole.name, to: directory, as: name)
-                }
-            } catch {
-                // The name was not taken: what was known before is what is true.
-                try write([before.map { .put(key, $0) } ?? .removed(key)])
-                throw (error as? StoreError)?.fileSystemErrno == onAnotherDisk ? SyncError.elsewhere(key, underlyingError: error) : error
-            }
+            try rename(whole, to: directory, as: name, of: item)
             places.touch(path)
         }
         state.withLock { state in
             state.journal.settle(key)
             state.expected[key] = nil
         }
-        try synchronize(adding: isSingle ? 0 : whole.stamp.size)
+        // Large files need no flush of their own; without any, the journal would never vouch for them before the end of the pass.
+        if places.durability == .power, state.withLock({ $0.journal.unsettled.count }) >= Self.mostUnsettled { try await flush() }
     }
 
-    /// From this size on a file is brought to the disk by itself, before it has its name.
-    private static let largeSize = 1 << 20
-    /// So many smaller files, or bytes of them, are brought to the disk together: each by itself would cost more than its transfer.
-    private static let (filesAtOnce, bytesAtOnce) = (1_024, 64 << 20)
-
-    /// Remembers that a file may not be on the disk yet; where there are many, brings them there.
-    ///
-    /// Until then the journal does not vouch for them: after a loss of power their digests decide what is whole.
-    private func synchronize(adding size: Int) throws {
-        guard places.durability == .power else { return }
-        let isDue = state.withLock { state in
-            state.unsynchronizedFiles += 1
-            state.unsynchronizedBytes += size
-            return state.unsynchronizedFiles >= Self.filesAtOnce || state.unsynchronizedBytes >= Self.bytesAtOnce
+    private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
+        let key = item.key
+        let record = FileRecord(version: item.version, digest: whole.digest, stamp: whole.stamp)
+        let (before, line) = try state.withLock { state throws in
+            let before = state.journal.records[key]
+            try Self.write([.put(key, record)], &state)
+            state.renaming.insert(state.journal.lineCount)
+            return (before, state.journal.lineCount)
         }
-        if isDue { try synchronize() }
-    }
-
-    private func synchronize() throws {
-        try state.withLock { state throws in
-            try places.synchronize()
-            (state.unsynchronizedFiles, state.unsynchronizedBytes) = (0, 0)
-            // First the files, then the word that they are there. A file that another task is about to put in place was written before
-            // its record, and so is among them.
-            if !state.journal.unsettled.isEmpty { try Self.write([.synchronized], &state) }
-            try state.file.synchronize()
+        defer { state.withLock { _ = $0.renaming.remove(line) } }
+        do {
+            try places.probe?(.renames(key))
+            if let inner = whole.directory, let working = try places.parts.directory(inner) {
+                try working.rename(whole.name, to: directory, as: name)
+            } else {
+                try places.parts.rename(whole.name, to: directory, as: name)
+            }
+            try places.probe?(.renamed(key))
+        } catch {
+            // The name was not taken: what was known before is what is true.
+            try write([before.map { .put(key, $0) } ?? .removed(key)])
+            throw (error as? StoreError)?.fileSystemErrno == onAnotherDisk ? SyncError.elsewhere(key, underlyingError: error) : error
         }
     }
 
@@ -201,11 +208,22 @@ final class TargetSession: Sendable {
     /// Ends the pass.
     ///
     /// - Parameter isComplete: Whether everything is as the source has it.
-    func end(isComplete: Bool) throws {
+    func end(isComplete: Bool) async throws {
+        defer { lockFile.unlock() }
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
         // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
-        if power { try synchronize() } else if !journal.unsettled.isEmpty { try write([.synchronized]) }
+        if power {
+            do {
+                try await flush()
+            } catch {
+                // What could not be written may look whole until it is read from the disk again: it is of no use to the next pass.
+                if flushes.hasFailed { try? prune(keeping: []) }
+                throw error
+            }
+        }
+        if !journal.unsettled.isEmpty { try write([.synchronized]) }
+        if power { try state.withLock { state throws in try state.file.synchronize() } }
         try state.withLock { state throws in
             if state.journal.isMostlyStale {
                 let (journal, text) = state.journal.compacted()
@@ -225,7 +243,7 @@ final class TargetSession: Sendable {
         try state.withLock { state throws in try Self.write(changes, &state) }
     }
 
-    private static func write(_ changes: [TargetJournal.Change], _ state: inout State) throws {
+    static func write(_ changes: [TargetJournal.Change], _ state: inout State) throws {
         let lines = state.journal.lines(for: changes)
         do {
             try lines.text.withUnsafeBytes { try state.file.write($0, at: state.length) }

@@ -36,11 +36,7 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     private mutating func differing(_ item: Item, _ entry: LocalEntry<Item>) {
-        // What no sync has put here may be what the source has all the same: that is asked before it is kept as an edit.
-        if entry.isEdited, localEdits == .keepLocal, !entry.isForeign {
-            plan.keptEdits.append(entry.key)
-            return
-        }
+        // It may be what the source has all the same, whoever has put it here: that is asked before it is kept as an edit.
         let reason: SyncPlan<Item>.DownloadReason =
             entry.isEdited ? .editedLocally : entry.version == nil ? .unknownVersion : .changed
         plan.updates.append(SyncPlan.Download(item: item, local: entry, reason: reason))
@@ -89,14 +85,16 @@ extension SyncPlan {
     /// Takes back updates that turn out to be none.
     ///
     /// - Parameters:
-    ///   - localEdits: What becomes of what no sync has put here.
-    ///   - isNeeded: Whether another version must really be downloaded; edits are not asked about.
+    ///   - localEdits: What becomes of what was edited here.
+    ///   - isNeeded: Whether another version must really be downloaded; edits that are overwritten are not asked about.
     mutating func settleUpdates(localEdits: LocalEdits, isNeeded: (Item, LocalEntry<Item>) async throws -> Bool) async throws {
         var kept: [Download] = []
         for update in updates {
-            if let local = update.local, !local.isEdited || local.isForeign, try await !isNeeded(update.item, local) {
+            guard let local = update.local else { continue }
+            let isKept = localEdits == .keepLocal && (local.isEdited || local.isForeign)
+            if isKept || !local.isEdited || local.isForeign, try await !isNeeded(update.item, local) {
                 unchangedCount += 1
-            } else if let local = update.local, local.isForeign, localEdits == .keepLocal {
+            } else if isKept {
                 keptEdits.append(local.key)
             } else {
                 kept.append(update)

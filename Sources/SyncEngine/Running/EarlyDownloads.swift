@@ -93,13 +93,15 @@ struct EarlyStarter<Item: SyncItem>: Sendable {
     /// Does something, and meanwhile downloads what it offers; returns when both have ended.
     func whileReading<Result: Sendable>(_ read: (EarlyDownloads<Item>) async throws -> Result) async throws -> Result {
         let count = ItemWorkers.count(workers.options.concurrency)
-        let early = EarlyDownloads<Item>(workers: count)
+        let slots = WorkerSlots(count)
+        let workerCount = count + WorkerSlots.standbyCount
+        let early = EarlyDownloads<Item>(workers: workerCount)
         // What an earlier reading of the list has begun is tried again by this one.
         workers.board.forgetFailures()
         return try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<count {
+            for _ in 0..<workerCount {
                 group.addTask {
-                    await workers.work(early, stage: .contents, key: \.item.key, isAhead: true, action: action) { download, report in
+                    await workers.work(early, slots, stage: .contents, key: \.item.key, isAhead: true, action: action) { download, report in
                         early.isDone(download.item.key)
                         done(download, &report)
                     }

@@ -46,9 +46,11 @@ struct ItemWorkers: Sendable {
         done: @escaping @Sendable (Element, inout SyncReport) -> Void
     ) async {
         let cursor = Cursor(items)
+        let count = Self.count(options.concurrency)
+        let slots = WorkerSlots(count)
         await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<min(Self.count(options.concurrency), items.count) {
-                group.addTask { await work(cursor, stage: stage, key: key, bytes: bytes, action: action, done: done) }
+            for _ in 0..<min(count + WorkerSlots.standbyCount, items.count) {
+                group.addTask { await work(cursor, slots, stage: stage, key: key, bytes: bytes, action: action, done: done) }
             }
             // One worker may have met what stops the pass while the others are in the middle of long items.
             for await _ in group where cursor.isStopped { group.cancelAll() }
@@ -59,6 +61,7 @@ struct ItemWorkers: Sendable {
     ///
     /// - Parameters:
     ///   - items: Gives the items.
+    ///   - slots: Without one of them no item is begun.
     ///   - stage: The stage that failures are written down with.
     ///   - key: What names an item.
     ///   - bytes: How many bytes an item counts as when it is done.
@@ -66,16 +69,20 @@ struct ItemWorkers: Sendable {
     ///   - action: What is done; tried again where that may help.
     ///   - done: Writes down that it is done.
     func work<Element>(
-        _ items: some ItemSource<Element>, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
+        _ items: some ItemSource<Element>, _ slots: WorkerSlots, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
         bytes: (Element) -> Int64 = { _ in 0 }, isAhead: Bool = false, action: (Element) async throws -> Void,
         done: (Element, inout SyncReport) -> Void
     ) async {
         let retries = Retries(policy: options.retry, time: time)
-        let meter = ItemMeter(board: isAhead ? nil : board)
+        let meter = ItemMeter(board: isAhead ? nil : board, slots: slots)
+        // Where one worker finds nothing more to do, there is nothing more for those either who stand by.
+        defer { slots.end() }
         await ItemMeter.$current.withValue(meter) {
-            while let item = await items.next(), !Task.isCancelled {
+            while await meter.takeSlot(), let item = await items.next(), !Task.isCancelled {
                 do throws(Retries.Failure) {
                     try await retries {
+                        // For another attempt; where all the others have ended there is none to take, and none is needed.
+                        _ = await meter.takeSlot()
                         try await action(item)
                     } beforeRetry: {
                         meter.takeBack()

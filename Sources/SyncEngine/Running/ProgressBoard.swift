@@ -106,7 +106,8 @@ final class ProgressBoard: Sendable {
     }
 }
 
-/// Counts the bytes of the item that a task is downloading, so that progress moves within large items too.
+/// Counts the bytes of the item that a worker is downloading, so that progress moves within large items too, and knows whether the worker
+/// still has its slot.
 final class ItemMeter: Sendable {
     /// The meter of the item that this task downloads; `nil` outside a download.
     @TaskLocal static var current: ItemMeter?
@@ -115,9 +116,31 @@ final class ItemMeter: Sendable {
     private let board: ProgressBoard?
     /// What was counted for the present item so far.
     private let counted = Lock<Int64>(0)
+    private let slots: WorkerSlots
+    private let hasSlot = Lock(false)
 
-    init(board: ProgressBoard?) {
+    init(board: ProgressBoard?, slots: WorkerSlots) {
         self.board = board
+        self.slots = slots
+    }
+
+    /// Waits for a slot, where the worker has none.
+    ///
+    /// - Returns: Whether there was one: `false` where there is no more to do, or the task is cancelled.
+    func takeSlot() async -> Bool {
+        if hasSlot.withLock({ $0 }) { return true }
+        guard await slots.take() else { return false }
+        hasSlot.withLock { $0 = true }
+        return true
+    }
+
+    /// Lets another worker go on meanwhile: from here on the item waits for the disk alone.
+    func giveUpSlot() {
+        let hadSlot = hasSlot.withLock { hasSlot in
+            defer { hasSlot = false }
+            return hasSlot
+        }
+        if hadSlot { slots.giveBack() }
     }
 
     func add(_ bytes: Int64) {

@@ -41,7 +41,8 @@ public struct SyncOptions: Sendable {
     /// Makes options.
     ///
     /// - Parameters:
-    ///   - concurrency: How many items are downloaded at a time; 0 lets the synchronizer choose.
+    ///   - concurrency: How many items are downloaded at a time; 0 lets the synchronizer choose. Files that have arrived in a
+    ///     ``DirectoryTarget`` and only wait for the disk do not count.
     ///   - downloadsPreviews: Whether previews are downloaded.
     ///   - downloadsContents: Whether contents are downloaded.
     ///   - startsEarly: Whether the download of new items begins while the remote list still arrives.

@@ -19,6 +19,8 @@ final class DirectoryBench: Sendable {
 
     let url: URL
     let origin = Lock(Origin())
+    /// Told of each step of a pass just before it happens; what it throws makes the step fail.
+    let probe = Lock<(@Sendable (TargetStep) throws -> Void)?>(nil)
 
     convenience init(_ contents: [String: String] = [:]) throws {
         try self.init(contents, in: NSTemporaryDirectory())
@@ -47,7 +49,8 @@ final class DirectoryBench: Sendable {
         foreignFiles: ForeignFiles = .keep, folding: NameFolding? = nil, durability: Durability = .crash
     ) -> DirectoryTarget<ListedSource<ListedFile>, BenchTransfer> {
         DirectoryTarget(
-            directory: url, transfer: BenchTransfer(bench: self), durability: durability, foreignFiles: foreignFiles, folding: folding
+            directory: url, transfer: BenchTransfer(bench: self), durability: durability, foreignFiles: foreignFiles, folding: folding,
+            probe: { [unowned self] step in try probe.withLock { $0 }?(step) }
         ) { [self] in
             ListedSource(
                 origin.withLock { origin in

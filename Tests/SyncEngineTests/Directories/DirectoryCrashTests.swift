@@ -17,10 +17,11 @@ struct DirectoryCrashTests {
 
     private static let fileCount = 24
 
-    private func start(_ generation: Int, holds: Bool = false) throws -> ChildProcess {
+    private func start(_ generation: Int, _ durability: Durability = .crash, holds: Bool = false) throws -> ChildProcess {
         try ChildProcess(
             "SyncCrashWriter",
-            [bench.url.path(percentEncoded: false), "\(generation)", "\(Self.fileCount)", "crash"] + (holds ? ["hold"] : []))
+            [bench.url.path(percentEncoded: false), "\(generation)", "\(Self.fileCount)", durability == .power ? "power" : "crash"]
+                + (holds ? ["hold"] : []))
     }
 
     /// The content that a file must have, by the helper's own rule.
@@ -42,8 +43,9 @@ struct DirectoryCrashTests {
         let first = Int.random(in: 1...1_000_000)
         for round in seeds(8) {
             var chance = SplitMix(seed: first + round)
-            let context = Comment(rawValue: "seed \(first + round), round \(round)")
-            let child = try start(round)
+            let durability: Durability = Bool.random(using: &chance) ? .power : .crash
+            let context = Comment(rawValue: "seed \(first + round), round \(round), \(durability)")
+            let child = try start(round, durability)
             var given = 0
             for _ in 0..<Int.random(in: 0...60, using: &chance) {
                 guard let line = child.readLine() else { break }
@@ -58,7 +60,7 @@ struct DirectoryCrashTests {
                 guard let found = try bytes(number) else { continue }
                 #expect(found == new || found == content(number, generation: round - 1), "file \(number) is torn; \(context)")
             }
-            let next = try start(round)
+            let next = try start(round, durability)
             var transferred = 0
             var last = ""
             while let line = next.readLine() {

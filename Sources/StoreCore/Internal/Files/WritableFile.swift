@@ -50,6 +50,12 @@ package final class WritableFile: Sendable {
         throw .fileSystem("locking", path: path, errno: code)
     }
 
+    /// Lets others have the file that `lock()` has taken, also while somebody here still holds it open.
+    package func unlock() {
+        // Whatever goes wrong, closing the file lets it go too.
+        _ = flock(descriptor, LOCK_UN)
+    }
+
     /// Writes all bytes at a place.
     ///
     /// - Parameters:

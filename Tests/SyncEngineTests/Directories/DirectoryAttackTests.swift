@@ -1,0 +1,256 @@
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// What an unkind world does to a directory in the middle of a pass.
+struct DirectoryAttackTests {
+    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
+
+    @Test func `S9 a journal that is cut at any byte removes nothing that the list has, and brings nothing again`() async throws {
+        let bench = try DirectoryBench(["a": "one", "d/b b": "two", "d/\u{E9}": "three"])
+        try bench.write("mine", "own")
+        try await bench.sync(durability: .power)
+        bench["a"] = "four"
+        try await bench.sync(durability: .power)
+        let journal = bench.url.appending(path: ".storehouse/journal")
+        let whole = try Data(contentsOf: journal)
+        let transferred = bench.transferred
+        for length in 0...whole.count {
+            // Each byte is cut at; what a whole plan makes of it is looked at about the ends of lines, and here and there.
+            let reading = whole.prefix(length).withUnsafeBytes { TargetJournal.read($0) }
+            #expect(reading.isWhole || reading.journal.records.isEmpty)
+            #expect(reading.length <= length)
+            guard length % 31 == 0 || whole.dropFirst(max(0, length - 2)).prefix(3).contains(10) else { continue }
+            try whole.prefix(length).write(to: journal)
+            let plan = try await OneWaySynchronizer(
+                processor: bench.target(foreignFiles: .remove), options: SyncOptions(removalLimit: .unlimited, retry: .never)
+            ).plan()
+            let removed = plan.removals.map(\.local.key)
+            #expect(removed.isEmpty || removed == ["own"], "cut at \(length) of \(whole.count)")
+            // Before the journal says that everything was compared once, nobody's file is taken for one of ours.
+            let isRebuilt = whole.prefix(length).split(separator: 10, omittingEmptySubsequences: false).dropLast().contains {
+                $0.suffix(2) == Data(" .".utf8)
+            }
+            #expect(removed.isEmpty || isRebuilt, "cut at \(length) of \(whole.count)")
+            #expect(plan.additions.isEmpty)
+        }
+        for length in stride(from: 0, through: whole.count, by: 37) {
+            try whole.prefix(length).write(to: journal)
+            // What the list has too is no edit, though its record may be lost.
+            let report = try await bench.sync(localEdits: .keepLocal, durability: length % 2 == 0 ? .power : .crash)
+            #expect(report.localEdits.isEmpty, "cut at \(length) of \(whole.count)")
+            #expect(try bench.files == ["a": "four", "d/b b": "two", "d/\u{E9}": "three", "own": "mine"])
+            let again = try await bench.sync()
+            #expect(again.unchangedCount == 3 && again.localEdits.isEmpty, "cut at \(length) of \(whole.count)")
+        }
+        #expect(bench.transferred == transferred)
+    }
+
+    @Test func `S14 a second synchronizer that comes by way of a link finds the directory taken`() async throws {
+        let bench = try DirectoryBench(["a": "one"])
+        let link = URL(filePath: NSTemporaryDirectory()).appending(path: "storehouse-link-\(UUID().uuidString)")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: bench.url)
+        defer { try? FileManager.default.removeItem(at: link) }
+        let first = bench.target()
+        try await first.syncWillBegin()
+        let second = DirectoryTarget(directory: link, transfer: BenchTransfer(bench: bench)) { ListedSource([ListedFile]()) }
+        let error = await syncError { try await OneWaySynchronizer(processor: second).sync(overriding: .emptySource) }
+        #expect(error?.code == .targetLocked)
+        await first.syncDidEnd(SyncReport(pass: 1))
+        try await bench.sync()
+        #expect(try bench.files == ["a": "one"])
+    }
+
+    @Test(arguments: ["d/mine", "d/e/mine", "d/empty"])
+    func `S5 a directory with anything in it that the plan does not remove stays as it is`(own: String) async throws {
+        let bench = try DirectoryBench(["d/x": "1", "d/e/y": "2", "same": "s"])
+        try await bench.sync()
+        let isDirectory = own == "d/empty"
+        if isDirectory {
+            try FileManager.default.createDirectory(at: bench.url.appending(path: own), withIntermediateDirectories: true)
+        } else {
+            try bench.write("mine", own)
+        }
+        bench.origin.withLock { $0.contents = ["d": "file now", "same": "s"] }
+        let before = try bench.files
+        let error = await syncError { try await bench.sync() }
+        #expect(codes(error) == [.nameTaken])
+        #expect(try bench.files == before)
+        #expect(error?.report?.pendingRemovals.count == 2)
+        // Once it is out of the way, the next pass goes on.
+        try FileManager.default.removeItem(at: bench.url.appending(path: own))
+        let transferred = bench.transferred
+        try await bench.sync()
+        #expect(try bench.files == ["d": "file now", "same": "s"])
+        #expect(bench.transferred == transferred)
+    }
+
+    @Test(arguments: [Durability.crash, .power], ["edited", "untouched"])
+    func `S8 a file that the list spells otherwise takes the place of the old spelling, unless that was edited`(
+        durability: Durability, how: String
+    ) async throws {
+        let bench = try DirectoryBench(["readme": "one", "d/caf\u{E9}": "two", "same": "s"])
+        try await bench.sync(folding: .all)
+        bench.origin.withLock { [url = bench.url] origin in
+            origin.contents = ["README": "one", "d/cafe\u{301}": "new", "same": "s"]
+            guard how == "edited" else { return }
+            origin.onTransfer = { path in
+                if path == "README" { try Data("edited".utf8).write(to: url.appending(path: "readme")) }
+            }
+        }
+        let error = await syncError { try await bench.sync(folding: .all, durability: durability) }
+        if how == "edited" {
+            #expect(codes(error) == [.changedLocally])
+            #expect(try bench.files["readme"] == "edited" && bench.files["README"] == nil)
+        } else {
+            #expect(error == nil)
+            // Composed and decomposed are one key, which keeps the spelling that is there.
+            #expect(try bench.files == bench.origin.withLock { $0.contents })
+            #expect(try bench.files.count == 3)
+            #expect(bench.exists("d/caf\u{E9}"))
+            #expect(try await bench.sync(folding: .all).unchangedCount == 3)
+        }
+    }
+
+    @Test(arguments: [NameFolding.all, []])
+    func `S8 a file that the list composes otherwise is updated where it is`(folding: NameFolding) async throws {
+        let bench = try DirectoryBench(["d/caf\u{E9}": "two", "e\u{301}": "decomposed"])
+        try await bench.sync(folding: folding)
+        bench.origin.withLock { $0.contents = ["d/cafe\u{301}": "new", "\u{E9}": "other"] }
+        let report = try await bench.sync(folding: folding)
+        #expect((report.updatedCount, report.addedCount, report.removedCount) == (2, 0, 0))
+        let names = try FileManager.default.subpathsOfDirectory(atPath: bench.url.path).filter { !$0.hasPrefix(".") }
+        #expect(Set(names.map { Array($0.utf8) }) == Set(["d", "d/caf\u{E9}", "e\u{301}"].map { Array($0.utf8) }))
+        #expect(try await bench.sync(folding: folding).unchangedCount == 2)
+        bench.origin.withLock { $0.contents = [:] }
+        try await bench.sync([.emptySource], folding: folding)
+        #expect(try bench.files.isEmpty)
+    }
+
+    @Test func `S4 many files in the place of one need it no more than once`() async throws {
+        for round in 0..<20 {
+            let bench = try DirectoryBench(["a": "file", "b": "file"])
+            try await bench.sync()
+            bench.origin.withLock { origin in
+                origin.contents = [:]
+                for number in 0..<24 { origin.contents["\(number % 2 == 0 ? "a" : "b")/\(number)/x"] = "\(number)" }
+            }
+            let report = try await bench.sync(durability: round % 2 == 0 ? .power : .crash, concurrency: 12)
+            #expect((report.addedCount, report.removedCount) == (24, 2))
+            #expect(try bench.files == bench.origin.withLock { $0.contents })
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `S4 a file that is edited while its new version waits for the disk is left alone`(isNew: Bool) async throws {
+        let bench = try DirectoryBench(isNew ? ["z": "z"] : ["a": "one", "z": "z"])
+        try await bench.sync(durability: .power)
+        bench["a"] = "two"
+        bench.probe.withLock {
+            $0 = { [url = bench.url] step in
+                if step == .flushEnds || step == .synchronizes("a") { try Data("edited".utf8).write(to: url.appending(path: "a")) }
+            }
+        }
+        let error = await syncError { try await bench.sync(durability: .power) }
+        #expect(codes(error) == [.changedLocally])
+        #expect(try bench.files["a"] == "edited")
+    }
+
+    // MARK: While the list still arrives
+
+    /// A list in pages, of which some may fail.
+    private struct Pages: SourceList {
+        var pages: [SourcePage<ListedFile>]
+        var onPage: @Sendable (Int) async throws -> Void
+        func makeReader() -> Reader { Reader(list: self) }
+        struct Reader: SourceReader {
+            let list: Pages
+            var number = 0
+            mutating func next() async throws -> SourcePage<ListedFile>? {
+                try await list.onPage(number)
+                defer { number += 1 }
+                return number < list.pages.count ? list.pages[number] : nil
+            }
+        }
+    }
+
+    private static let early = SyncOptions(concurrency: 4, startsEarly: true, stopsOnError: false, removalLimit: .unlimited, retry: .never)
+
+    private func file(_ path: String, _ bench: DirectoryBench) -> ListedFile {
+        ListedFile(path: path, sha256: digest(bench[path] ?? ""), byteCount: Int64((bench[path] ?? "").utf8.count))
+    }
+
+    private func synchronizer(
+        _ bench: DirectoryBench, _ pages: [[String]], onPage: @escaping @Sendable (Int) async throws -> Void
+    ) -> OneWaySynchronizer<DirectoryTarget<Pages, BenchTransfer>> {
+        let pages = pages.enumerated().map { number, paths in
+            SourcePage(paths.map { file($0, bench) }, end: number == pages.count - 1 ? .complete() : nil)
+        }
+        return OneWaySynchronizer(
+            processor: DirectoryTarget(directory: bench.url, transfer: BenchTransfer(bench: bench)) { Pages(pages: pages, onPage: onPage) },
+            options: Self.early)
+    }
+
+    /// Waits until so many files have been asked for.
+    private func arrived(_ count: Int, _ bench: DirectoryBench) async {
+        await yields { bench.origin.withLock { $0.transfers.count } >= count }
+    }
+
+    @Test(arguments: ["fails", "cancelled"])
+    func `S2 S7 S11 what came early for a list that was not to end is kept, and does not come again`(how: String) async throws {
+        let bench = try DirectoryBench(["gone": "g", "old": "o"])
+        try await bench.sync()
+        bench["gone"] = nil
+        for number in 0..<30 { bench["n/\(number)"] = "new \(number)" }
+        bench.origin.withLock { $0.transfers = [] }
+        let pages = [(0..<15).map { "n/\($0)" }, (15..<30).map { "n/\($0)" } + ["old"]]
+        let isCancelled = WatchedState(false)
+        let first = synchronizer(bench, pages) { [self] number in
+            guard number == 1 else { return }
+            await arrived(5, bench)
+            if how == "fails" { throw Trouble.lasting }
+            isCancelled.update { $0 = true }
+            try await WatchedState(0).wait { $0 > 0 ? () : nil }
+        }
+        let run = Task { await syncError { try await first.sync() } }
+        if how == "cancelled" {
+            try await isCancelled.wait { $0 ? () : nil }
+            first.cancel()
+        }
+        #expect(await run.value?.code == (how == "fails" ? .stageFailed : .cancelled))
+        // The run may still be cancelling; whoever comes then waits for it.
+        let report = try await synchronizerAfter(first, bench, pages)
+        #expect(report.isComplete)
+        #expect(try bench.files == bench.origin.withLock { $0.contents })
+        let asked = bench.origin.withLock { $0.transfers }
+        #expect(asked.count - Set(asked).count <= 4, "only what was in flight may come again")
+    }
+
+    /// A pass over the whole list, after another synchronizer's that may not have let the directory go yet.
+    private func synchronizerAfter(
+        _ first: OneWaySynchronizer<DirectoryTarget<Pages, BenchTransfer>>, _ bench: DirectoryBench, _ pages: [[String]]
+    ) async throws -> SyncReport {
+        while true {
+            do {
+                return try await synchronizer(bench, pages) { _ in }.sync()
+            } catch let error as SyncError where error.code == .targetLocked {
+                await Task.yield()
+            }
+        }
+    }
+
+    @Test(arguments: ["below comes first", "above comes first"])
+    func `S8 S11 a list that has a file where it needs a directory says so, whichever has begun early`(order: String) async throws {
+        let bench = try DirectoryBench(["a": "file", "a/b": "below", "c": "other"])
+        let pages = order == "below comes first" ? [["a/b"], ["a", "c"]] : [["a"], ["a/b", "c"]]
+        let error = await syncError {
+            try await synchronizer(bench, pages) { [self] number in if number == 1 { await arrived(1, bench) } }.sync()
+        }
+        #expect(error?.code == .incomplete)
+        #expect(codes(error) == [.nameTaken])
+        #expect(error?.report?.addedCount == 2)
+        #expect(error?.report?.pendingDownloadCount == 1)
+        #expect(try bench.files == (order == "below comes first" ? ["a/b": "below", "c": "other"] : ["a": "file", "c": "other"]))
+    }
+}

@@ -1,0 +1,212 @@
+import Dispatch
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// S9 and F1 with `.power`: what a loss of power finds on the disk.
+struct PowerTests {
+    /// The steps of a pass, in their order.
+    private final class Log: Sendable {
+        let steps = Lock<[TargetStep]>([])
+        func add(_ step: TargetStep) { steps.withLock { $0.append(step) } }
+
+        /// Files that got their name before a flush which began after their last byte was written, or one of their own, had ended.
+        var early: [String] {
+            let steps = steps.withLock { $0 }
+            return steps.indices.compactMap { index -> String? in
+                guard case .renames(let path) = steps[index] else { return nil }
+                let written = steps[..<index].lastIndex(of: .writes(path)) ?? -1
+                let later = steps[(written + 1)..<index]
+                if later.contains(.synchronizes(path)) { return nil }
+                guard let begun = later.firstIndex(of: .flushBegins), later[begun...].contains(.flushEnds) else { return path }
+                return nil
+            }
+        }
+    }
+
+    private static func bench(_ count: Int) throws -> DirectoryBench {
+        let bench = try DirectoryBench()
+        for number in 0..<count { bench["d\(number % 7)/f\(number)"] = String(repeating: "\(number) ", count: number % 5 * 4_000 + 1) }
+        return bench
+    }
+
+    @Test(arguments: [1, 4, 16], [false, true])
+    func `S9 F1 with power no file has its name before a flush that began after its last byte`(concurrency: Int, early: Bool) async throws {
+        let bench = try Self.bench(120)
+        bench["large"] = String(repeating: "large", count: 300_000)
+        let log = Log()
+        bench.probe.withLock { $0 = { log.add($0) } }
+        let report = try await bench.sync(durability: .power, startsEarly: early, concurrency: concurrency)
+        #expect(report.addedCount == 121)
+        #expect(log.early == [])
+        let steps = log.steps.withLock { $0 }
+        #expect(steps.count { if case .renames = $0 { true } else { false } } == 121)
+        #expect(steps.contains(.synchronizes("large")))
+        if DirectoryHandle.synchronizesFileSystems { #expect(steps.count { $0 == .flushBegins } < 121, "flushes are shared") }
+        #expect(try bench.files == bench.origin.withLock { $0.contents })
+    }
+
+    @Test func `S9 with crash nothing is brought to the disk by force`() async throws {
+        let bench = try Self.bench(20)
+        let log = Log()
+        bench.probe.withLock { $0 = { log.add($0) } }
+        try await bench.sync(durability: .crash)
+        let steps = log.steps.withLock { $0 }
+        #expect(!steps.contains(.flushBegins))
+        #expect(log.early.count == 20, "the check can fail")
+    }
+
+    @Test func `S9 files that wait for the disk do not hold up the transfer of others`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(40)
+        let (written, gate) = (WatchedState<Set<String>>([]), DispatchSemaphore(value: 0))
+        let begun = Lock(0)
+        bench.probe.withLock {
+            $0 = { step in
+                if case .writes(let path) = step { written.update { _ = $0.insert(path) } }
+                // On the thread of the flush, which is none of the tasks'.
+                guard step == .flushBegins else { return }
+                let number = begun.withLock { begun in
+                    begun += 1
+                    return begun
+                }
+                if number == 1 { gate.wait() }
+            }
+        }
+        let run = Task { try await bench.sync(durability: .power, concurrency: 1) }
+        try await written.wait { $0.count == 40 ? () : nil }
+        #expect(try bench.files.isEmpty)
+        gate.signal()
+        #expect(try await run.value.addedCount == 40)
+    }
+
+    @Test(arguments: [POSIXErrorCode.EIO, .ENOSPC])
+    func `S5 S9 a flush that fails is the error of the items that wait for it, ends the pass, and nothing of it is believed`(
+        code: POSIXErrorCode
+    ) async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(40)
+        bench.probe.withLock {
+            $0 = { step in
+                if step == .flushEnds { throw StoreError.fileSystem("synchronizing the file system of", path: "/", errno: code.rawValue) }
+            }
+        }
+        let error = await syncError { try await bench.sync(durability: .power) }
+        #expect(error?.code == .incomplete)
+        let failures = try #require(error?.report?.failures)
+        #expect(!failures.isEmpty)
+        for failure in failures {
+            #expect(((failure.error as? StoreError)?.underlyingError as? POSIXError)?.code == code)
+            #expect(failure.stage == .contents)
+        }
+        #expect(try bench.files.isEmpty)
+        let parts = bench.url.appending(path: ".storehouse/parts")
+        // What the system could not write may look whole until it is read from the disk again.
+        #expect(try FileManager.default.contentsOfDirectory(atPath: parts.path).isEmpty)
+        bench.probe.withLock { $0 = nil }
+        bench.origin.withLock { $0.transfers = [] }
+        #expect(try await bench.sync(durability: .power).addedCount == 40)
+        #expect(bench.origin.withLock { $0.transfers.count } == 40, "all of it comes again")
+    }
+
+    @Test func `S7 S9 who waits for the disk is cancelled at once, and the next pass transfers nothing again`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(12)
+        let (began, gate) = (WatchedState(false), DispatchSemaphore(value: 0))
+        bench.probe.withLock {
+            $0 = { step in
+                guard step == .flushBegins else { return }
+                began.update { $0 = true }
+                gate.wait()
+            }
+        }
+        let target = bench.target(durability: .power)
+        try await target.syncWillBegin()
+        let file = ListedFile(path: "d1/f1", sha256: digest(try #require(bench["d1/f1"])))
+        let download = Task { try await target.downloadContent(of: file) }
+        try await began.wait { $0 ? () : nil }
+        download.cancel()
+        // The flush still runs: this returns before it does, or never.
+        await #expect(throws: CancellationError.self) { try await download.value }
+        #expect(try bench.files.isEmpty)
+        bench.probe.withLock { $0 = nil }
+        gate.signal()
+        await target.syncDidEnd(SyncReport(pass: 1))
+        try await bench.sync(durability: .power)
+        #expect(bench.origin.withLock { $0.transfers.count { $0 == "d1/f1" } } == 1)
+        #expect(try bench.files == bench.origin.withLock { $0.contents })
+    }
+
+    @Test func `S14 a directory is free as soon as a pass has ended, though its last flush still holds the session`() async throws {
+        let bench = try Self.bench(1)
+        let place = Directory(path: bench.url.path)
+        let session = try TargetSession(place, durability: .power, folding: nil)
+        try await session.end(isComplete: true)
+        let next = try TargetSession(place, durability: .power, folding: nil)
+        withExtendedLifetime((session, next)) {}
+    }
+
+    @Test func `S9 a journal vouches for the files up to a line and for no other, also when it is read back`() throws {
+        for seed in 0..<rounds(200) {
+            var chance = Chance(seed: seed)
+            var journal = TargetJournal()
+            var text = journal.line(for: .header)
+            // Which line speaks of a path that nobody vouches for yet.
+            var expected: [String: Int] = [:]
+            for line in 2...60 {
+                let path = "p\(Int.random(in: 0..<12, using: &chance))"
+                let stamp = FileStamp(size: line, modified: Int64(line), inode: UInt64(line))
+                switch Int.random(in: 0..<8, using: &chance) {
+                case 0:
+                    text += journal.line(for: .removed(path))
+                    expected[path] = nil
+                case 1:
+                    let last = Int.random(in: 0..<line, using: &chance)
+                    text += journal.line(for: .synchronizedThrough(last))
+                    expected = expected.filter { $0.value > last }
+                case 2 where line % 5 == 0:
+                    text += journal.line(for: .synchronized)
+                    expected = [:]
+                default:
+                    text += journal.line(for: .put(path, FileRecord(version: "\(line)", digest: SHA256.digest(of: [1]), stamp: stamp)))
+                    expected[path] = line
+                }
+            }
+            let reading = text.withUnsafeBytes { TargetJournal.read($0) }
+            #expect(reading.isWhole && reading.length == text.count, "seed \(seed)")
+            #expect(journal.unsettled == expected && reading.journal.unsettled == expected, "seed \(seed)")
+            #expect(reading.journal.records == journal.records, "seed \(seed)")
+            #expect(reading.journal.lineCount == 60)
+        }
+    }
+
+    @Test func `S9 the journal vouches for a name only after a flush that began after it was given`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(400)
+        let file = bench.url.appending(path: ".storehouse/journal")
+        // What the journal would say after a loss of power at each end of a flush, and which names had been given when the flush before began.
+        let renamed = Lock<(now: Set<String>, atBegin: Set<String>)>(([], []))
+        let wrong = Lock<[String]>([])
+        let vouched = Lock(0)
+        let mayVouch = Lock<Set<String>>([])
+        bench.probe.withLock {
+            $0 = { step in
+                switch step {
+                case .renamed(let path): renamed.withLock { _ = $0.now.insert(path) }
+                case .flushBegins:
+                    let journal = try Data(contentsOf: file).withUnsafeBytes { TargetJournal.read($0) }.journal
+                    let settled = Set(journal.records.keys.filter { journal.unsettled[$0] == nil })
+                    vouched.withLock { $0 = max($0, settled.count) }
+                    wrong.withLock { $0 += settled.subtracting(mayVouch.withLock { $0 }) }
+                    renamed.withLock { $0.atBegin = $0.now }
+                case .flushEnds: mayVouch.withLock { $0 = renamed.withLock { $0.atBegin } }
+                default: break
+                }
+            }
+        }
+        try await bench.sync(durability: .power, concurrency: 8)
+        #expect(wrong.withLock { $0 } == [])
+        #expect(vouched.withLock { $0 } > 0, "it vouches for some before the end of the pass")
+    }
+}

@@ -1,0 +1,70 @@
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// How many workers are in the middle of an item.
+struct WorkerSlotsTests {
+    @Test func `a slot that is given back is another one's`() async throws {
+        let slots = WorkerSlots(2)
+        #expect(await slots.take())
+        #expect(await slots.take())
+        let third = Task { await slots.take() }
+        for _ in 0..<50 { await Task.yield() }
+        slots.giveBack()
+        #expect(await third.value)
+        slots.giveBack()
+        #expect(await slots.take(), "nobody waited, so it was kept")
+    }
+
+    @Test func `a worker that is cancelled does not wait, and takes no slot with it`() async throws {
+        let slots = WorkerSlots(1)
+        #expect(await slots.take())
+        let waiting = Task { await slots.take() }
+        for _ in 0..<50 { await Task.yield() }
+        waiting.cancel()
+        #expect(await !waiting.value)
+        slots.giveBack()
+        #expect(await slots.take())
+    }
+
+    @Test func `where there is no more to do nobody waits`() async throws {
+        let slots = WorkerSlots(1)
+        #expect(await slots.take())
+        let waiting = (0..<5).map { _ in Task { await slots.take() } }
+        for _ in 0..<50 { await Task.yield() }
+        slots.end()
+        for task in waiting { #expect(await !task.value) }
+        #expect(await !slots.take())
+    }
+
+    @Test func `S5 items that give up their slot leave room for as many others as may stand by, and no more are transferred at a time`()
+        async throws
+    {
+        let state = WatchedState((transferring: 0, most: 0, waiting: 0, isOpen: false))
+        let count = 200
+        let bench = Bench(
+            source: (0..<count).map { Thing($0) },
+            act: { call in
+                guard case .content = call else { return }
+                state.update { state in
+                    state.transferring += 1
+                    state.most = max(state.most, state.transferring)
+                }
+                await Task.yield()
+                state.update { state in
+                    state.transferring -= 1
+                    state.waiting += 1
+                }
+                ItemMeter.current?.giveUpSlot()
+                try await state.wait { $0.isOpen ? () : nil }
+            })
+        let options = SyncOptions(concurrency: 3, retry: .never)
+        let run = Task { try await OneWaySynchronizer(processor: bench, options: options).sync() }
+        try await state.wait { $0.waiting == 3 + WorkerSlots.standbyCount ? () : nil }
+        for _ in 0..<200 { await Task.yield() }
+        #expect(state.read { $0.waiting } == 3 + WorkerSlots.standbyCount)
+        state.update { $0.isOpen = true }
+        #expect(try await run.value.addedCount == count)
+        #expect(state.read { $0.most } <= 3)
+    }
+}
