@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import StoreCore
 import Testing
+import Trials
 @testable import SyncEngine
 
 /// S9 and F1 with `.power`: what a loss of power finds on the disk.
@@ -148,8 +149,8 @@ struct PowerTests {
     }
 
     @Test func `S9 a journal vouches for the files up to a line and for no other, also when it is read back`() throws {
-        for seed in 0..<rounds(200) {
-            var chance = Chance(seed: seed)
+        for seed in seeds(200) {
+            var chance = SplitMix(seed: seed)
             var journal = TargetJournal()
             var text = journal.line(for: .header)
             // Which line speaks of a path that nobody vouches for yet.
