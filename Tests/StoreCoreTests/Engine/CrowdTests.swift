@@ -77,7 +77,7 @@ struct CrowdTests {
         let stays = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
         var last: Task<Int, any Error>?
-        for _ in 0..<Cycles.count / 10 {
+        for _ in 0..<Cycles.count / 50 {
             // Each comes before the one before him goes.
             let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
             try await bench.callers(last == nil ? 2 : 3)
@@ -103,7 +103,7 @@ struct CrowdTests {
         var policy = StorePolicy()
         policy.unwantedFetch = unwanted
         let bench = Bench(backing, policy: policy)
-        for round in 1...500 {
+        for round in 1...100 {
             bench.fetcher.hold()
             if backing != .memory { bench.cacher.hold(.load) }
             let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -127,7 +127,7 @@ struct CrowdTests {
         var policy = StorePolicy()
         policy.unwantedFetch = .cancel(after: .zero)
         let bench = Bench(backing, policy: policy)
-        for round in 1...20 {
+        for round in 1...10 {
             bench.fetcher.hold()
             let crowd = (0..<50).map { _ in Task { [handle = bench.store[1]] in try await handle.requireData() } }
             try await bench.callers(50)
@@ -141,8 +141,8 @@ struct CrowdTests {
             #expect(try await next.value == 2 * round)
             await bench.store[1].clear()
         }
-        try await bench.fetcher.cancelled(count: 20)
-        #expect(bench.fetcher.cancelledCount == 20)
+        try await bench.fetcher.cancelled(count: 10)
+        #expect(bench.fetcher.cancelledCount == 10)
     }
 
     @Test func `C9: a crowd that somebody joins behind its last member's back stays`() async throws {

@@ -83,7 +83,7 @@ struct IdentityPlacesTests {
     func `C13: a store puts random pages together as they were asked for, observed or at rest between them`(
         _ isObserved: Bool
     ) async throws {
-        for seed in UInt64(1)...20 {
+        for seed in UInt64(1)...8 {
             let dice = WatchedState(SplitMix(seed: seed))
             let pages = WatchedState<[[Element]]>([])
             let fetcher = ScriptedPaginationFetcher<Int, Element> { _ in
