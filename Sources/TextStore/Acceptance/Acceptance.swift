@@ -48,9 +48,9 @@ actor AcceptanceLedger {
     private let executor = DiskExecutor()
     private var known: (accepted: [String: Acceptance], serial: UInt64)?
 
-    init(directory: Directory, options: FileWriteOptions) {
+    init(directory: Directory, options: FileWriteOptions, patience: Duration = SessionLock.usualPatience) {
         file = KeptValue(name: "accepted", directory: directory, options: options)
-        lock = SessionLock(directory: directory)
+        lock = SessionLock(directory: directory, patience: patience)
     }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

@@ -7,10 +7,12 @@ import StoreCore
 struct SessionLock {
     /// The file that is locked; there is nothing in it.
     static let fileName = "lock"
-    /// How long another process may have it: longer than any save takes.
-    static let patience = Duration.seconds(5)
+    /// How long another process may usually have it: longer than any save takes.
+    static let usualPatience = Duration.seconds(5)
 
     let directory: Directory
+    /// How long another process may have it.
+    var patience = Self.usualPatience
 
     /// Takes the lock until what is returned is let go of.
     ///
@@ -24,10 +26,10 @@ struct SessionLock {
             let file = try WritableFile(Self.fileName, in: handle)
             var waited = Duration.zero
             while try !file.lock() {
-                guard waited < Self.patience else {
+                guard waited < patience else {
                     throw StoreError(
                         .fileSystem,
-                        "locking \(directory.path(of: Self.fileName)): another process has had it for \(Self.patience); end that process")
+                        "locking \(directory.path(of: Self.fileName)): another process has had it for \(patience); end that process")
                 }
                 Thread.sleep(forTimeInterval: 0.001)
                 waited += .milliseconds(1)

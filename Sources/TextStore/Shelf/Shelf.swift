@@ -3,10 +3,10 @@ import StoreCore
 
 /// The files of a session.
 ///
-/// An actor on a thread of its own, none of whose methods suspends: comparing with the floor, storing, and letting the session know are one critical section, so
-/// that whoever looks sees changes in the order in which they were made. The session's lock makes it one beside other processes too. The
-/// order on disk is records, pointer, floors, so that whatever the process dies between, the pointer names whole files and the floor is
-/// never above all of them.
+/// An actor on a thread of its own, none of whose methods suspends: comparing with the floor, storing, and letting the session know are
+/// one critical section, so that whoever looks sees changes in the order in which they were made. The session's lock makes it one beside
+/// other processes too. The order on disk is records, pointer, floors, so that whatever the process dies between, the pointer names whole
+/// files and the floor is never above all of them.
 actor Shelf {
     let directory: Directory
     let options: FileWriteOptions
@@ -44,11 +44,14 @@ actor Shelf {
     /// What the session is told in the same step.
     typealias Change = @Sendable (inout SessionState) -> Void
 
-    init(directory: Directory, options: FileWriteOptions, session: WatchedState<SessionState>) {
+    init(
+        directory: Directory, options: FileWriteOptions, session: WatchedState<SessionState>,
+        patience: Duration = SessionLock.usualPatience
+    ) {
         self.directory = directory
         self.options = options
         self.session = session
-        lock = SessionLock(directory: directory)
+        lock = SessionLock(directory: directory, patience: patience)
         pointerJournal = Journal(name: "pointer", directory: directory, options: options)
         floorJournal = Journal(name: "floor", directory: directory, options: options)
         manifestFile = KeptValue(name: "manifest", directory: directory, copies: 1, options: options)

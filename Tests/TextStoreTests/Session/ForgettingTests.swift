@@ -14,7 +14,8 @@ struct ForgettingTests {
     private var directory: Directory { Directory(path: bench.place.url.path(percentEncoded: false)) }
 
     private func shelf() -> Shelf {
-        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()))
+        Shelf(
+            directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
     }
 
     @Test func `T3 clearing loses no floor though both copies were damaged since the start`() async throws {
@@ -112,10 +113,11 @@ struct ForgettingTests {
             Task { [directory] in
                 hasBegun.update { $0 += 1 }
                 if number.isMultiple(of: 2) {
-                    let shelf = Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()))
+                    let shelf = Shelf(
+                        directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
                     _ = try await shelf.accept(revision: 1)
                 } else {
-                    let ledger = AcceptanceLedger(directory: directory, options: FileWriteOptions())
+                    let ledger = AcceptanceLedger(directory: directory, options: FileWriteOptions(), patience: .seconds(600))
                     _ = try await ledger.accept(Acceptance(identifier: "\(number)", version: nil, digest: "", date: Date()))
                 }
             }
