@@ -5,8 +5,8 @@ import Trials
 
 /// A process that mirrors files of known content into a directory, and is killed meanwhile.
 ///
-/// Arguments: the directory, the generation of the files' content, how many files there are, `crash` or `power`, and at which deed to
-/// wait for a byte on the input that never comes (`hold`), if at all.
+/// Arguments: the directory, the generation of the files' content, how many files there are, `crash` or `power`, and if wanted `hold`
+/// (waits in the middle for what never comes) or `limited` (no file of it may have more than 64 KB, as on a disk without room).
 @main
 struct SyncCrashWriter {
     static func main() async throws {
@@ -15,7 +15,9 @@ struct SyncCrashWriter {
         let generation = arguments.next().flatMap { Int($0) } ?? 0
         let count = arguments.next().flatMap { Int($0) } ?? 0
         let durability: Durability = arguments.next() == "power" ? .power : .crash
-        let holds = arguments.next() == "hold"
+        let mode = arguments.next()
+        let holds = mode == "hold"
+        if mode == "limited" { limitFileSize(65_536) }
         let target = DirectoryTarget(directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability) {
             ListedSource(MadeUpFiles.list(generation: generation, count: count))
         }

@@ -25,11 +25,6 @@ public final class ChildProcess {
         try process.run()
     }
 
-    /// Starts a program of this package by way of a shell, which finds it as `$0` and its arguments as `$@`.
-    public convenience init(shell script: String, _ name: String, _ arguments: [String]) throws {
-        try self.init("/bin/sh", ["-c", script, try Self.path(of: name)] + arguments)
-    }
-
     deinit {
         kill()
         process.waitUntilExit()
