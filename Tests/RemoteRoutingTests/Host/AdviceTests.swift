@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Connectivity, recordings, and what an error says.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AdviceTests {
     @Test func `H15 a reader gets the status as it is and then each change`() async {
         let manual = ManualConnectivity(.offline)

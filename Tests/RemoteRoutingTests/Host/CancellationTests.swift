@@ -5,7 +5,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Calls that are given up, wherever they stand: nothing is sent any more, and the place is free for the next one.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CancellationTests {
     private struct Waiting: RequestInterceptor, ResponseInterceptor {
         var gate: WatchedState<Bool>

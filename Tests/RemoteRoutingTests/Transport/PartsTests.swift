@@ -5,7 +5,7 @@ import Testing
 @testable import RemoteRouting
 
 /// The pure parts of an exchange.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PartsTests {
     private let start = MonotonicInstant(nanoseconds: 0)
 

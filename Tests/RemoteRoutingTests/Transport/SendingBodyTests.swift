@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Bodies that are made while they are sent.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SendingBodyTests {
     struct Broken: Error {}
 

@@ -1,7 +1,7 @@
 @testable import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ClearingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: emptying the store is a barrier for saves`(_ backing: Backing) async throws {

@@ -2,7 +2,7 @@ import Foundation
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DecidedTests {
     @Test(arguments: Backing.allCases)
     func `valid content is returned at once, even while a refresh runs`(_ backing: Backing) async throws {

@@ -3,7 +3,7 @@ import Testing
 @testable import StoreCore
 
 /// A cacher that fails, and what must not come of it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FaultTests {
     // MARK: Records and removals that were not taken
 

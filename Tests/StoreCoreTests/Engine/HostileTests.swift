@@ -4,7 +4,7 @@ import Testing
 @testable import StoreCore
 
 /// A world that is worse than a store may hope: reentrant users, cachers that hang, numbers at the ends of their range.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HostileTests {
     private typealias Box = WatchedState<Store<Int, Int>?>
 

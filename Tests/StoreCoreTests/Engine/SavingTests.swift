@@ -2,7 +2,7 @@ import Foundation
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct SavingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: content is true and published before it is saved`(_ backing: Backing) async throws {

@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TriggerTests {
     /// A sequence whose elements a test sends, and that tells when an element has been dealt with.
     final class Bell: AsyncSequence, Sendable {

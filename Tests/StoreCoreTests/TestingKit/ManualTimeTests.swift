@@ -2,7 +2,7 @@ import Foundation
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ManualTimeTests {
     let time = ManualTime()
 

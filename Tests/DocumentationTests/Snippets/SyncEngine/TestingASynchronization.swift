@@ -4,7 +4,7 @@ internal import Testing
 
 // The article on testing a synchronization.
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct NoteProcessorTests {
     let time = ManualTime()
     let origin = NoteOrigin()
