@@ -2,18 +2,29 @@ internal import Foundation
 import StoreCore
 
 extension SessionState {
-    /// What the shelf has of a text.
-    struct Held: Sendable {
-        var active: TextRecord?
+    /// What the shelf has of a text; an object, for it is passed on and looked at often, and there is much in it.
+    final class Held: Sendable {
+        let active: TextRecord?
         /// Read only where an active file is damaged.
-        var previous: TextRecord?
+        let previous: TextRecord?
         /// Whether the active file is damaged.
-        var isDamaged = false
+        let isDamaged: Bool
         /// By the sets that wait.
-        var pending: [String: TextRecord] = [:]
-        var floor: Floor?
+        let pending: [String: TextRecord]
+        let floor: Floor?
         /// When it was last found unchanged.
-        var checked: Date?
+        let checked: Date?
+
+        init(
+            active: TextRecord?, previous: TextRecord?, isDamaged: Bool, pending: [String: TextRecord], floor: Floor?, checked: Date?
+        ) {
+            self.active = active
+            self.previous = previous
+            self.isDamaged = isDamaged
+            self.pending = pending
+            self.floor = floor
+            self.checked = checked
+        }
     }
 
     /// A bundled text that is shown and newer than all that was: it raises the floor.

@@ -89,9 +89,7 @@ struct SessionState: Sendable {
             case .failure(let fault): bundleFaults[identifier] = fault
             }
         }
-        loaded.reserveCapacity(loaded.count + identifiers.count)
-        for identifier in identifiers where loaded.insert(identifier).inserted { join(identifier) }
-        touch(identifiers)
+        loaded.formUnion(identifiers)
     }
 
     /// Takes over what the shelf has of some texts.
@@ -104,7 +102,7 @@ struct SessionState: Sendable {
         for text in texts {
             held[text.identifier] = text.held
             if text.held.isDamaged { damaged.insert(text.identifier) } else { damaged.remove(text.identifier) }
-            if manifest == nil, loaded.contains(text.identifier) { join(text.identifier) }
+            if loaded.contains(text.identifier) { join(text.identifier) }
         }
         touch(texts.lazy.map(\.identifier))
     }

@@ -7,7 +7,7 @@ struct Floors: Hashable, Sendable {
 
     /// The highest of both.
     mutating func formMaximum(_ other: Floors) {
-        texts.merge(other.texts) { $0.rank < $1.rank ? $1 : $0 }
+        if texts.isEmpty { texts = other.texts } else { texts.merge(other.texts) { $0.rank < $1.rank ? $1 : $0 } }
         if let seen = other.revision { revision = max(revision ?? 0, seen) }
     }
 
@@ -54,13 +54,10 @@ extension Floors {
     init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
         var reader = RecordReader(bytes)
         revision = try reader.optional { reader throws(RecordReader.Foreign) in try reader.number() }
-        var texts: [String: Floor] = [:]
-        try reader.all { reader throws(RecordReader.Foreign) in
-            let identifier = try reader.text()
+        texts = try reader.table { reader throws(RecordReader.Foreign) in
             let rank = try reader.rank(), withdrawn = try reader.version()
-            texts[identifier] = Floor(rank: rank, withdrawn: withdrawn, digest: try reader.text())
+            return Floor(rank: rank, withdrawn: withdrawn, digest: try reader.text())
         }
-        self.texts = texts
     }
 }
 

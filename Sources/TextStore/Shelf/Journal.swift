@@ -72,7 +72,7 @@ struct Journal: Sendable {
                 let (bytes, status) = try SealedFile.contents(of: file(number), in: directory)
                 copies[number].status = status
                 // The copies are alike except after an accident.
-                if number > 0, bytes == contents[0] {
+                if number > 0, Self.areEqual(bytes, contents[0]) {
                     copies[number] = copies[0]
                     copies[number].status = status
                 } else {
@@ -88,6 +88,11 @@ struct Journal: Sendable {
         merge(&reading)
         limit = Self.slack + 2 * (reading.entries.first?.content.count ?? 0)
         return reading
+    }
+
+    /// As `==` says, which looks at one byte after the other.
+    private static func areEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+        one.count == other.count && memcmp(one, other, one.count) == 0
     }
 
     /// Finds the whole entries of one copy.
@@ -220,7 +225,8 @@ struct Journal: Sendable {
             if options.durability == .power { try file.synchronize() }
             copies[number] = Copy(status: try file.status(), end: end + bytes.count, count: copies[number].count + 1)
         } catch {
-            // Half an entry is none; it goes with the next one at the latest.
+            // Half an entry is none; it goes with the next one at the latest. Where the file cannot even be examined, the next look at it
+            // finds another status, and it is read anew.
             try? file.truncate(to: end)
             copies[number].status = (try? file.status()) ?? copies[number].status
             throw error

@@ -56,7 +56,8 @@ struct Pointer: Sendable {
         var released: Set<String> = []
         switch change {
         case .whole(let pointer):
-            released = files.subtracting(pointer.files)
+            let old = files
+            released = old.isEmpty ? [] : old.subtracting(pointer.files)
             self = pointer
         case .switched(let dropped, let activated):
             for (identifier, place) in activated {
@@ -173,17 +174,8 @@ extension Pointer {
     fileprivate init(reading reader: inout RecordReader) throws(RecordReader.Foreign) {
         active = try reader.places()
         previous = try reader.places()
-        var pending: [String: [String: Place]] = [:]
-        try reader.all { reader throws(RecordReader.Foreign) in
-            let set = try reader.text()
-            pending[set] = try reader.places()
-        }
-        var checked: [String: Date] = [:]
-        try reader.all { reader throws(RecordReader.Foreign) in
-            let identifier = try reader.text()
-            checked[identifier] = try reader.date()
-        }
-        self.checked = checked
+        let pending = try reader.table { reader throws(RecordReader.Foreign) in try reader.places() }
+        checked = try reader.table { reader throws(RecordReader.Foreign) in try reader.date() }
         for (set, places) in pending { _ = replace(set, by: places) }
         // Groups were not saved at first.
         guard !reader.isAtEnd else { return }
@@ -210,11 +202,9 @@ extension RecordWriter {
 
 extension RecordReader {
     fileprivate mutating func places() throws(Foreign) -> [String: Pointer.Place] {
-        var places: [String: Pointer.Place] = [:]
-        try all { reader throws(Foreign) in
-            let identifier = try reader.text(), file = try reader.text(), rank = try reader.rank()
-            places[identifier] = Pointer.Place(file: file, rank: rank, digest: try reader.text())
+        try table { reader throws(Foreign) in
+            let file = try reader.text(), rank = try reader.rank()
+            return Pointer.Place(file: file, rank: rank, digest: try reader.text())
         }
-        return places
     }
 }

@@ -111,18 +111,19 @@ extension Shelf {
         return identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
     }
 
-    /// Reads the active files of many texts side by side: a start waits for all of them.
+    /// Reads the active files of several texts side by side: a start waits for all of them.
     private func preload(_ identifiers: [String]) {
-        let portion = 64
-        guard identifiers.count >= 2 * portion else { return }
+        guard identifiers.count > 1 else { return }
         let missing = identifiers.compactMap { identifier in
             pointer.active[identifier].flatMap { place in loaded[place.file] == nil ? (identifier, place.file) : nil }
         }
+        let portion = 64
         let found = Lock<[(String, TextRecord)]>([])
         DispatchQueue.concurrentPerform(iterations: (missing.count + portion - 1) / portion) { [directory] number in
+            // What cannot be read is read once more by who needs it, and told there.
+            guard var reader = try? SealedFile.Reader(directory) else { return }
             let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, file in
-                // What cannot be read is read once more below, and told there.
-                (try? TextRecord.read(file, of: identifier, in: directory)).map { (file, $0) }
+                (try? TextRecord.read(file, of: identifier, with: &reader)).map { (file, $0) }
             }
             found.withLock { $0 += records }
         }
@@ -132,27 +133,31 @@ extension Shelf {
     }
 
     private func held(_ identifier: String) -> SessionState.Held {
-        var held = SessionState.Held(floor: floors.texts[identifier], checked: pointer.checked[identifier])
         damaged.remove(identifier)
+        var active: TextRecord?
         if let place = pointer.active[identifier] {
-            held.active = record(place, of: identifier) ?? recordAnew(place, of: identifier)
-            held.isDamaged = held.active == nil
-            if held.isDamaged { damaged.insert(identifier) }
+            active = record(place, of: identifier) ?? recordAnew(place, of: identifier)
+            if active == nil { damaged.insert(identifier) }
         }
+        var previous: TextRecord?
         if let place = pointer.previous[identifier] {
-            if damaged.isEmpty { loaded[place.file] = nil } else { held.previous = record(place, of: identifier) }
+            if damaged.isEmpty { loaded[place.file] = nil } else { previous = record(place, of: identifier) }
         }
+        var pending: [String: TextRecord] = [:]
         for set in pointer.sets(of: identifier) {
-            if let place = pointer.pending[set]?[identifier] { held.pending[set] = record(place, of: identifier) }
+            if let place = pointer.pending[set]?[identifier] { pending[set] = record(place, of: identifier) }
         }
-        return held
+        return SessionState.Held(
+            active: active, previous: previous, isDamaged: damaged.contains(identifier), pending: pending,
+            floor: floors.texts[identifier], checked: pointer.checked[identifier])
     }
 
     /// The record of a place; what cannot be read is told once.
     func record(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
         if let record = loaded[place.file] { return record }
         do throws(TextStoreError) {
-            let record = try TextRecord.read(place.file, of: identifier, in: directory)
+            var reader = try SealedFile.Reader(directory)
+            let record = try TextRecord.read(place.file, of: identifier, with: &reader)
             loaded[place.file] = record
             return record
         } catch {
@@ -164,6 +169,7 @@ extension Shelf {
     /// The record of an active text after its file was not found: another process may have switched meanwhile and removed it.
     private func recordAnew(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
         let told = faults.count
+        // Where the lock cannot be had the text stays what was told already: damaged.
         let found: TextRecord? =
             (try? locked { () throws(TextStoreError) in
                 catchUp()
@@ -241,8 +247,10 @@ extension Shelf {
             guard var listing = try directory.list() else { return }
             var found: [String] = []
             while let entry = try listing.next() {
-                let isOrphan = TextRecord.isName(entry.name) && !files.contains(entry.name)
-                if isOrphan || TemporaryFile.isName(entry.name, kind: SealedFile.temporaryKind) { found.append(entry.name) }
+                guard !files.contains(entry.name) else { continue }
+                if TextRecord.isName(entry.name) || TemporaryFile.isName(entry.name, kind: SealedFile.temporaryKind) {
+                    found.append(entry.name)
+                }
             }
             for name in found {
                 guard let status = try directory.status(of: name) else { continue }

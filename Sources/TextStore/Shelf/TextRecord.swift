@@ -62,26 +62,31 @@ final class TextRecord: Equatable, Sendable {
     /// Reads a record.
     ///
     /// - Throws: ``TextStoreError/Code/damagedFile`` where there is none, too: a name was given because there was one.
-    static func read(_ name: String, of identifier: String, in directory: Directory) throws(TextStoreError) -> TextRecord {
+    static func read(_ name: String, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError) -> TextRecord {
+        let directory = reader.directory
         func damaged(_ reason: String) -> TextStoreError {
             TextStoreError(
                 .damagedFile, identifier: identifier, "reading \(directory.path(of: name)): \(reason); the text is fetched again")
         }
-        let payload: ArraySlice<UInt8>?
-        do throws(TextStoreError) { payload = try SealedFile.read(name, in: directory) } catch { throw error.about(identifier) }
-        guard let payload else { throw damaged("the file is missing") }
-        let read = payload.withUnsafeBytes { bytes in
-            Result { () throws(RecordReader.Foreign) in
-                var reader = RecordReader(bytes)
-                let identifier = try reader.text(), facts = try reader.facts()
-                let text = try reader.text()
-                guard reader.isAtEnd else { throw RecordReader.Foreign() }
-                return TextRecord(identifier: identifier, text: text, facts: facts)
-            }
-        }
-        guard case .success(let record) = read else { throw damaged("another version of the framework wrote it") }
+        let found: TextRecord??
+        do throws(TextStoreError) { found = try reader.read(name, TextRecord.init(reading:)) } catch { throw error.about(identifier) }
+        guard let found else { throw damaged("the file is missing") }
+        guard let record = found else { throw damaged("another version of the framework wrote it") }
         guard record.identifier == identifier else { throw damaged("it is of another text") }
         return record
+    }
+
+    /// Reads what was written; `nil` where it is of another form.
+    private convenience init?(reading bytes: UnsafeRawBufferPointer) {
+        var reader = RecordReader(bytes)
+        do throws(RecordReader.Foreign) {
+            let identifier = try reader.text(), facts = try reader.facts()
+            let text = try reader.text()
+            guard reader.isAtEnd else { return nil }
+            self.init(identifier: identifier, text: text, facts: facts)
+        } catch {
+            return nil
+        }
     }
 }
 

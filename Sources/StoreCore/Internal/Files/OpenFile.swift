@@ -11,7 +11,12 @@ internal import Musl
 /// While it is open its inode number belongs to no other file, so that ``Directory/remove(_:ifStill:)`` can tell it from a newer one.
 package struct OpenFile: ~Copyable, Sendable {
     private let descriptor: Int32
-    private let path: String
+    private let name: String
+    /// Where the name is looked up; `nil` where it is a whole path.
+    private let directory: DirectoryHandle?
+
+    /// For messages; put together only then, for a start opens thousands of files.
+    private var path: String { directory?.path(of: name) ?? name }
 
     /// Opens what stands at a path; a symbolic link is not followed, and a pipe is not waited for.
     ///
@@ -26,7 +31,8 @@ package struct OpenFile: ~Copyable, Sendable {
             throw .fileSystem("opening", path: path, errno: code)
         }
         self.descriptor = descriptor
-        self.path = path
+        name = path
+        directory = nil
     }
 
     /// Opens what stands under a name in an open directory; a symbolic link is not followed, and a pipe is not waited for.
@@ -37,15 +43,15 @@ package struct OpenFile: ~Copyable, Sendable {
     /// - Returns: `nil` where there is nothing.
     /// - Throws: ``StoreError/Code/fileSystem``; with `ELOOP` where the name is a symbolic link.
     package init?(reading name: String, in directory: DirectoryHandle) throws(StoreError) {
-        let parent = directory.descriptor
-        let descriptor = uninterrupted { openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        let descriptor = uninterrupted { openat(directory.descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard descriptor >= 0 else {
             let code = errno
             if code == ENOENT { return nil }
             throw .fileSystem("opening", path: directory.path(of: name), errno: code)
         }
         self.descriptor = descriptor
-        self.path = directory.path(of: name)
+        self.name = name
+        self.directory = directory
     }
 
     deinit {
