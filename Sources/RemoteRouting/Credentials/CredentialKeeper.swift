@@ -29,7 +29,9 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
     /// - Parameter host: The host to refresh at; it must send no credentials itself.
     func successor(of generation: Int, at host: RemoteHost) async throws -> (Credential, generation: Int)? {
         guard let refresh else { return nil }
-        let step = machine.update { $0.rejected(generation) }
+        // Only a look while a refresh is under way: a change is looked at by all who wait, and they may be thousands.
+        let step =
+            machine.read { $0.awaits(generation) ? .wait(generation: generation) : nil } ?? machine.update { $0.rejected(generation) }
         if case .refresh(let old, let generation) = step {
             // Not the caller's task: the refresh is for everybody who waits.
             Task {

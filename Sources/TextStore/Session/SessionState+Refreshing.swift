@@ -48,7 +48,7 @@ extension SessionState {
             if let entry = manifest.entries[identifier] {
                 return Offer(rank: floor?.rankOfOffered(entry, revision: manifest.revision) ?? Rank(version: entry.version), entry: entry)
             }
-            guard !manifest.problems.contains(where: { $0.identifier == identifier }) else { return nil }
+            guard !unusable.contains(identifier) else { return nil }
         }
         // An unversioned text is older than every version, so where one was active there is nothing to be had.
         guard floor == nil, sources[identifier]?.remoteFile != nil, bundledManifest?.entries[identifier] == nil else { return nil }
@@ -100,7 +100,6 @@ extension SessionState {
             if isForced || record.isDue(at: now) {
                 let number = ticket()
                 manifestFlight = number
-                stir()
                 return [.fetchManifest(ticket: number, source, file, record)]
             }
         }
@@ -110,8 +109,7 @@ extension SessionState {
     /// Begins everything, due or not.
     mutating func beginForced(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
         isForced = true
-        stir()
-        for key in failures.keys { failures[key]?.retryAt = instant }
+        retryAll(at: instant)
         return begin(at: now, instant, policy)
     }
 
@@ -132,14 +130,13 @@ extension SessionState {
         for key in keys where flights[key] == nil {
             if let failure = failures[key], failure.retryAt > instant { continue }
             guard hasMember(of: key, where: { wants($0, at: now, policy) }) else {
-                failures[key] = nil
+                setFailure(nil, of: key)
                 continue
             }
             let items = members(of: key).compactMap { item($0, now) }
             guard !items.isEmpty else { continue }
             let number = ticket()
-            flights[key] = number
-            stir()
+            setFlight(number, of: key)
             actions.append(.fetchSet(SetPlan(ticket: number, key: key, generation: generation, items: items)))
         }
         isForced = false
@@ -236,54 +233,60 @@ extension SessionState {
         _ plan: SetPlan, _ failure: TextStoreError?, at instant: MonotonicInstant, _ policy: TextStorePolicy
     ) -> Bool {
         guard flights[plan.key] == plan.ticket else { return false }
-        flights[plan.key] = nil
-        stir()
+        setFlight(nil, of: plan.key)
         guard let failure else {
-            failures[plan.key] = nil
+            setFailure(nil, of: plan.key)
             return true
         }
         let count = (failures[plan.key]?.count ?? 0) + 1
         let retryAt = instant.advanced(by: policy.delay(after: failure, failures: count))
-        failures[plan.key] = SetFailure(error: failure, count: count, retryAt: retryAt)
+        setFailure(SetFailure(error: failure, count: count, retryAt: retryAt), of: plan.key)
         return true
     }
 
     // MARK: Time
 
     /// When something is next to be done for observers; `nil` where time alone changes nothing.
-    func nextDeadline(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> MonotonicInstant? {
+    ///
+    /// - Parameter identifiers: Which texts are looked at, as far as they are observed; `nil` for all.
+    func nextDeadline(
+        of identifiers: [String]?, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+    ) -> MonotonicInstant? {
         guard !observers.isEmpty else { return nil }
-        var deadlines = failures.values.map(\.retryAt).filter { $0 > instant }
+        var next: MonotonicInstant?
+        func add(_ deadline: MonotonicInstant) { if deadline > instant { next = min(next ?? deadline, deadline) } }
         func add(_ date: Date) {
-            if date > now { deadlines.append(instant.advanced(by: Duration(saturating: date.timeIntervalSince(now)))) }
+            if date > now { add(instant.advanced(by: Duration(saturating: date.timeIntervalSince(now)))) }
         }
         if versionSource?.remoteFile != nil, let record = manifestRecord { add(record.dueAt(now)) }
         if let expires = manifest?.expires { add(expires) }
-        for identifier in observers.keys {
-            guard let offer = offer(for: identifier), offer.entry == nil else { continue }
+        func add(_ identifier: String) {
+            if let failure = failures[set(of: identifier)] { add(failure.retryAt) }
+            guard let offer = offer(for: identifier), offer.entry == nil else { return }
             if let expiry = expiry(ofUnversioned: identifier, at: now, policy) { add(expiry) }
         }
-        return deadlines.min()
+        if let identifiers {
+            for identifier in identifiers where observers[identifier] != nil { add(identifier) }
+        } else {
+            for identifier in observers.keys { add(identifier) }
+        }
+        return next
     }
 
-    /// Until when a read of any text needs no more than a look; the past where something is due.
-    func endOfQuiet(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Date {
+    /// Until when a read of a text needs no more than a look; the past where something is due.
+    func endOfQuiet(of identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Date {
+        let key = set(of: identifier)
         var end = Date.distantFuture
-        func until(_ date: Date) { end = min(end, date) }
-        if let expires = manifest?.expires, expires > now { until(expires) }
-        // Nothing begins before the manifest is here, and that makes itself known.
-        if manifestFlight != nil { return end }
-        if versionSource?.remoteFile != nil { until(manifestRecord?.dueAt(now) ?? .distantPast) }
-        for (identifier, source) in sources where source.remoteFile != nil || manifest != nil {
-            let key = set(of: identifier)
-            guard loaded.contains(identifier), flights[key] == nil else { continue }
-            if wants(identifier, at: now, policy) {
-                until(failures[key].map { now.addingTimeInterval(instant.duration(to: $0.retryAt).timeInterval) } ?? .distantPast)
-            } else if let offer = offer(for: identifier), offer.entry == nil {
-                until(expiry(ofUnversioned: identifier, at: now, policy) ?? .distantPast)
-            }
+        if let expires = manifest?.expires, expires > now { end = expires }
+        // What is under way makes itself known; before the manifest is here nothing else begins.
+        guard manifestFlight == nil else { return end }
+        if versionSource?.remoteFile != nil { end = min(end, manifestRecord?.dueAt(now) ?? .distantPast) }
+        guard flights[key] == nil else { return end }
+        if wants(identifier, at: now, policy) {
+            return min(end, failures[key].map { now.addingTimeInterval(instant.duration(to: $0.retryAt).timeInterval) } ?? .distantPast)
         }
-        return end
+        guard let offer = offer(for: identifier), offer.entry == nil else { return end }
+        return min(end, expiry(ofUnversioned: identifier, at: now, policy) ?? .distantPast)
     }
 }
 

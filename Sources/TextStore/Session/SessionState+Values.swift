@@ -45,11 +45,16 @@ extension SessionState {
     final class Resolved: Sendable {
         let text: VersionedText
         let rank: Rank
+        /// When nothing needs to be done for it; `nil` where that is not known.
+        let quiet: Quiet?
 
-        init(text: VersionedText, rank: Rank) {
+        init(text: VersionedText, rank: Rank, quiet: Quiet? = nil) {
             self.text = text
             self.rank = rank
+            self.quiet = quiet
         }
+
+        func with(_ quiet: Quiet?) -> Resolved { Resolved(text: text, rank: rank, quiet: quiet) }
 
         /// The text as it is shown when what is known of versions has expired.
         func text(ifExpired date: Date?) -> VersionedText {
@@ -69,6 +74,8 @@ extension SessionState {
 
     /// A stretch of the wall clock, so that who sets that clock ends it, forwards as well as backwards.
     struct Quiet: Sendable {
+        /// The era in which that was found; in another one it no longer holds.
+        let era: UInt64
         let from: Date
         let until: Date
         /// When the manifest has expired.

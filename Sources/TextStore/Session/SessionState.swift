@@ -13,30 +13,34 @@ struct SessionState: Sendable {
     private(set) var held: [String: Held] = [:]
     /// How often everything was forgotten; what was begun before belongs to what is gone.
     private(set) var generation: UInt64 = 0
-    var versionSource: VersionSource?
+    var versionSource: VersionSource? { didSet { stir() } }
     var bundledManifest: VersionManifest?
     private(set) var manifest: VersionManifest?
-    var manifestRecord: ManifestRecord?
+    /// Texts whose entry in the manifest cannot be used.
+    private(set) var unusable: Set<String> = []
+    var manifestRecord: ManifestRecord? { didSet { stir() } }
     /// The digests of texts that were fetched in this start.
     var fetched: [String: String] = [:]
 
     // What goes on.
-    var manifestFlight: UInt64?
-    var flights: [String: UInt64] = [:]
-    var manifestFailure: TextStoreError?
-    var failures: [String: SetFailure] = [:]
+    var manifestFlight: UInt64? { didSet { stir() } }
+    private(set) var flights: [String: UInt64] = [:]
+    var manifestFailure: TextStoreError? { didSet { stir() } }
+    private(set) var failures: [String: SetFailure] = [:]
     /// Whether sets are fetched although they need not be, once the manifest is here.
     var isForced = false
     var observers: [String: Int] = [:]
     /// Callers whose time is over.
-    var expired: Set<UInt64> = []
+    private(set) var expired: Set<UInt64> = []
     var timer: (ticket: UInt64, deadline: MonotonicInstant)?
     private var lastTicket: UInt64 = 0
 
     // What follows.
     private(set) var resolved: [String: Resolved] = [:]
-    /// When time alone changes nothing; `nil` where that is not known since the last change.
-    private(set) var quiet: Quiet?
+    /// Rises when something has changed on which the quiet of all texts depends.
+    private var era: UInt64 = 0
+    /// The texts that have changed since observers were looked at.
+    private var changed = ChangedParts.nothing
     /// The texts of each group that have been read, by the group's key.
     private var groups: [String: Set<String>] = [:]
     /// The key of the group of each text that has been read and has one.
@@ -90,6 +94,7 @@ struct SessionState: Sendable {
             }
         }
         loaded.formUnion(identifiers)
+        for identifier in identifiers { changed.insert(identifier) }
     }
 
     /// Takes over what the shelf has of some texts.
@@ -112,6 +117,8 @@ struct SessionState: Sendable {
     /// Takes another manifest, or none: it may put texts into other sets.
     mutating func replaceManifest(_ new: VersionManifest?) {
         manifest = new
+        stir()
+        unusable = Set(new?.problems.map(\.identifier) ?? [])
         groups = [:]
         groupOf = [:]
         choices = [:]
@@ -216,7 +223,6 @@ struct SessionState: Sendable {
     ///
     /// - Returns: Bundled texts that raise the floor.
     mutating func resolve() -> [Risen] {
-        quiet = nil
         var risen: [Risen] = []
         resolved.reserveCapacity(resolved.count + unresolved.texts.count)
         for identifier in unresolved.texts where groupOf[identifier] == nil && loaded.contains(identifier) {
@@ -237,6 +243,7 @@ struct SessionState: Sendable {
     private mutating func set(_ identifier: String, _ origin: Resolution.Origin?, _ risen: inout [Risen]) {
         let found = origin.flatMap { resolved(identifier, $0) }
         resolved[identifier] = found
+        changed.insert(identifier)
         guard let found, origin == .bundle, found.rank.version != nil else { return }
         if let floor = held[identifier]?.floor, found.rank <= floor.rank { return }
         risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digest))
@@ -331,16 +338,73 @@ struct SessionState: Sendable {
         return Resolved(text: text, rank: rank)
     }
 
-    // MARK: Quiet
+    // MARK: Going on
 
-    /// Something has begun or ended: nobody knows for how long all is quiet.
-    mutating func stir() { quiet = nil }
+    /// Lets a set be under way, or no longer.
+    mutating func setFlight(_ flight: UInt64?, of set: String) {
+        flights[set] = flight
+        stir(set: set)
+    }
 
-    /// Looks for how long time alone changes nothing, so that reads until then need no more than a look.
-    mutating func lookForQuiet(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) {
-        if let quiet, quiet.contains(now) { return }
+    /// A set could not be fetched, or that no longer counts.
+    mutating func setFailure(_ failure: SetFailure?, of set: String) {
+        if failure == nil, failures[set] == nil { return }
+        failures[set] = failure
+        stir(set: set)
+    }
+
+    /// Lets everything that failed be tried again now.
+    mutating func retryAll(at instant: MonotonicInstant) {
+        for set in failures.keys { failures[set]?.retryAt = instant }
+        stir()
+    }
+
+    /// What is under way, and what has failed, was decided by what no longer holds.
+    mutating func forgetFetches() {
+        manifestFlight = nil
+        flights = [:]
+        manifestFailure = nil
+        failures = [:]
+    }
+
+    /// A caller who waits for a text has waited long enough, or waits no more.
+    mutating func setExpired(_ isExpired: Bool, _ caller: UInt64, of identifier: String) {
+        if isExpired { expired.insert(caller) } else { expired.remove(caller) }
+        changed.insert(identifier)
+    }
+
+    // MARK: Changes and quiet
+
+    /// The texts that have changed since this was asked last.
+    mutating func takeChanges() -> ChangedParts { changed.take() }
+
+    /// Something that all texts depend on has changed, be it the time: nobody knows for how long all is quiet.
+    mutating func stir() {
+        changed = .everything
+        era += 1
+    }
+
+    /// Something has changed of each text of a set.
+    private mutating func stir(set: String) {
+        for identifier in members(of: set) {
+            changed.insert(identifier)
+            if let found = resolved[identifier], found.quiet != nil { resolved[identifier] = found.with(nil) }
+        }
+    }
+
+    /// The best text that is here, where it is known that now nothing needs to be done for it.
+    func quiet(_ identifier: String) -> Resolved? {
+        guard let found = resolved[identifier], found.quiet?.era == era else { return nil }
+        return found
+    }
+
+    /// Looks for how long time alone changes nothing of a text, so that reads until then need no more than a look.
+    mutating func lookForQuiet(of identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) {
+        guard let found = resolved[identifier] else { return }
+        if let quiet = found.quiet, quiet.era == era, quiet.contains(now) { return }
         let expiredSince = manifest?.expires.flatMap { $0 <= now ? $0 : nil }
-        quiet = Quiet(from: now, until: endOfQuiet(at: now, instant, policy), expiredSince: expiredSince)
+        let end = endOfQuiet(of: identifier, at: now, instant, policy)
+        resolved[identifier] = found.with(Quiet(era: era, from: now, until: end, expiredSince: expiredSince))
     }
 }
 

@@ -147,7 +147,7 @@ extension TextEngine {
                 })
             guard let turn else { return }
             tell(turn)
-            arm()
+            arm(plan.items.map(\.identifier))
         } catch {
             tell(.refused(error))
             // What another process has changed is known before it is tried again.
@@ -159,7 +159,7 @@ extension TextEngine {
     private func end(_ plan: SetPlan, _ failure: TextStoreError) {
         let instant = time.now
         session.update { [policy] session in _ = session.setEnded(plan, failure, at: instant, policy) }
-        arm()
+        arm(plan.items.map(\.identifier))
     }
 
     @concurrent

@@ -4,14 +4,10 @@ import StoreCore
 extension TextEngine {
     /// The text in memory, where nothing is due and it needs no more than a look.
     func resident(_ identifier: String) -> VersionedText? {
-        let found = session.read { session -> (resolved: SessionState.Resolved, quiet: SessionState.Quiet)? in
-            guard let quiet = session.quiet, let resolved = session.resolved[identifier] else { return nil }
-            return (resolved, quiet)
-        }
-        guard let found else { return nil }
+        guard let found = session.read({ $0.quiet(identifier) }), let quiet = found.quiet else { return nil }
         // Where time changes nothing it is not asked for: that would be half the price.
-        guard found.quiet.isEndless || found.quiet.contains(time.date) else { return nil }
-        return found.resolved.text(ifExpired: found.quiet.expiredSince)
+        guard quiet.isEndless || quiet.contains(time.date) else { return nil }
+        return found.text(ifExpired: quiet.expiredSince)
     }
 
     func text(_ identifier: String, _ awaiting: TextAwaiting) async throws -> VersionedText {
@@ -20,8 +16,8 @@ extension TextEngine {
             (session.look(identifier, at: now), session.isDue(identifier, at: now, instant, policy))
         }
         if case .text(let text) = sight, awaiting == .nothing {
-            if isDue { begin() }
-            session.update { $0.lookForQuiet(at: now, instant, policy) }
+            if isDue { begin([identifier]) }
+            session.update { $0.lookForQuiet(of: identifier, at: now, instant, policy) }
             return text
         }
         if case .unknown = sight { throw TextStoreError.unknown(identifier) }
@@ -43,7 +39,7 @@ extension TextEngine {
     }
 
     private func waitUntilLoaded(_ identifier: String) async throws {
-        try await session.wait { $0.loaded.contains(identifier) ? () : nil }
+        try await session.wait(for: identifier) { $0.loaded.contains(identifier) ? () : nil }
     }
 
     /// Waits until nothing is under way for a text.
@@ -55,13 +51,13 @@ extension TextEngine {
         let timer = Task { [time, session] in
             // Cancelled when the text is here.
             guard (try? await time.sleep(until: deadline)) != nil else { return }
-            session.update { _ = $0.expired.insert(ticket) }
+            session.update { $0.setExpired(true, ticket, of: identifier) }
         }
         defer {
             timer.cancel()
-            session.update { _ = $0.expired.remove(ticket) }
+            session.update { $0.setExpired(false, ticket, of: identifier) }
         }
-        return try await session.wait { session in
+        return try await session.wait(for: identifier) { session in
             if session.manifestFlight == nil, session.flights[session.set(of: identifier)] == nil { return false }
             return session.expired.contains(ticket) ? true : nil
         }
@@ -79,12 +75,9 @@ extension TextEngine {
     func clear() async throws {
         let turn = try await shelf.clear { session in
             // What is on its way belongs to what is gone.
-            session.manifestFlight = nil
-            session.flights = [:]
+            session.forgetFetches()
             session.replaceManifest(nil)
             session.manifestRecord = nil
-            session.manifestFailure = nil
-            session.failures = [:]
             session.fetched = [:]
         }
         tell(turn)
@@ -123,7 +116,7 @@ final class TextObserver: LoadingStateSource {
         }
         let (last, identifier, time) = (last, identifier, engine.time)
         do {
-            let state = try await engine.session.wait { session -> LoadingState<VersionedText>? in
+            let state = try await engine.session.wait(for: identifier) { session -> LoadingState<VersionedText>? in
                 guard let state = session.state(of: identifier, at: time.date), state != last else { return nil }
                 return state
             }

@@ -4,7 +4,7 @@ import StoreCore
 /// Drives a session: does what its state decides, and tells the state how it ended.
 final class TextEngine: Sendable {
     /// One lock for all that is known: a read is one look under it.
-    let session = WatchedState(SessionState())
+    let session = WatchedState(SessionState()) { $0.takeChanges() }
     let shelf: Shelf
     let fetcher: any RevalidatingFetcher<RemoteFile, RemoteText>
     let bundle: Bundle
@@ -60,10 +60,7 @@ final class TextEngine: Sendable {
             session.versionSource = source
             session.bundledManifest = bundled
             // What is under way was decided without these versions.
-            session.manifestFlight = nil
-            session.flights = [:]
-            session.manifestFailure = nil
-            session.failures = [:]
+            session.forgetFetches()
             session.manifestRecord = record
             session.replaceManifest(manifest)
         }
@@ -103,10 +100,11 @@ final class TextEngine: Sendable {
         let actions = session.update { [time, policy] session in
             session.begin(Set(identifiers.map { session.set(of: $0) }), at: time.date, time.now, policy)
         }
-        perform(actions)
+        perform(actions, of: identifiers)
     }
 
-    func perform(_ actions: [SessionAction]) {
+    /// - Parameter identifiers: The texts for which something may have become due; `nil` for all.
+    func perform(_ actions: [SessionAction], of identifiers: [String]? = nil) {
         for action in actions {
             switch action {
             case .fetchManifest(let ticket, let source, let file, let record):
@@ -115,15 +113,17 @@ final class TextEngine: Sendable {
                 Task { await fetchSet(plan) }
             }
         }
-        arm()
+        arm(identifiers)
     }
 
     /// Sets the timer for observers, where there are any.
-    func arm() {
-        let now = time.date, instant = time.now
+    ///
+    /// - Parameter identifiers: The texts of which something has changed; `nil` for all. The timer knows of the others already.
+    func arm(_ identifiers: [String]? = nil) {
         guard session.read({ !$0.observers.isEmpty }) else { return }
+        let now = time.date, instant = time.now
         let armed = session.update { session -> (ticket: UInt64, deadline: MonotonicInstant)? in
-            guard let deadline = session.nextDeadline(at: now, instant, policy) else { return nil }
+            guard let deadline = session.nextDeadline(of: identifiers, at: now, instant, policy) else { return nil }
             if let timer = session.timer, timer.deadline <= deadline, timer.deadline > instant { return nil }
             session.timer = (session.ticket(), deadline)
             return session.timer
@@ -135,6 +135,7 @@ final class TextEngine: Sendable {
             let isMine = session.update { session in
                 guard session.timer?.ticket == armed.ticket else { return false }
                 session.timer = nil
+                session.stir()
                 // Nobody looks any more: what is due begins when somebody does.
                 return !session.observers.isEmpty
             }

@@ -1,6 +1,7 @@
 /// State behind one lock, and tasks that wait until something is true of it.
 ///
-/// No polling, and a cancelled waiter returns at once.
+/// No polling, and a cancelled waiter returns at once. Where a state has many parts, each with somebody who waits for it, the state says which
+/// of them have changed, and only those who wait for these are looked at.
 @usableFromInline
 package final class WatchedState<State: Sendable>: Sendable {
     /// A task that waits.
@@ -14,28 +15,53 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     @usableFromInline struct Guarded {
         @usableFromInline var state: State
-        /// In the order in which they began to wait.
+        /// Those who wait for the whole, in the order in which they began to.
         var watchers: [Watcher] = []
+        /// Those who wait for a part, by its hash value: at worst somebody is looked at in vain.
+        var partWatchers: [Int: [Watcher]] = [:]
         var lastTicket: UInt64 = 0
 
         /// Takes out everybody whose condition holds, and returns what resumes them.
-        mutating func takeSatisfied() -> [CheckedContinuation<Void, Never>] {
-            var satisfied: [CheckedContinuation<Void, Never>] = []
+        mutating func takeSatisfied(_ changes: ChangedParts) -> [CheckedContinuation<Void, Never>] {
+            var satisfied: [Watcher] = []
+            if !watchers.isEmpty { Self.take(from: &watchers, state, &satisfied) }
+            guard !partWatchers.isEmpty else { return satisfied.map(\.continuation) }
+            switch changes.parts {
+            case nil:
+                for part in Array(partWatchers.keys) { take(part, &satisfied) }
+            case let parts?:
+                for part in parts { take(part, &satisfied) }
+            }
+            return satisfied.map(\.continuation)
+        }
+
+        private mutating func take(_ part: Int, _ satisfied: inout [Watcher]) {
+            guard let index = partWatchers.index(forKey: part) else { return }
+            Self.take(from: &partWatchers.values[index], state, &satisfied)
+            if partWatchers.values[index].isEmpty { partWatchers.remove(at: index) }
+        }
+
+        private static func take(from watchers: inout [Watcher], _ state: State, _ satisfied: inout [Watcher]) {
             watchers.removeAll { watcher in
                 guard watcher.isSatisfied(state) else { return false }
-                satisfied.append(watcher.continuation)
+                satisfied.append(watcher)
                 return true
             }
-            return satisfied
         }
     }
 
     /// The lock holds the state and those who wait on it: a change and the look at their conditions are one step.
     @usableFromInline let guarded: Lock<Guarded>
+    private let takeChanges: @Sendable (inout State) -> ChangedParts
 
     /// Makes the state.
-    package init(_ state: State) {
+    ///
+    /// - Parameters:
+    ///   - state: The state.
+    ///   - takeChanges: Asked after each change which parts have changed since it was asked last.
+    package init(_ state: State, takeChanges: @escaping @Sendable (inout State) -> ChangedParts = { _ in .everything }) {
         guarded = Lock(Guarded(state: state))
+        self.takeChanges = takeChanges
     }
 
     /// The state as it is now.
@@ -55,7 +81,7 @@ package final class WatchedState<State: Sendable>: Sendable {
     package func update<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
         let (result, satisfied) = guarded.withLock { guarded in
             let result = body(&guarded.state)
-            return (result, guarded.takeSatisfied())
+            return (result, guarded.takeSatisfied(takeChanges(&guarded.state)))
         }
         for continuation in satisfied { continuation.resume() }
         return result
@@ -64,17 +90,20 @@ package final class WatchedState<State: Sendable>: Sendable {
     /// Waits until `condition` returns a value.
     ///
     /// - Parameters:
+    ///   - part: What the condition looks at; `nil` where it may be anything.
     ///   - isolation: The caller's actor, which is not left.
-    ///   - condition: Looks at the state after each change; runs under the lock, so no user code.
+    ///   - condition: Looks at the state after each change of the part; runs under the lock, so no user code.
     /// - Returns: The value that `condition` returned first.
     /// - Throws: `CancellationError` as soon as the task is cancelled.
     package func wait<Value: Sendable>(
-        isolation: isolated (any Actor)? = #isolation, until condition: @escaping @Sendable (State) -> Value?
+        for part: (some Hashable & Sendable)? = String?.none, isolation: isolated (any Actor)? = #isolation,
+        until condition: @escaping @Sendable (State) -> Value?
     ) async throws -> Value {
         let ticket = guarded.withLock { guarded in
             guarded.lastTicket += 1
             return guarded.lastTicket
         }
+        let part = part?.hashValue
         // The value comes under a lock and not with the continuation, whose way the thread sanitizer cannot follow.
         let found = Lock<Value?>(nil)
         await withTaskCancellationHandler {
@@ -88,28 +117,53 @@ package final class WatchedState<State: Sendable>: Sendable {
                         found.withLock { $0 = value }
                         return false
                     }
-                    guarded.watchers.append(
-                        Watcher(ticket: ticket, continuation: continuation) { state in
-                            guard let value = condition(state) else { return false }
-                            found.withLock { $0 = value }
-                            return true
-                        })
+                    let watcher = Watcher(ticket: ticket, continuation: continuation) { state in
+                        guard let value = condition(state) else { return false }
+                        found.withLock { $0 = value }
+                        return true
+                    }
+                    if let part { guarded.partWatchers[part, default: []].append(watcher) } else { guarded.watchers.append(watcher) }
                     return true
                 }
                 if !waits { continuation.resume() }
             }
         } onCancel: {
-            cancel(ticket)
+            cancel(ticket, part)
         }
         guard let value = found.withLock({ $0 }) else { throw CancellationError() }
         return value
     }
 
-    private func cancel(_ ticket: UInt64) {
+    private func cancel(_ ticket: UInt64, _ part: Int?) {
+        func remove(from watchers: inout [Watcher]) -> Watcher? {
+            watchers.firstIndex { $0.ticket == ticket }.map { watchers.remove(at: $0) }
+        }
         let watcher = guarded.withLock { guarded -> Watcher? in
-            guard let index = guarded.watchers.firstIndex(where: { $0.ticket == ticket }) else { return nil }
-            return guarded.watchers.remove(at: index)
+            guard let part else { return remove(from: &guarded.watchers) }
+            guard let index = guarded.partWatchers.index(forKey: part) else { return nil }
+            defer { if guarded.partWatchers.values[index].isEmpty { guarded.partWatchers.remove(at: index) } }
+            return remove(from: &guarded.partWatchers.values[index])
         }
         watcher?.continuation.resume()
+    }
+}
+
+/// Which parts of a state have changed.
+package struct ChangedParts: Sendable {
+    /// The hash values of the parts; `nil` for all parts.
+    fileprivate var parts: Set<Int>?
+
+    /// All parts.
+    package static let everything = ChangedParts(parts: nil)
+    /// No part.
+    package static let nothing = ChangedParts(parts: [])
+
+    /// Adds a part.
+    package mutating func insert(_ part: some Hashable) { parts?.insert(part.hashValue) }
+
+    /// Hands over what has changed, and begins anew with nothing.
+    package mutating func take() -> ChangedParts {
+        defer { self = .nothing }
+        return self
     }
 }

@@ -1,0 +1,84 @@
+import Foundation
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// Sessions of many texts, each observed: what one text goes through is no work for the others.
+struct CrowdedSessionTests {
+    private static let names = (0..<200).map { "text-\($0)" }
+    private let place: Place
+    private let time = CountingTime()
+
+    init() throws { place = try Place() }
+
+    @Test func `T9 fetching two hundred observed texts looks at each a few times, and not at all whenever one has come`() async throws {
+        let names = Self.names
+        let manifest = "{" + names.map { #""\#($0)":"1.0.0""# }.joined(separator: ",") + "}"
+        let base = try #require(URL(string: "https://example.org/"))
+        let store = try TextStore(
+            session: "many", directory: place.file("state"), bundle: try place.bundle("none", [:]),
+            fetcher: ClosureFetcher { url in
+                let name = url.lastPathComponent
+                return name == "versions.json" ? manifest : "Text of \(name)"
+            }, time: time)
+        let sources = names.map { TextSource(identifier: $0, remoteFile: RemoteFile(url: base.appending(path: $0))) }
+        try await store.register(sources)
+        let observers = sources.map { source in
+            Task {
+                for await state in store.publish(source) { if case .completed(let text, _, _) = state { return text.text } }
+                return ""
+            }
+        }
+        try await store.engine.session.wait { $0.observers.count == names.count ? () : nil }
+        time.reset()
+        await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
+        for (name, observer) in zip(names, observers) { #expect(await observer.value == "Text of \(name)") }
+        // Each look at an observed text asks what time it is, and so does each step of its own.
+        #expect(time.count < 60 * names.count)
+    }
+
+    @Test func `T9 a look at one text leaves what is known of the others' quiet as it is`() async throws {
+        let base = try #require(URL(string: "https://example.org/"))
+        let store = try TextStore(
+            session: "quiet", directory: place.file("state"), bundle: try place.bundle("none", [:]),
+            fetcher: ClosureFetcher { "Text of \($0.lastPathComponent)" }, policy: TextStorePolicy(textExpiry: .seconds(60)), time: time)
+        let sources = ["one", "other"].map { TextSource(identifier: $0, remoteFile: RemoteFile(url: base.appending(path: $0))) }
+        try await store.register(sources)
+        for source in sources { _ = try await store.text(for: source, awaiting: patient) }
+        for source in sources { _ = try await store.text(for: source) }
+        let session = store.engine.session
+        #expect(session.read { $0.quiet("one") != nil && $0.quiet("other") != nil })
+        session.update { $0.setFlight(1, of: "text/one") }
+        #expect(session.read { $0.quiet("one") == nil && $0.quiet("other") != nil })
+        session.update { $0.stir() }
+        #expect(session.read { $0.quiet("other") == nil })
+    }
+}
+
+private struct ClosureFetcher: RevalidatingFetcher {
+    var body: @Sendable (URL) -> String
+
+    func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
+        .modified(RemoteText(bytes: Data(body(file.url).utf8), contentType: "text/plain"))
+    }
+}
+
+/// Counts how often it is asked for the date.
+private final class CountingTime: TimeSource {
+    private let manual = ManualTime()
+    private let asked = Lock(0)
+
+    var count: Int { asked.withLock { $0 } }
+
+    func reset() { asked.withLock { $0 = 0 } }
+
+    var now: MonotonicInstant { manual.now }
+
+    var date: Date {
+        asked.withLock { $0 += 1 }
+        return manual.date
+    }
+
+    func sleep(until deadline: MonotonicInstant) async throws { try await manual.sleep(until: deadline) }
+}
