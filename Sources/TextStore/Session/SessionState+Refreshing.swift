@@ -113,16 +113,6 @@ extension SessionState {
         return begin(at: now, instant, policy)
     }
 
-    /// Whether `begin` would begin anything for a text; cheap enough to be asked at each read.
-    func isDue(_ identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Bool {
-        if versionSource?.remoteFile != nil {
-            guard manifestFlight == nil else { return false }
-            if manifestRecord?.isDue(at: now) ?? true { return true }
-        }
-        let key = set(of: identifier)
-        return flights[key] == nil && (failures[key].map { $0.retryAt <= instant } ?? true) && wants(identifier, at: now, policy)
-    }
-
     private mutating func beginSets(
         _ keys: [String], at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
     ) -> [SessionAction] {

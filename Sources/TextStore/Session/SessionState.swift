@@ -398,13 +398,17 @@ struct SessionState: Sendable {
         return found
     }
 
-    /// Looks for how long time alone changes nothing of a text, so that reads until then need no more than a look.
-    mutating func lookForQuiet(of identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) {
-        guard let found = resolved[identifier] else { return }
-        if let quiet = found.quiet, quiet.era == era, quiet.contains(now) { return }
+    /// Looks at a text, and for how long time alone changes nothing of it: reads until then need no more than a look.
+    ///
+    /// - Returns: The best text that is here, and whether something is due for it; `nil` where there is none.
+    mutating func see(
+        _ identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+    ) -> (text: VersionedText, isDue: Bool)? {
+        guard let found = resolved[identifier] else { return nil }
         let expiredSince = manifest?.expires.flatMap { $0 <= now ? $0 : nil }
         let end = endOfQuiet(of: identifier, at: now, instant, policy)
         resolved[identifier] = found.with(Quiet(era: era, from: now, until: end, expiredSince: expiredSince))
+        return (found.text(ifExpired: expiredSince), isDue: end <= now)
     }
 }
 

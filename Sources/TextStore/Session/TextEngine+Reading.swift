@@ -12,14 +12,11 @@ extension TextEngine {
 
     func text(_ identifier: String, _ awaiting: TextAwaiting) async throws -> VersionedText {
         let now = time.date, instant = time.now
-        let (sight, isDue) = session.read { session in
-            (session.look(identifier, at: now), session.isDue(identifier, at: now, instant, policy))
+        if awaiting == .nothing, let seen = session.update({ $0.see(identifier, at: now, instant, policy) }) {
+            if seen.isDue { begin([identifier]) }
+            return seen.text
         }
-        if case .text(let text) = sight, awaiting == .nothing {
-            if isDue { begin([identifier]) }
-            session.update { $0.lookForQuiet(of: identifier, at: now, instant, policy) }
-            return text
-        }
+        let sight = session.read { $0.look(identifier, at: now) }
         if case .unknown = sight { throw TextStoreError.unknown(identifier) }
         if case .loading = sight { try await waitUntilLoaded(identifier) }
         begin([identifier])

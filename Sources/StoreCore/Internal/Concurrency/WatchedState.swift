@@ -23,28 +23,23 @@ package final class WatchedState<State: Sendable>: Sendable {
 
         /// Takes out everybody whose condition holds, and returns what resumes them.
         mutating func takeSatisfied(_ changes: ChangedParts) -> [CheckedContinuation<Void, Never>] {
-            var satisfied: [Watcher] = []
+            var satisfied: [CheckedContinuation<Void, Never>] = []
             if !watchers.isEmpty { Self.take(from: &watchers, state, &satisfied) }
-            guard !partWatchers.isEmpty else { return satisfied.map(\.continuation) }
-            switch changes.parts {
-            case nil:
-                for part in Array(partWatchers.keys) { take(part, &satisfied) }
-            case let parts?:
-                for part in parts { take(part, &satisfied) }
-            }
-            return satisfied.map(\.continuation)
+            guard !partWatchers.isEmpty else { return satisfied }
+            for part in changes.parts ?? Set(partWatchers.keys) { take(part, &satisfied) }
+            return satisfied
         }
 
-        private mutating func take(_ part: Int, _ satisfied: inout [Watcher]) {
+        private mutating func take(_ part: Int, _ satisfied: inout [CheckedContinuation<Void, Never>]) {
             guard let index = partWatchers.index(forKey: part) else { return }
             Self.take(from: &partWatchers.values[index], state, &satisfied)
             if partWatchers.values[index].isEmpty { partWatchers.remove(at: index) }
         }
 
-        private static func take(from watchers: inout [Watcher], _ state: State, _ satisfied: inout [Watcher]) {
+        private static func take(from watchers: inout [Watcher], _ state: State, _ satisfied: inout [CheckedContinuation<Void, Never>]) {
             watchers.removeAll { watcher in
                 guard watcher.isSatisfied(state) else { return false }
-                satisfied.append(watcher)
+                satisfied.append(watcher.continuation)
                 return true
             }
         }
