@@ -36,25 +36,25 @@ struct SessionState: Sendable {
     private var lastTicket: UInt64 = 0
 
     // What follows.
-    private(set) var resolved: [String: Resolved] = [:]
+    var resolved: [String: Resolved] = [:]
     /// Rises when something has changed on which the quiet of all texts depends.
     private var era: UInt64 = 0
     /// The texts that have changed since observers were looked at.
-    private var changed = ChangedParts.nothing
+    var changed = ChangedParts.nothing
     /// The texts of each group that have been read, by the group's key.
-    private var groups: [String: Set<String>] = [:]
+    private(set) var groups: [String: Set<String>] = [:]
     /// The key of the group of each text that has been read and has one.
-    private var groupOf: [String: String] = [:]
+    private(set) var groupOf: [String: String] = [:]
     /// What is active on the shelf of each group, registered or not, by the group's key.
-    private var shelved: [String: [String: Rank]] = [:]
+    private(set) var shelved: [String: [String: Rank]] = [:]
     /// The key of the group that each text of the shelf was switched with.
     private var shelvedGroups: [String: String] = [:]
     /// Texts whose active files are damaged.
-    private var damaged: Set<String> = []
+    private(set) var damaged: Set<String> = []
     /// How each group was chosen last.
-    private var choices: [String: Choice] = [:]
+    var choices: [String: Choice] = [:]
     /// Texts and groups of which something has become known that was not there when they were resolved.
-    private var unresolved: (texts: Set<String>, groups: Set<String>) = ([], [])
+    var unresolved: (texts: Set<String>, groups: Set<String>) = ([], [])
 
     mutating func ticket() -> UInt64 {
         lastTicket += 1
@@ -175,169 +175,6 @@ struct SessionState: Sendable {
     /// All sets of texts that have been read, in the order of their names.
     var sets: [String] { (loaded.lazy.filter { groupOf[$0] == nil }.map { "text/" + $0 } + groups.keys).sorted() }
 
-    // MARK: Resolving
-
-    /// What an app shows of a text.
-    enum Sight: Sendable {
-        case unknown
-        /// Its files are being read.
-        case loading
-        case text(VersionedText)
-        case missing(TextStoreError)
-    }
-
-    func look(_ identifier: String, at now: Date) -> Sight {
-        if let found = resolved[identifier] {
-            return .text(found.text(ifExpired: manifest?.expires.flatMap { $0 <= now ? $0 : nil }))
-        }
-        guard sources[identifier] != nil else { return .unknown }
-        guard loaded.contains(identifier) else { return .loading }
-        let reason = failure(of: identifier) ?? bundleFaults[identifier]
-        return .missing(
-            TextStoreError(
-                .notAvailable, identifier: identifier,
-                "neither cache nor bundle has it; wait for the origin, or put a file into the bundle", underlyingError: reason))
-    }
-
-    /// The state that an observer is shown; `nil` while the first one is not known.
-    func state(of identifier: String, at now: Date) -> LoadingState<VersionedText>? {
-        let isLoading = manifestFlight != nil || flights[set(of: identifier)] != nil
-        switch look(identifier, at: now) {
-        case .loading: return nil
-        case .unknown: return .error(rawError: TextStoreError.unknown(identifier), content: nil)
-        case .missing(let error):
-            return isLoading ? .loading(content: nil) : .error(rawError: failure(of: identifier) ?? error, content: nil)
-        case .text(let text):
-            if isLoading { return .loading(content: text) }
-            if let failure = failure(of: identifier) { return .error(rawError: failure, content: text) }
-            return .completed(text)
-        }
-    }
-
-    /// Why a text may not be the newest.
-    func failure(of identifier: String) -> TextStoreError? {
-        failures[set(of: identifier)]?.error ?? manifestFailure
-    }
-
-    /// Decides anew which text is the best of each, where something has become known.
-    ///
-    /// - Returns: Bundled texts that raise the floor.
-    mutating func resolve() -> [Risen] {
-        var risen: [Risen] = []
-        resolved.reserveCapacity(resolved.count + unresolved.texts.count)
-        for identifier in unresolved.texts where groupOf[identifier] == nil && loaded.contains(identifier) {
-            set(identifier, choose(identifier), &risen)
-        }
-        for group in unresolved.groups {
-            let members = groups[group] ?? []
-            let choice = choose(group, members), isAsBefore = choice == choices.updateValue(choice, forKey: group)
-            // Where the group stays what it was, one more text of it costs no other one.
-            for identifier in isAsBefore ? members.intersection(unresolved.texts) : members {
-                set(identifier, choose(identifier, choice), &risen)
-            }
-        }
-        unresolved = ([], [])
-        return risen.sorted { $0.identifier < $1.identifier }
-    }
-
-    private mutating func set(_ identifier: String, _ origin: Resolution.Origin?, _ risen: inout [Risen]) {
-        let found = origin.flatMap { resolved(identifier, $0) }
-        resolved[identifier] = found
-        changed.insert(identifier)
-        guard let found, origin == .bundle, found.rank.version != nil else { return }
-        if let floor = held[identifier]?.floor, found.rank <= floor.rank { return }
-        risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digest))
-    }
-
-    /// Where a text that is a set of its own is taken from.
-    private func choose(_ identifier: String) -> Resolution.Origin? {
-        guard let record = record(identifier) else { return bundled[identifier] == nil ? nil : .bundle }
-        guard bundled[identifier] != nil else { return .cache }
-        return Resolution.order([
-            Resolution.Candidate(origin: .cache, rank: record.rank),
-            Resolution.Candidate(origin: .bundle, rank: rankOfBundled(identifier)),
-        ]).first
-    }
-
-    /// Where the texts of a group are taken from, all of them.
-    private struct Choice: Equatable {
-        /// The bundled ones rather than the cached ones.
-        var isBundled = false
-        /// The cached ones are the previous ones, because an active one is damaged.
-        var isBack = false
-        /// An active one is damaged, and one of the others has no previous one: what is left of the cached set is no set.
-        var isTorn = false
-    }
-
-    /// Where a group is taken from: the whole cached set, or the whole bundled one.
-    ///
-    /// A cached text that is not registered yet counts with what the bundle's manifest says of it. Else the choice, and the floors that
-    /// follow from it, would depend on which text is registered first.
-    private func choose(_ group: String, _ members: Set<String>) -> Choice {
-        var choice = Choice()
-        choice.isBack = !damaged.isDisjoint(with: members)
-        choice.isTorn =
-            choice.isBack && !members.allSatisfy { held[$0].map { $0.active == nil && !$0.isDamaged || $0.previous != nil } ?? true }
-        var pairs: [(cached: Rank, bundled: Rank?)] = []
-        for identifier in members where isCached(identifier, choice) {
-            guard let found = held[identifier], let record = choice.isBack ? found.previous ?? found.active : found.active else { continue }
-            pairs.append((record.rank, bundled[identifier] == nil ? nil : rankOfBundled(identifier)))
-        }
-        for (identifier, rank) in shelved[group] ?? [:] where !members.contains(identifier) {
-            pairs.append((rank, bundledManifest?.entries[identifier].map { Rank(version: $0.version) }))
-        }
-        choice.isBundled = Resolution.prefersBundledSet(pairs)
-        return choice
-    }
-
-    /// Where one text of a group is taken from.
-    private func choose(_ identifier: String, _ choice: Choice) -> Resolution.Origin? {
-        if isCached(identifier, choice), !choice.isBundled { return .cache }
-        if bundled[identifier] != nil { return .bundle }
-        return record(identifier) != nil ? .cache : nil
-    }
-
-    private func isCached(_ identifier: String, _ choice: Choice) -> Bool {
-        guard !choice.isTorn, let found = held[identifier] else { return false }
-        return found.active != nil || found.isDamaged
-    }
-
-    /// The record of a text that is used: the active one, or the one before where that is damaged.
-    func record(_ identifier: String) -> TextRecord? {
-        guard let found = held[identifier] else { return nil }
-        guard !damaged.isEmpty else { return found.active }
-        let isBack = groupOf[identifier].flatMap { groups[$0] }.map { !damaged.isDisjoint(with: $0) } ?? found.isDamaged
-        return isBack ? found.previous ?? found.active : found.active
-    }
-
-    private func rankOfBundled(_ identifier: String) -> Rank {
-        let version = bundledManifest?.entries[identifier]?.version
-        return held[identifier]?.floor?.rankOfBundled(version) ?? Rank(version: version)
-    }
-
-    private func resolved(_ identifier: String, _ origin: Resolution.Origin) -> Resolved? {
-        let floor = held[identifier]?.floor
-        var text: VersionedText
-        let rank: Rank
-        if origin == .cache, let record = record(identifier) {
-            let isFetched = fetched[identifier] == record.facts.digest
-            text = VersionedText(
-                identifier: identifier, text: record.text, version: record.facts.version, origin: isFetched ? .remote : .cache)
-            text.isVerified = record.facts.isVerified
-            text.knownDigest = record.facts.digest
-            rank = record.rank
-        } else if let found = bundled[identifier] {
-            rank = rankOfBundled(identifier)
-            text = VersionedText(identifier: identifier, text: found.text, version: rank.version, origin: .bundle)
-            text.knownDigest = found.digest
-        } else {
-            return nil
-        }
-        text.isBelowFloor = floor.map { rank < $0.rank } ?? false
-        if let offer = offer(for: identifier), offer.rank > rank { text.staleSince = manifestRecord?.receivedAt }
-        return Resolved(text: text, rank: rank)
-    }
-
     // MARK: Going on
 
     /// Lets a set be under way, or no longer.
@@ -405,7 +242,7 @@ struct SessionState: Sendable {
         _ identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
     ) -> (text: VersionedText, isDue: Bool)? {
         guard let found = resolved[identifier] else { return nil }
-        let expiredSince = manifest?.expires.flatMap { $0 <= now ? $0 : nil }
+        let expiredSince = manifestExpired(at: now)
         let end = endOfQuiet(of: identifier, at: now, instant, policy)
         resolved[identifier] = found.with(Quiet(era: era, from: now, until: end, expiredSince: expiredSince))
         return (found.text(ifExpired: expiredSince), isDue: end <= now)
