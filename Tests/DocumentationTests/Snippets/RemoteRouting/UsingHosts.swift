@@ -212,6 +212,15 @@ struct TestingWithoutANetworkTests {
         #expect(lamp.name == "Lamp")
         #expect(transport.requests.map(\.url.path) == ["/products/lamp"])
     }
+
+    @Test func `an answer may have any header and any bytes`() async throws {
+        let bytes = Data([0x89, 0x50, 0x4E, 0x47])
+        let picture = MemoryTransport.Answer(headers: [("Content-Type", "image/png")], body: bytes)
+        let shop = RemoteHost("shop.example.com", transport: MemoryTransport { _ in picture })
+        let answer = try await shop.dataResponse(for: Route(path: "/lamp.png"))
+        #expect(answer.value == bytes && answer.fields["Content-Type"] == "image/png")
+    }
+
     @Test func `answers are given in turn, and then no more`() async throws {
         let transport = MemoryTransport(inTurn: .status(503), .json(#"{"id": 7}"#))
         let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }
