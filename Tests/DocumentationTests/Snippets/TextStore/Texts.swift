@@ -62,6 +62,8 @@ struct TextArticleTests {
 
             let here = try await texts.text(for: Legal.eula)
             #expect(here.text == "Be kind." && here.version == SemanticVersion("1.0.0"))
+            // There is no server. That it was asked in vain is saved too, which must not come behind the directory's removal.
+            await #expect(throws: TextStoreError.self) { try await texts.refresh() }
         }
     }
 
