@@ -73,7 +73,7 @@ struct Origin: FileTransfer {
         try await host.download(Route(path: path), to: try part.workingFile()) { progress in
             SyncProgress.transferred(Int(counted.difference(to: progress.bytes)))
         }
-        try part.adoptWorkingFile()
+        part.adoptWorkingFile()
     }
 
     private func reach(_ url: URL) throws -> (RemoteHost, RoutePath) {

@@ -15,7 +15,7 @@ struct Films: FileTransfer {
     func transfer(_ film: ListedFile, into part: FilePart) async throws {
         let route = Route(path: "/films/\(segments: film.path.split(separator: "/").map(String.init))")
         try await host.download(route, to: try part.workingFile())
-        try part.adoptWorkingFile()
+        part.adoptWorkingFile()
     }
 }
 
