@@ -32,7 +32,7 @@ final class Terminal: Sendable {
 
     func table(_ table: Table, _ caption: String) {
         // Where nobody watches the lines go to a file or a program, which do not mind how long they are.
-        let lines = table.lines(width: console.isLive ? console.width - 4 : 160)
+        let lines = table.lines(width: console.isLive ? max(20, console.width - 4) : 160)
         write("  \(dim(caption))\n")
         for (number, line) in lines.enumerated() { write("    \(number == 0 ? dim(line) : line)\n") }
     }
