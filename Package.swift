@@ -36,15 +36,17 @@ let package = Package(
 
         // Examples: programs that a newcomer runs.
         .executableTarget(
-            name: "Tour", dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin"],
+            name: "Tour", dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console"],
             path: "Examples/Tour", swiftSettings: settings),
         .executableTarget(
-            name: "Orgs", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin"], path: "Examples/Orgs", swiftSettings: settings),
+            name: "Orgs", dependencies: ["StoreCore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Orgs",
+            swiftSettings: settings),
         .executableTarget(
-            name: "Terms", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "LoopbackOrigin"], path: "Examples/Terms",
+            name: "Terms", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "LoopbackOrigin", "Console"], path: "Examples/Terms",
             resources: [.copy("Texts")], swiftSettings: settings),
         .executableTarget(
-            name: "Mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "LoopbackOrigin"], path: "Examples/Mirror",
+            name: "Mirror", dependencies: ["StoreCore", "SyncEngine", "RemoteRouting", "LoopbackOrigin", "Console"],
+            path: "Examples/Mirror",
             swiftSettings: settings),
 
         // Support: a real origin on 127.0.0.1 that misbehaves on command, and a client that lives on the main actor.
@@ -53,6 +55,8 @@ let package = Package(
         .target(
             name: "MainActorClient", dependencies: ["StoreCore"], path: "Tests/Support/MainActorClient",
             swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
+        // What the examples and the benchmarks write to: a terminal with or without colours, or plain lines.
+        .target(name: "Console", path: "Tests/Support/Console", swiftSettings: settings),
         // How many rounds, with which seeds, and the processes that are started and killed in them.
         .target(name: "Trials", dependencies: ["StoreCore"], path: "Tests/Support/Trials", swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
@@ -76,7 +80,7 @@ let package = Package(
             name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "Mirror", "Trials"],
             swiftSettings: settings),
         // The example that is tested as an app would be.
-        .testTarget(name: "OrgsTests", dependencies: ["Orgs", "StoreCore", "RemoteRouting"], swiftSettings: settings),
+        .testTarget(name: "OrgsTests", dependencies: ["Orgs", "StoreCore", "RemoteRouting", "Console"], swiftSettings: settings),
         .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
@@ -86,7 +90,7 @@ let package = Package(
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(
             name: "Benchmarks",
-            dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "CHeapUsage"],
+            dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage"],
             path: "Tests/Benchmarks", swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
     ]

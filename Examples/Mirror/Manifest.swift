@@ -38,20 +38,28 @@ struct Origin: FileTransfer {
 
     /// An array, or one object on each line; a last line without its end was cut off.
     static func read(_ data: Data) throws -> [ManifestFile] {
-        let decoder = JSONDecoder()
         let files: [ManifestFile]
-        if data.first(where: { $0 > 0x20 }) == UInt8(ascii: "[") {
-            files = try decoder.decode([ManifestFile].self, from: data)
-        } else {
-            guard data.isEmpty || data.last == UInt8(ascii: "\n") else {
-                throw Options.Mistake(description: "the manifest's last line has no end: it was cut off; nothing was changed")
-            }
-            files = try data.split(separator: UInt8(ascii: "\n")).map { try decoder.decode(ManifestFile.self, from: $0) }
+        do {
+            files = try decode(data)
+        } catch let error as DecodingError {
+            throw Options.Mistake(description: "the manifest is no list of files, see mirror --help; nothing was changed: \(error)")
         }
         if let file = files.first(where: { $0.version.isEmpty }) {
             throw Options.Mistake(description: "the manifest says neither sha256 nor version of “\(file.path)”; nothing was changed")
         }
         return files
+    }
+
+    private static func decode(_ data: Data) throws -> [ManifestFile] {
+        let decoder = JSONDecoder()
+        if data.first(where: { $0 > 0x20 }) == UInt8(ascii: "[") {
+            return try decoder.decode([ManifestFile].self, from: data)
+        } else {
+            guard data.isEmpty || data.last == UInt8(ascii: "\n") else {
+                throw Options.Mistake(description: "the manifest's last line has no end: it was cut off; nothing was changed")
+            }
+            return try data.split(separator: UInt8(ascii: "\n")).map { try decoder.decode(ManifestFile.self, from: $0) }
+        }
     }
 
     func transfer(_ file: ManifestFile, into part: FilePart) async throws {
@@ -65,7 +73,7 @@ struct Origin: FileTransfer {
         try await host.download(Route(path: path), to: try part.workingFile()) { progress in
             SyncProgress.transferred(Int(counted.difference(to: progress.bytes)))
         }
-        try part.adoptWorkingFile()
+        part.adoptWorkingFile()
     }
 
     private func reach(_ url: URL) throws -> (RemoteHost, RoutePath) {

@@ -69,7 +69,7 @@ struct Mirror {
         }
         defer { interrupt.cancel() }
         do {
-            let report = try await synchronizer.sync(overriding: options.allowsEmpty ? .emptySource : [])
+            let report = try await synchronizer.sync(overriding: options.overrides)
             await stopFollowing()
             try show.report(report, error: nil)
             return 0
@@ -78,13 +78,13 @@ struct Mirror {
             let report = error.code == .cancelled ? await lastReport(of: synchronizer) : error.report
             await stopFollowing()
             if let report { try show.report(report, error: error) }
-            if ![.incomplete, .cancelled].contains(error.code) { Show.complain(error.description) }
             switch error.code {
             case .incomplete: return 1
-            case .emptySource, .removalLimit, .everythingChanged: return 2
             case .cancelled: return 130
-            default: return 3
+            default: break
             }
+            Show.complain(Show.words(of: error))
+            return [.emptySource, .removalLimit, .everythingChanged].contains(error.code) ? 2 : 3
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import SyncEngine
 
 /// What the command line says.
 struct Options {
@@ -8,7 +9,8 @@ struct Options {
     var isJSON = false
     var isPlain = false
     var helps = false
-    var allowsEmpty = false
+    /// What the safety gate lets pass.
+    var overrides: SyncOverrides = []
     var maxDelete: Int?
     var concurrency = 8
     var retries = 3
@@ -19,7 +21,7 @@ struct Options {
 
     static let usage = """
         usage: mirror [<manifest-url> <directory>] [--dry-run] [--json] [--plain] [--max-delete <count>] [--allow-empty]
-                      [--concurrency <count>] [--retries <count>]
+                      [--allow-all-changed] [--concurrency <count>] [--retries <count>]
 
         Makes a directory equal to a manifest: JSON, an array of {"path", "size", "sha256" or "version", "url"}, or the same objects one
         on each line (NDJSON). Addresses may be relative to the manifest's. What broke off is resumed; files that no run has put there stay.
@@ -30,6 +32,7 @@ struct Options {
           --plain                plain lines, as where the output is no terminal
           --max-delete <count>   refuses to remove more files than this; without it, more than half of twenty or more
           --allow-empty          lets an empty manifest empty the directory
+          --allow-all-changed    lets a run replace or remove all of twenty or more files
           --concurrency <count>  how many files are downloaded at a time, 1 to 64; 8 without it
           --retries <count>      how often a failure that may pass is tried again, 0 to 100; 3 without it
 
@@ -52,7 +55,8 @@ struct Options {
             case "--dry-run": isDryRun = true
             case "--json": isJSON = true
             case "--plain": isPlain = true
-            case "--allow-empty": allowsEmpty = true
+            case "--allow-empty": overrides.insert(.emptySource)
+            case "--allow-all-changed": overrides.insert(.everythingChanged)
             case "--max-delete": maxDelete = try value(of: argument, from: 0...1_000_000_000)
             case "--concurrency": concurrency = try value(of: argument, from: 1...64)
             case "--retries": retries = try value(of: argument, from: 0...100)

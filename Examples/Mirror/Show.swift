@@ -1,28 +1,21 @@
+import Console
 import Foundation
 import StoreCore
 import SyncEngine
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
-
 /// What the mirror says: one moving line on a terminal, plain lines anywhere else, one object of JSON for scripts.
 struct Show {
-    let isLive: Bool
-    let isJSON: Bool
+    private let console: Console
+    private let isJSON: Bool
 
     init(_ options: Options) {
         isJSON = options.isJSON
-        isLive = !options.isPlain && !isJSON && isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+        console = Console(isPlain: options.isPlain || isJSON)
     }
 
     func line(_ text: String) {
         guard !isJSON else { return }
-        write((isLive ? "\r\u{1B}[K" : "") + text + "\n")
+        write((console.isLive ? "\r\u{1B}[K" : "") + text + "\n")
     }
 
     static func complain(_ text: String) {
@@ -34,8 +27,8 @@ struct Show {
         var last: SyncStage?
         for await state in states {
             guard case .loading(let report) = state, let progress = report?.progress else { continue }
-            if isLive {
-                write("\r\u{1B}[K" + words(progress))
+            if console.isLive {
+                write("\r\u{1B}[K" + console.fitted(words(progress)))
             } else if progress.stage != last, progress.stage == .contents || progress.stage == .removals {
                 line("\(progress.stage): \(progress.totalItems) files")
             }
@@ -62,8 +55,7 @@ struct Show {
         if let remaining = progress.remaining?.components.seconds, remaining > 0 {
             parts.append(remaining < 120 ? "\(remaining) s left" : "\(remaining / 60) min left")
         }
-        // A line that the terminal breaks could not be written over.
-        return String(parts.joined(separator: "  ").prefix(79))
+        return parts.joined(separator: "  ")
     }
 
     func plan(_ plan: SyncPlan<ManifestFile>) throws {
@@ -75,13 +67,28 @@ struct Show {
                     bytes: plan.downloadBytes, gate: plan.gateRefusal?.message))
         }
         for download in plan.additions { line("add     \(download.item.path)") }
-        for download in plan.updates { line("update  \(download.item.path)  (\(download.reason))") }
-        for removal in plan.removals { line("remove  \(removal.local.key)  (\(removal.reason))") }
+        for download in plan.updates { line("update  \(download.item.path)  (\(download.reason.words))") }
+        for removal in plan.removals { line("remove  \(removal.local.key)  (\(removal.reason.words))") }
         for refusal in plan.refusals { line("refuse  \(refusal.error)") }
-        if let gate = plan.gateRefusal { line("stop    \(gate.message)") }
+        if let gate = plan.gateRefusal { line("stop    \(Show.words(of: gate))") }
         line(
             "\(plan.additions.count) to add, \(plan.updates.count) to update, \(plan.removals.count) to remove, \(plan.unchangedCount) unchanged"
         )
+    }
+
+    /// What went wrong, and what to do about it on a command line.
+    static func words(of error: SyncError) -> String {
+        switch error.code {
+        case .emptySource:
+            "the manifest is empty, and the directory has files of earlier runs; nothing was removed. If it really is empty: --allow-empty"
+        case .removalLimit:
+            "more files would be removed than allowed; nothing was changed. Look with --dry-run; if that is right: --max-delete <count>"
+        case .everythingChanged:
+            "not one file is as the manifest has it; nothing was changed. Look with --dry-run; if that is right: --allow-all-changed"
+        case .stageFailed:
+            "the stage “\(error.stage?.description ?? "begin")” failed; nothing after it was done: \(error.underlyingError ?? error)"
+        default: error.description
+        }
     }
 
     func report(_ report: SyncReport, error: SyncError?) throws {
@@ -92,6 +99,8 @@ struct Show {
                     bytes: report.downloadedBytes, seconds: report.duration / .seconds(1), failures: report.failures.map(\.description),
                     error: error?.code.rawValue))
         }
+        // Where nothing was done there is nothing to report but why.
+        guard error == nil || error?.code == .incomplete || error?.code == .cancelled else { return }
         for failure in report.failures { line("failed  \(failure)") }
         if error?.code == .cancelled { line("stopped; the next run goes on from here") }
         line("\(report.summary)  (\(Show.bytes(report.downloadedBytes)) in \(String(format: "%.1f", report.duration / .seconds(1))) s)")
@@ -123,4 +132,24 @@ struct Show {
     }
 
     private func write(_ text: String) { FileHandle.standardOutput.write(Data(text.utf8)) }
+}
+
+extension SyncPlan.DownloadReason {
+    fileprivate var words: String {
+        switch self {
+        case .missing: "not here"
+        case .changed: "another version"
+        case .unknownVersion: "here, in a version that nobody knows"
+        case .editedLocally: "edited here"
+        }
+    }
+}
+
+extension SyncPlan.RemovalReason {
+    fileprivate var words: String {
+        switch self {
+        case .notInSource: "not in the manifest"
+        case .editedLocally: "not in the manifest, edited here"
+        }
+    }
 }

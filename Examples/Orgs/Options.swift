@@ -24,7 +24,11 @@ struct Options {
           --host api.github.com   the real thing; no token is needed for a few requests an hour
           --directory <path>      where answers are kept; default \(defaultDirectory.path(percentEncoded: false))
           --fresh                 forgets what was kept
+          --pages <count>         how many pages of repositories are shown, 1 to 100; 3 without it
+          --user <login>          who is shown; octocat without it
           --plain                 plain lines, as where the output is no terminal
+
+        exit codes: 0 all was shown, 1 something could not be had, 3 the directory cannot be used, 64 called wrongly.
         """
 
     init(_ arguments: some Sequence<String>) throws {

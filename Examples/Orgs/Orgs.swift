@@ -14,8 +14,8 @@ struct Orgs {
             if options.helps { return print(Options.usage) }
             exit(try await run(options) ? 0 : 1)
         } catch let mistake as Options.Mistake {
-            Terminal.complain("\(mistake)\n\n\(Options.usage)")
-            exit(2)
+            Terminal.complain("\(mistake); see orgs --help")
+            exit(64)
         } catch {
             Terminal.complain("\(error)")
             exit(3)

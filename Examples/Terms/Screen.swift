@@ -1,3 +1,4 @@
+import Console
 import Foundation
 import TextStore
 
@@ -11,24 +12,16 @@ import Musl
 
 /// What the gate is shown on: colours on a terminal, plain lines anywhere else.
 struct Screen {
-    private let isLive: Bool
+    private let console: Console
     /// Whether somebody can be asked.
     let canAsk: Bool
 
     init(isPlain: Bool) {
-        isLive = !isPlain && isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+        console = Console(isPlain: isPlain)
         canAsk = isatty(STDIN_FILENO) == 1
     }
 
-    enum Paint: String {
-        case bold = "1"
-        case dim = "2"
-        case red = "31"
-        case green = "32"
-        case yellow = "33"
-    }
-
-    func paint(_ paint: Paint, _ text: String) -> String { isLive ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text }
+    private func paint(_ paint: Console.Paint, _ text: String) -> String { console.paint(paint, text) }
 
     func title(_ name: String, _ subtitle: String) { write("\n" + paint(.bold, name) + "  " + paint(.dim, subtitle) + "\n\n") }
 

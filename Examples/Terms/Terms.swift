@@ -21,7 +21,7 @@ struct Terms {
         }
         let screen = Screen(isPlain: isPlain)
         guard unknown.isEmpty else {
-            screen.complain("it does not know \(unknown.joined(separator: " ")); see terms --help")
+            screen.complain("unknown option \(unknown.joined(separator: " ")); see terms --help")
             exit(64)
         }
         do {
@@ -41,6 +41,8 @@ struct Terms {
           --accept   accepts what is asked, where there is no terminal
           --offline  starts without network
           --fresh    forgets earlier starts first
-          --plain    prints without colours
+          --plain    plain lines, as where the output is no terminal
+
+        exit codes: 0 the gate was shown, open or closed, 1 it could not be asked, 64 called wrongly.
         """
 }

@@ -1,18 +1,13 @@
+import Console
 import Foundation
 import StoreCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
-
 /// What the tour is shown on: colours and a moving spinner on a terminal, plain lines anywhere else.
 final class Stage: Sendable {
+    private let console: Console
+
     /// Whether somebody watches as it happens.
-    let isLive: Bool
+    var isLive: Bool { console.isLive }
 
     private struct Shown {
         var chapter = 0
@@ -27,7 +22,7 @@ final class Stage: Sendable {
     private let began = ContinuousClock.now
 
     init(isPlain: Bool) {
-        isLive = !isPlain && isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+        console = Console(isPlain: isPlain)
         if isLive { Task.detached { [weak self] in await Stage.turnSpinner { self } } }
     }
 
@@ -91,7 +86,7 @@ final class Stage: Sendable {
             }
         }
 
-        fileprivate var paint: Paint {
+        fileprivate var paint: Console.Paint {
             switch self {
             case .loading: .yellow
             case .completed: .green
@@ -126,24 +121,14 @@ final class Stage: Sendable {
                 guard let waiting = shown.waiting else { return }
                 shown.frame += 1
                 let frame = frames[shown.frame % frames.count]
-                FileHandle.standardOutput.write(Data("\r\(waiting)\u{1B}[33m\(frame)\u{1B}[0m".utf8))
+                FileHandle.standardOutput.write(Data("\r\(waiting)\(stage.paint(.yellow, frame))".utf8))
             }
         }
     }
 
     // MARK: Output
 
-    fileprivate enum Paint: String {
-        case bold = "1"
-        case dim = "2"
-        case red = "31"
-        case green = "32"
-        case yellow = "33"
-    }
-
-    private func paint(_ paint: Paint, _ text: String) -> String {
-        isLive ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text
-    }
+    private func paint(_ paint: Console.Paint, _ text: String) -> String { console.paint(paint, text) }
 
     private func write(_ text: String) {
         shown.withLock { shown in

@@ -17,7 +17,7 @@ struct Tour {
                 print(help)
                 exit(0)
             case let unknown:
-                stage.complain("tour does not know \(unknown.joined(separator: " ")); see tour --help")
+                stage.complain("unknown option \(unknown.joined(separator: " ")); see tour --help")
                 exit(64)
             }
         } catch {
@@ -29,7 +29,7 @@ struct Tour {
     private static let help = """
         usage: tour [--plain]
 
-        Shows what a store does, over real HTTP against an origin inside this process, in about ten seconds.
+        Shows what a store does, over real HTTP against an origin inside this process, in a few seconds.
         On a terminal it draws as it goes; elsewhere, or with --plain, it prints one line for each thing that happens.
         Exits 0 if every step came out as it should, 1 if not, 64 if it was called wrongly.
         """

@@ -1,3 +1,5 @@
+internal import Console
+
 @main
 struct Command {
     static let experiments: [Experiment] =
@@ -48,7 +50,7 @@ struct Command {
         }
         progress.clear()
         switch options.format {
-        case .table: write(TextTable(outcomes, peers, isColored: isTerminal(.output)).text, to: .output)
+        case .table: write(TextTable(outcomes, peers, isColored: Console().hasColours).text, to: .output)
         case .json: write(try JSONReport(outcomes).text, to: .output)
         case .markdown: write(MarkdownTable(outcomes).text, to: .output)
         }

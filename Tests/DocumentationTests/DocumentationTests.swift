@@ -39,6 +39,31 @@ internal import Testing
         }
     }
 
+    @Test(arguments: Documentation.links)
+    func `each link leads to a file, and to a heading of it, that are there`(link: DocumentedLink) {
+        guard Documentation.exists(link.path) else {
+            Issue.record("there is no \(link.path)")
+            return
+        }
+        guard let anchor = link.anchor else { return }
+        #expect(DocumentedLink.anchors(of: Documentation.text(of: link.path)).contains(String(anchor)))
+    }
+
+    @Test func `links and headings are read as a reader of Markdown reads them`() {
+        let text = """
+            ## A cacher of your own, and `more`
+            See [here](../Other/File.md#a-b) and [there](#c), not [the web](https://example.com).
+            ```text
+            [in a fence](no.md)
+            ```
+            """
+        let links = DocumentedLink.links(of: text, file: "Sources/One/Article.md")
+        #expect(links.map(\.path) == ["Sources/Other/File.md", "Sources/One/Article.md"])
+        #expect(links.map(\.anchor) == ["a-b", "c"])
+        #expect(DocumentedLink.anchors(of: text) == ["a-cacher-of-your-own-and-more"])
+        #expect(!Documentation.exists("Sources/Other/File.md"))
+    }
+
     @Test func `code that is not there is not found`() {
         let code = CompiledCode(files: ["    if isTrue {\n        act()  // why\n    }\n"])
         #expect(code.contains(["if isTrue {", "    act() // why", "}"]))

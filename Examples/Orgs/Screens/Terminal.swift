@@ -1,22 +1,15 @@
+import Console
 import Foundation
 import Synchronization
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
-
 /// Colours and a line that says what is waited for on a terminal; plain lines, and one for each exchange, anywhere else.
 final class Terminal: Sendable {
-    private let isLive: Bool
+    private let console: Console
     /// Whether the last line says what is waited for, and goes when something else is written.
     private let isWaiting = Mutex(false)
 
     init(isPlain: Bool) {
-        isLive = !isPlain && isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+        console = Console(isPlain: isPlain)
     }
 
     func title(_ text: String, _ subtitle: String) { write("\n\(bold(text))  \(dim(subtitle))\n") }
@@ -25,20 +18,21 @@ final class Terminal: Sendable {
 
     func note(_ text: String) { write("  \(dim(text))\n") }
 
-    func failed(_ text: String) { write("  \(paint("31", "✗ \(text)"))\n") }
+    func failed(_ text: String) { write("  \(console.paint(.red, "✗ \(text)"))\n") }
 
     /// Something that the output's reader wants to know where nothing moves: left out on a terminal.
-    func record(_ text: String) { if !isLive { write("  \(text)\n") } }
+    func record(_ text: String) { if !console.isLive { write("  \(text)\n") } }
 
     /// What is waited for now.
     func waiting(_ text: String) {
-        guard isLive else { return }
-        write("  \(paint("33", "◌ \(text) …"))")
+        guard console.isLive else { return }
+        write(console.paint(.yellow, console.fitted("  ◌ \(text) …")))
         isWaiting.withLock { $0 = true }
     }
 
     func table(_ table: Table, _ caption: String) {
-        let lines = table.lines(width: isLive ? 110 : 160)
+        // Where nobody watches the lines go to a file or a program, which do not mind how long they are.
+        let lines = table.lines(width: console.isLive ? max(20, console.width - 4) : 160)
         write("  \(dim(caption))\n")
         for (number, line) in lines.enumerated() { write("    \(number == 0 ? dim(line) : line)\n") }
     }
@@ -47,11 +41,9 @@ final class Terminal: Sendable {
 
     static func complain(_ text: String) { FileHandle.standardError.write(Data("orgs: \(text)\n".utf8)) }
 
-    private func bold(_ text: String) -> String { paint("1", text) }
+    private func bold(_ text: String) -> String { console.paint(.bold, text) }
 
-    private func dim(_ text: String) -> String { paint("2", text) }
-
-    private func paint(_ code: String, _ text: String) -> String { isLive ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text }
+    private func dim(_ text: String) -> String { console.paint(.dim, text) }
 
     private func write(_ text: String) {
         isWaiting.withLock { isWaiting in

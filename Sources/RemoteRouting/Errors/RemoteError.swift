@@ -104,7 +104,8 @@ public struct RemoteError: Error, Sendable, CustomStringConvertible {
         var text = "RemoteError.\(code.rawValue) (\(stage.rawValue)): \(operation): \(message)"
         if attempts > 1 { text += " (after \(attempts) attempts)" }
         if let requestID { text += " (request id \(requestID.prefix(100)))" }
-        if let underlyingError = underlyingError as? RouteFault { text += " (\(underlyingError))" }
+        // Its words are in the message already.
+        if let fault = underlyingError as? RouteFault { text += " (RouteFault.\(fault.code.rawValue))" }
         return text
     }
 

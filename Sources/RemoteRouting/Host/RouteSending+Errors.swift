@@ -26,7 +26,7 @@ extension RouteSending {
         case is CancellationError where isOwn:
             return error(.cancelled, .cancelled, request, "the task was cancelled")
         case let fault as RouteFault:
-            return error(.build, .invalidRoute, request, "nothing was sent: \(fault.message)", underlyingError: fault)
+            return error(.build, .invalidRoute, request, fault.refusal, underlyingError: fault)
         case let field as InvalidField where code != .interceptorFailed:
             return self.error(for: RouteFault(field), request)
         case let failure as TransportFailure:

@@ -49,7 +49,7 @@ struct RouteSending: Sendable {
             request = try builder.request(for: route)
         } catch {
             let operation = "\(route.method.rawValue) \(host.configuration.name)"
-            throw RemoteError(.build, .invalidRoute, operation: operation, "nothing was sent: \(error.message)", underlyingError: error)
+            throw RemoteError(.build, .invalidRoute, operation: operation, error.refusal, underlyingError: error)
         }
         if options.isConditional { acceptedStatuses.insert(304) }
     }

@@ -34,6 +34,9 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of fault, the part, what is wrong with it and what to do.
     public var description: String { "RouteFault.\(code.rawValue) in the \(part): \(message)" }
 
+    /// What a request says that was not made because of the fault.
+    var refusal: String { "nothing was sent because of the \(part): \(message)" }
+
     /// The kinds of faults; the set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The code's name.

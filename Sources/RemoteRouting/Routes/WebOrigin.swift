@@ -80,9 +80,11 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         let bare = isBracketed ? String(host.dropFirst().dropLast()) : host
         if bare.utf8.contains(UInt8(ascii: ":")) {
-            // An IPv6 address, of which only the characters are looked at; a zone (`%eth0`) is local and not supported.
+            // One colon stands before a port, which is said elsewhere; an IPv6 address has at least two.
+            guard bare.utf8.count(where: { $0 == UInt8(ascii: ":") }) > 1 else { return nil }
+            // Of an address only the characters are looked at; a zone (`%eth0`) is local and not supported.
             let isPlausible = bare.utf8.allSatisfy { $0.isHexDigit || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") }
-            return isPlausible && bare.utf8.count >= 2 ? "[\(bare.lowercased())]" : nil
+            return isPlausible ? "[\(bare.lowercased())]" : nil
         }
         guard !isBracketed, !bare.isEmpty, bare.utf8.count <= 255 else { return nil }
         guard

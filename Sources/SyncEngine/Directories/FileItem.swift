@@ -53,4 +53,22 @@ public struct ListedFile: FileItem, Hashable, Codable {
     public init(path: String, sha256: String, byteCount: Int64? = nil) {
         self.init(path: path, version: sha256, byteCount: byteCount, sha256: sha256)
     }
+
+    /// Reads a file of a list: `path`, and `version` or `sha256`; `byteCount` where the list has it.
+    ///
+    /// - Throws: `DecodingError` where the list says neither version nor digest.
+    public init(from decoder: any Decoder) throws {
+        let file = try decoder.container(keyedBy: CodingKeys.self)
+        let digest = try file.decodeIfPresent(String.self, forKey: .sha256)
+        let path = try file.decode(String.self, forKey: .path)
+        guard let version = try file.decodeIfPresent(String.self, forKey: .version) ?? digest else {
+            let words = "reading a list of files: “\(path)” has neither version nor sha256; the list must say one of them"
+            throw DecodingError.keyNotFound(CodingKeys.version, .init(codingPath: decoder.codingPath, debugDescription: words))
+        }
+        self.init(path: path, version: version, byteCount: try file.decodeIfPresent(Int64.self, forKey: .byteCount), sha256: digest)
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case path, version, byteCount, sha256
+    }
 }

@@ -123,11 +123,9 @@ public final class FilePart: Sendable {
             path: PartNames.workingFile, directoryHint: .notDirectory)
     }
 
-    /// Takes the file at `workingFile()` for the whole content.
-    ///
-    /// - Throws: `StoreError` where there is no file, or where the disk fails.
-    public func adoptWorkingFile() throws {
-        try state.withLock { state throws in
+    /// Takes the file at `workingFile()` for the whole content; it is looked at when the transfer returns, which fails where there is none.
+    public func adoptWorkingFile() {
+        state.withLock { state in
             state.isAdopted = true
             state.hasBegun = true
         }

@@ -4,7 +4,7 @@ public struct SyncReport: Sendable {
     public internal(set) var pass: Int
 
     /// How far the pass has come; at the end, the stage that was the last one to run before `end`.
-    public internal(set) var progress = SyncProgress(stage: .begin)
+    public internal(set) var progress = SyncProgress(stage: .begin, totalItems: .exactly(0))
 
     /// How many items the remote list has.
     public internal(set) var sourceCount = 0

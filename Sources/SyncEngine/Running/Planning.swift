@@ -30,7 +30,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 
     private func makePlan(starting early: EarlyDownloads<Item>?) async throws -> SyncPlan<Item> {
-        board?.enter(.sourceList)
+        board?.enter(.sourceList, items: .atLeast(0))
         let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), board: board)
         var plan: SyncPlan<Item>
@@ -48,7 +48,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         } else {
             // The list first: an inventory that is read later is the younger one.
             plan = try await hash(&source) {
-                board?.enter(.localInventory)
+                board?.enter(.localInventory, items: .atLeast(0))
                 return try await stage(.localInventory) { try await processor.localInventory() }
             }
         }

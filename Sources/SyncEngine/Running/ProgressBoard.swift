@@ -35,8 +35,8 @@ final class ProgressBoard: Sendable {
 
     var mustStop: Bool { state.withLock { $0.mustStop } }
 
-    /// A stage begins; this is always published.
-    func enter(_ stage: SyncStage, items: SyncProgress.Total = .atLeast(0), bytes: Int64? = nil) {
+    /// A stage begins; this is always published. A stage that is about no items has exactly none.
+    func enter(_ stage: SyncStage, items: SyncProgress.Total = .exactly(0), bytes: Int64? = nil) {
         let now = time.now
         note(now: now, always: true) { state in
             state.stageBegan = now

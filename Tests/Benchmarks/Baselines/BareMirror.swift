@@ -57,7 +57,7 @@ struct HostTransfer: FileTransfer {
             try part.append(try await host.data(for: Route(path: path)))
         } else {
             try await host.download(Route(path: path), to: try part.workingFile())
-            try part.adoptWorkingFile()
+            part.adoptWorkingFile()
         }
     }
 

@@ -26,6 +26,8 @@ final class HandwrittenTexts: Sendable {
 }
 
 /// Semantic Versioning 2.0.0 in one pass over UTF-8, with numbers of 64 bits, keeping the text it was read from.
+///
+/// Written again on purpose, and to share nothing with `SemanticVersion`: it is what that one is measured beside.
 struct HandwrittenVersion: Comparable, Sendable {
     var text: String
     var major: UInt64

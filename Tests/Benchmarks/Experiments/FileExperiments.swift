@@ -164,22 +164,3 @@ private struct Article: Codable, Sendable {
         return Array(try Data(contentsOf: url.appending(path: name)))
     }
 }
-
-/// Directories that are removed when the experiment has ended, and not before.
-final class BenchmarkDirectory: Sendable {
-    let root = FileManager.default.temporaryDirectory.appending(path: "storehouse-benchmarks-\(UUID().uuidString)")
-
-    /// A file directly in the root; by asking here, whoever uses it keeps the directory.
-    func file(_ name: String) -> String { root.appending(path: name).path(percentEncoded: false) }
-
-    func makeDirectory() throws -> String {
-        let url = root.appending(path: UUID().uuidString)
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        return url.path(percentEncoded: false)
-    }
-
-    deinit {
-        // Rubbish in the system's directory for rubbish.
-        try? FileManager.default.removeItem(at: root)
-    }
-}

@@ -236,6 +236,8 @@ extension Experiment {
     }
 
     /// Gives tasks that have said their last word the time to end.
+    ///
+    /// A real wait: the runtime frees a task after its value was handed on, and tells nobody when.
     private static func settle() async {
         // Nobody cancels a benchmark.
         try? await Task.sleep(for: .milliseconds(50))

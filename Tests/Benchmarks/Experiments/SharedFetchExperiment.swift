@@ -46,7 +46,8 @@ extension Experiment {
     }
 }
 
-/// An origin that takes its time.
+/// An origin that takes its time: real time, which is what the figure is about. Whoever moved a clock by hand instead would have to know that
+/// all callers wait, and would do work of his own in what is measured.
 private final class SlowOrigin: Sendable {
     static let delay = Duration.milliseconds(50)
 

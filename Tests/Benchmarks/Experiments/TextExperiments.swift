@@ -1,6 +1,7 @@
 internal import Foundation
 internal import StoreCore
 internal import TextStore
+internal import Trials
 
 extension Experiment {
     static var texts: [Experiment] { [read(.bundled), read(.refreshed), parse, sort, coldStart, register] }
@@ -184,15 +185,11 @@ extension Experiment {
 
     /// Versions as projects have them: releases, some pre-releases, some with build metadata.
     private static func versions(_ count: Int) -> [String] {
-        var state: UInt64 = 7
-        func next(_ bound: UInt64) -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return (state >> 33) % bound
-        }
+        var dice = SplitMix(seed: 7)
         return (0..<count).map { _ in
-            var text = "\(next(20)).\(next(50)).\(next(200))"
-            if next(3) == 0 { text += ["-alpha.", "-beta.", "-rc."][Int(next(3))] + "\(next(12))" }
-            if next(5) == 0 { text += "+build.\(next(10_000))" }
+            var text = "\(dice.below(20)).\(dice.below(50)).\(dice.below(200))"
+            if dice.below(3) == 0 { text += ["-alpha.", "-beta.", "-rc."][dice.below(3)] + "\(dice.below(12))" }
+            if dice.below(5) == 0 { text += "+build.\(dice.below(10_000))" }
             return text
         }
     }
@@ -202,20 +199,20 @@ extension Experiment {
 private final class Library: RevalidatingFetcher {
     let bundle: Bundle
     let versions: VersionSource
-    private let root = FileManager.default.temporaryDirectory.appending(path: "storehouse-benchmarks-\(UUID().uuidString)")
+    private let place = BenchmarkDirectory()
     private let address: URL
     private let manifest: Data
     private let names: [String]
 
     init(count: Int) throws {
         names = (0..<count).map { "text-\($0)" }
-        let place = root.appending(path: "app.bundle", directoryHint: .isDirectory)
-        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-        for name in names { try Data(Self.text(name, 1).utf8).write(to: place.appending(path: name + ".txt")) }
+        let app = place.root.appending(path: "app.bundle", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: app, withIntermediateDirectories: true)
+        for name in names { try Data(Self.text(name, 1).utf8).write(to: app.appending(path: name + ".txt")) }
         manifest = Data(("{" + names.map { #""\#($0)":"2.0.0""# }.joined(separator: ",") + "}").utf8)
         try Data(("{" + names.map { #""\#($0)":"1.0.0""# }.joined(separator: ",") + "}").utf8)
-            .write(to: place.appending(path: "versions.json"))
-        guard let bundle = Bundle(url: place), let address = URL(string: "https://example.org/texts") else {
+            .write(to: app.appending(path: "versions.json"))
+        guard let bundle = Bundle(url: app), let address = URL(string: "https://example.org/texts") else {
             throw CocoaError(.fileNoSuchFile)
         }
         self.bundle = bundle
@@ -223,11 +220,6 @@ private final class Library: RevalidatingFetcher {
         versions = VersionSource(
             bundleFile: BundleFile(fileName: "versions", fileExtension: "json"),
             remoteFile: RemoteFile(url: address.appending(path: "versions.json")))
-    }
-
-    deinit {
-        // Rubbish in the system's directory for rubbish.
-        try? FileManager.default.removeItem(at: root)
     }
 
     static func text(_ name: String, _ version: Int) -> String {
@@ -244,12 +236,12 @@ private final class Library: RevalidatingFetcher {
     }
 
     func store(_ session: String = "texts") throws -> TextStore {
-        try TextStore(session: session, directory: root, bundle: bundle, fetcher: self)
+        try TextStore(session: session, directory: place.root, bundle: bundle, fetcher: self)
     }
 
     /// The paths of all that an earlier start has saved.
     func savedFiles() throws -> [String] {
-        let found = FileManager.default.enumerator(at: root, includingPropertiesForKeys: nil)
+        let found = FileManager.default.enumerator(at: place.root, includingPropertiesForKeys: nil)
         return (found?.compactMap { $0 as? URL } ?? []).map { $0.path(percentEncoded: false) }.filter { $0.hasSuffix(".text") }
     }
 

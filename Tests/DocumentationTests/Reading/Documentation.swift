@@ -10,6 +10,12 @@ enum Documentation {
     /// The Markdown files, as paths from the package's root.
     static let articles: [String] = ["README.md"] + files(under: "Sources", ending: ".md")
 
+    /// All links that lead to the package itself.
+    static let links: [DocumentedLink] = (articles + ["CHANGELOG.md", "CONTRIBUTING.md"])
+        .flatMap { DocumentedLink.links(of: text(of: $0), file: $0) }
+
+    static func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: root.appending(path: path).path()) }
+
     /// What is compiled for the sake of the documentation.
     static let code = CompiledCode(
         files: [

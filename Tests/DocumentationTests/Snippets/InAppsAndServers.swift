@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import Synchronization
 internal import Testing
 
 /// What costs how much, as an upstream knows it.
@@ -19,19 +20,46 @@ struct PriceService: Sendable {
 struct Prices: Sendable {
     private let store: Store<String, Price>
 
-    init(upstream: PriceService) {
+    init(upstream: PriceService, time: any TimeSource = .system) {
         var policy = StorePolicy()
         policy.staleWhileRevalidate = .seconds(60)
         policy.staleIfError = .seconds(600)
-        policy.errorExpiry = .seconds(1)
         store = Store(
-            cacher: MemoryCacher(expiry: .after(.seconds(5)), limit: 100_000), fetcher: ClosureFetcher { try await upstream.price(of: $0) },
-            policy: policy)
+            cacher: MemoryCacher(expiry: .after(.seconds(5)), limit: 100_000), fetcher: SparingFetcher(upstream, time: time),
+            policy: policy, time: time)
     }
 
     /// What a request's handler calls.
     func price(of article: String) async throws -> Price {
         try await store[article].requireData()
+    }
+}
+
+/// Spares an upstream that has just failed: for a second nobody asks it anything.
+final class SparingFetcher: Fetcher {
+    private struct Failure {
+        var error: any Error
+        var moment: MonotonicInstant
+    }
+
+    private let upstream: PriceService
+    private let time: any TimeSource
+    private let last = Mutex<Failure?>(nil)
+
+    init(_ upstream: PriceService, time: any TimeSource) {
+        self.upstream = upstream
+        self.time = time
+    }
+
+    func fetch(param article: String) async throws -> Price {
+        if let last = last.withLock({ $0 }), last.moment.duration(to: time.now) < .seconds(1) { throw last.error }
+        do {
+            return try await upstream.price(of: article)
+        } catch {
+            // Of an article that is not there an upstream may say so; here every error but cancellation is its own.
+            if !(error is CancellationError) { last.withLock { $0 = Failure(error: error, moment: time.now) } }
+            throw error
+        }
     }
 }
 
@@ -42,6 +70,30 @@ struct InAppsAndServersTests {
         let requests = (0..<1_000).map { _ in Task { try await prices.price(of: "lamp") } }
         for request in requests { #expect(try await request.value.cents == 250) }
         #expect(service.script.startedCount == 1)
+    }
+
+    @Test func `an upstream that is down is asked once a second, and what it gave is still served`() async throws {
+        let time = ManualTime()
+        let service = PriceService(script: ScriptedFetcher(.success(Price(cents: 250))))
+        let prices = Prices(upstream: service, time: time)
+        #expect(try await prices.price(of: "lamp").cents == 250)
+        time.advance(by: .seconds(66))
+        // The script has no answer left, which is an error like any other.
+        for _ in 1...10 { #expect(try await prices.price(of: "lamp").cents == 250) }
+        for _ in 1...10 { await #expect(throws: StoreError.self) { try await prices.price(of: "chair") } }
+        #expect(service.script.startedCount == 2)
+        time.advance(by: .seconds(1))
+        _ = try await prices.price(of: "lamp")
+        #expect(service.script.startedCount == 3)
+    }
+
+    /// What the article warns of: without an observer a failure is forgotten, whatever the policy says.
+    @Test func `errorExpiry spares no upstream that is only asked by calls`() async throws {
+        let script = ScriptedFetcher<String, Price> { _ in .failure(Offline()) }
+        let store = Store(
+            cacher: MemoryCacher<String, Price>(), fetcher: script, policy: StorePolicy(errorExpiry: .seconds(1)), time: ManualTime())
+        for _ in 1...10 { await #expect(throws: Offline.self) { try await store["lamp"].requireData() } }
+        #expect(script.startedCount == 10)
     }
 
     @MainActor @Test func `an observed state that is dropped at once asks for nothing`() async throws {

@@ -78,7 +78,8 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: [
-        "", " ", "a b", "a/b", "a@b", "user:pw@h", "h:80", "h?x", "h#x", "h%2f", "h\\x", "[::1", "::1]", "h\r\nx", "ä.example", "[g::]",
+        "", " ", "a b", "a/b", "a@b", "user:pw@h", "h:80", "127.0.0.1:80", "cafe:80", "[::1]:80", ":", "h?x", "h#x", "h%2f", "h\\x", "[::1",
+        "::1]", "h\r\nx", "ä.example", "[g::]",
         "[]", ".h",
         "a..b", "[fe80::1%25eth0]",
     ])
@@ -190,6 +191,20 @@ struct RequestBuilderTests {
         let route = Route(path: "/", method: .post, options: RouteOptions(idempotencyKey: .unique))
         let keys = try (0..<3).map { _ in try builder().request(for: route).fields["Idempotency-Key"] }
         #expect(Set(keys).count == 3 && !keys.contains(nil))
+    }
+
+    @Test(arguments: [
+        ("users", "api.example.com", "the path", "begin with a slash"),
+        ("/users", "127.0.0.1:8080", "the host", "write scheme, port and path"),
+    ])
+    func `a request that cannot be made says because of what, and says it once`(
+        path: String, host: String, part: String, advice: String
+    ) async throws {
+        let host = RemoteHost(HostConfiguration(host), transport: MemoryTransport { _ in .status(204) })
+        let error = try await #require(throws: RemoteError.self) { try await host.send(Route(path: RoutePath(stringLiteral: path))) }
+        #expect(error.code == .invalidRoute)
+        #expect(error.description.contains("nothing was sent because of \(part): "))
+        #expect(error.description.ranges(of: advice).count == 1)
     }
 
     @Test func `a fault says what and where, and what to do`() {

@@ -14,7 +14,17 @@ nonisolated public struct User: Hashable, Sendable {
     }
 }
 
-/// A fetcher runs in the store's own task, not on the main actor: without `nonisolated` it does not conform.
+/// What is kept in files: without `nonisolated` its conformance to `Codable` would be the main actor's, and the cacher could not use it.
+nonisolated struct Address: Codable, Hashable {
+    var street: String
+}
+
+/// Addresses in files, from a fetcher that is a closure.
+func addresses(in directory: URL) -> Store<Int, Address> {
+    Store(cacher: FileCacher<Int, Address>(directory: directory)) { Address(street: "\($0), Analytical Street") }
+}
+
+/// A fetcher runs in the store's own task, not on the main actor. The compiler knows that from the protocol; to say it does no harm.
 nonisolated public struct UserFetcher: Fetcher {
     /// Makes a fetcher.
     public init() {}
@@ -25,14 +35,14 @@ nonisolated public struct UserFetcher: Fetcher {
     }
 }
 
-/// A revalidating fetcher, for the same reason.
+/// A revalidating fetcher.
 nonisolated struct CheckedUserFetcher: RevalidatingFetcher {
     func fetch(param id: Int, revalidating validator: Validator?) async throws -> FetchResult<User> {
         validator == nil ? .modified(User(name: "user \(id)")) : .notModified()
     }
 }
 
-/// A fetcher of pages, for the same reason.
+/// A fetcher of pages.
 nonisolated struct UserListFetcher: TwoWayPaginationFetcher {
     func fetch(param list: String) async throws -> Page<User> { Page([], nextKey: "2") }
     func fetchNext(nextKey: String, param list: String) async throws -> Page<User> { Page([]) }

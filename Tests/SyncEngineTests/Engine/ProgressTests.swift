@@ -44,6 +44,9 @@ struct ProgressTests {
         #expect(progress.filter { $0.stage == .sourceList }.allSatisfy { if case .atLeast = $0.totalItems { true } else { false } })
         #expect(progress.first { $0.stage == .contents }?.totalItems == .exactly(3))
         #expect(progress.filter { $0.stage == .contents }.map(\.doneItems) == [0, 1, 2, 3])
+        // Stages that are about no items do not wait for the list to know it.
+        let others = progress.filter { [.begin, .safetyGate, .prepare, .end].contains($0.stage) }
+        #expect(others.map(\.stage) == [.begin, .safetyGate, .prepare, .end] && others.allSatisfy { $0.totalItems == .exactly(0) })
     }
 
     @Test func `S13 a list in pages counts up while it is read`() async throws {

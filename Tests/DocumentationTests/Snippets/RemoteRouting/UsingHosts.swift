@@ -77,6 +77,44 @@ extension AuthorizingTests {
     }
 }
 
+final class ShopSession: Sendable {
+    let host: RemoteHost
+    let products: Store<String, Product>
+    private let scope = CacheScope()
+
+    init(_ token: ShopToken, at shop: RemoteHost) {
+        host = shop.authorized(
+            by: .bearer(token) { current, unauthenticated in
+                try await unauthenticated.send("/tokens", method: .post, parameters: ["refresh": current.refreshToken])
+            })
+        products = Store(cacher: MemoryCacher(), fetcher: host.fetcher { ShopRoute.product(id: $0) }, scope: scope)
+    }
+
+    static func signIn(user: String, password: String, at shop: RemoteHost) async throws -> ShopSession {
+        ShopSession(try await shop.send("/tokens", method: .post, parameters: ["user": user, "password": password]), at: shop)
+    }
+
+    /// Forgets what was kept for this user; whoever signs in next has a session of his own.
+    func signOut() async throws {
+        try await scope.clear()
+    }
+}
+
+extension AuthorizingTests {
+    @Test func `who has signed in gets what is his, and leaves nothing behind`() async throws {
+        let transport = MemoryTransport { request in
+            if request.url.path == "/tokens" { return .json(#"{"accessToken": "ada's", "refreshToken": "next"}"#) }
+            return request.fields["Authorization"] == "Bearer ada's" ? .json(#"{"id": "lamp", "name": "Lamp"}"#) : .status(401)
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let session = try await ShopSession.signIn(user: "ada", password: "secret", at: shop)
+        #expect(try await session.products["lamp"].requireData().name == "Lamp")
+        try await session.signOut()
+        await #expect(throws: StoreError.self) { try await session.products["lamp"].requireData(from: .cache) }
+        #expect(transport.requests.map(\.url.path) == ["/tokens", "/products/lamp"])
+    }
+}
+
 struct ErrorsAndRetriesTests {
     @Test func `a missing thing is an error that says so`() async throws {
         let printed = Printed()
@@ -212,6 +250,15 @@ struct TestingWithoutANetworkTests {
         #expect(lamp.name == "Lamp")
         #expect(transport.requests.map(\.url.path) == ["/products/lamp"])
     }
+
+    @Test func `an answer may have any header and any bytes`() async throws {
+        let bytes = Data([0x89, 0x50, 0x4E, 0x47])
+        let picture = MemoryTransport.Answer(headers: [("Content-Type", "image/png")], body: bytes)
+        let shop = RemoteHost("shop.example.com", transport: MemoryTransport { _ in picture })
+        let answer = try await shop.dataResponse(for: Route(path: "/lamp.png"))
+        #expect(answer.value == bytes && answer.fields["Content-Type"] == "image/png")
+    }
+
     @Test func `answers are given in turn, and then no more`() async throws {
         let transport = MemoryTransport(inTurn: .status(503), .json(#"{"id": 7}"#))
         let host = RemoteHost("api.example.com", transport: transport).with { $0.retry = .never }

@@ -15,11 +15,23 @@ struct Films: FileTransfer {
     func transfer(_ film: ListedFile, into part: FilePart) async throws {
         let route = Route(path: "/films/\(segments: film.path.split(separator: "/").map(String.init))")
         try await host.download(route, to: try part.workingFile())
-        try part.adoptWorkingFile()
+        part.adoptWorkingFile()
     }
 }
 
 struct MirrorTests {
+    @Test func `a list says versions or digests`() throws {
+        func read(_ file: String) throws -> ListedFile { try JSONDecoder().decode(ListedFile.self, from: Data(file.utf8)) }
+        #expect(try read(#"{"path": "a", "sha256": "9f86d0"}"#) == ListedFile(path: "a", sha256: "9f86d0"))
+        #expect(
+            try read(#"{"path": "a", "version": "7", "sha256": "9f86d0", "byteCount": 5}"#)
+                == ListedFile(path: "a", version: "7", byteCount: 5, sha256: "9f86d0"))
+        let written = try JSONEncoder().encode(ListedFile(path: "a", sha256: "9f86d0"))
+        #expect(try JSONDecoder().decode(ListedFile.self, from: written) == ListedFile(path: "a", sha256: "9f86d0"))
+        let error = #expect(throws: DecodingError.self) { try read(#"{"path": "a", "byteCount": 5}"#) }
+        #expect(error.map { "\($0)" }?.contains("“a” has neither version nor sha256") == true)
+    }
+
     @Test func `a directory becomes what the list says`() async throws {
         let transport = MemoryTransport { request in
             request.url.path() == "/films.json"

@@ -113,8 +113,13 @@ struct SynchronizingTests {
 
 private func watching(_ synchronizer: OneWaySynchronizer<NoteProcessor>) async throws {
     for await state in synchronizer.publish() {
-        guard let progress = state.content?.progress else { continue }
-        print(progress.stage, progress.doneItems, "of", progress.totalItems)
+        switch state {
+        case .loading(let report):
+            guard let progress = report?.progress else { continue }
+            print(progress.stage, progress.doneItems, "of", progress.totalItems)
+        case .completed(let report, next: _, prev: _): print(report.summary)
+        case .error(let error, content: _): print(error)
+        }
     }
     do {
         try await synchronizer.sync()

@@ -25,13 +25,16 @@ struct RoutedTextFetcher: RevalidatingFetcher {
 
     func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
         var route = Route(path: "/\(segments: file.url.pathComponents.dropFirst())")
-        route.options.accept = .plainText
         route.options.responseLimit = file.limit
+        for (name, value) in file.headers { route.headers.append(name, value) }
+        if file.caching == .revalidated { route.headers.append("Cache-Control", "no-cache") }
         if let tag = validator?.entityTag { route.headers.append("If-None-Match", tag) }
+        if let date = validator?.lastModified { route.headers.append("If-Modified-Since", date) }
         do {
             let answer = try await host.dataResponse(for: route)
             let text = RemoteText(bytes: answer.value, contentType: answer.fields["Content-Type"])
-            return .modified(text, .unspecified, answer.fields["ETag"].map { Validator(entityTag: $0) })
+            let known = Validator(entityTag: answer.fields["ETag"], lastModified: answer.fields["Last-Modified"])
+            return .modified(text, .unspecified, known)
         } catch let error as RemoteError where error.status == 304 {
             return .notModified()
         }
@@ -62,6 +65,8 @@ struct TextArticleTests {
 
             let here = try await texts.text(for: Legal.eula)
             #expect(here.text == "Be kind." && here.version == SemanticVersion("1.0.0"))
+            // There is no server. That it was asked in vain is saved too, which must not come behind the directory's removal.
+            await #expect(throws: TextStoreError.self) { try await texts.refresh() }
         }
     }
 
@@ -93,10 +98,14 @@ struct TextArticleTests {
             return
         }
         #expect(text.bytes == Data("Be kinder.".utf8))
-        guard case .notModified = try await fetcher.fetch(param: file, revalidating: validator) else {
+        var keyed = file
+        keyed.headers = ["X-API-Key": "key"]
+        guard case .notModified = try await fetcher.fetch(param: keyed, revalidating: validator) else {
             Issue.record("what was not changed came again")
             return
         }
+        #expect(origin.requests.map { $0.headers["Cache-Control"] } == ["no-cache", "no-cache"])
+        #expect(origin.requests.map { $0.headers["X-API-Key"] } == [nil, "key"])
     }
 
     @Test func `versions are compared`() {

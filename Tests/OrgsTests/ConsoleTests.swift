@@ -1,0 +1,38 @@
+import Console
+import Testing
+
+@testable import Orgs
+
+/// What is made of where the output goes.
+struct ConsoleTests {
+    @Test(arguments: [
+        // Asked for plain lines, a terminal, its environment; whether lines are written over, whether they are painted.
+        (false, true, ["TERM": "xterm"], true, true), (true, true, ["TERM": "xterm"], false, false), (false, false, [:], false, false),
+        (false, true, ["TERM": "dumb"], false, false), (false, true, ["NO_COLOR": "1"], true, false),
+        (false, true, ["NO_COLOR": ""], true, true),
+    ])
+    func `colours and moving lines are for those who watch and want them`(
+        isPlain: Bool, isTerminal: Bool, environment: [String: String], isLive: Bool, hasColours: Bool
+    ) {
+        let console = Console(isPlain: isPlain, isTerminal: isTerminal, environment: environment)
+        #expect(console.isLive == isLive)
+        #expect(console.hasColours == hasColours)
+        #expect(console.paint(.red, "x") == (hasColours ? "\u{1B}[31mx\u{1B}[0m" : "x"))
+    }
+
+    @Test(arguments: [("40", 40), ("0", 80), ("-3", 80), ("wide", 80)])
+    func `a line that is written over fits`(columns: String, width: Int) {
+        let console = Console(isPlain: false, isTerminal: false, environment: ["COLUMNS": columns])
+        #expect(console.width == width)
+        #expect(console.fitted(String(repeating: "x", count: 200)).count == width - 1)
+        #expect(console.fitted("short") == "short")
+    }
+
+    @Test(arguments: [5, 20, 36, 80])
+    func `a table is as wide as it may be`(width: Int) {
+        let table = Table(
+            columns: ["name", "★", "description"], rows: [["swift", "70000", "The Swift programming language"], ["a", "1", ""]])
+        #expect(table.lines(width: width).allSatisfy { $0.count <= width })
+        #expect(table.lines(width: width).contains { $0.hasSuffix("…") } == (width < 46))
+    }
+}

@@ -1,0 +1,24 @@
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#if canImport(SwiftOverlayShims)
+internal import SwiftOverlayShims
+#endif
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
+/// What the system says of the standard output.
+///
+/// A file of its own, because beside an import of Foundation the compiler takes C structs for those of a module that cannot be imported.
+enum TerminalSize {
+    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// `nil` where it is no terminal, or one that does not know.
+    static var columns: Int? {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return Int(size.ws_col)
+    }
+}
