@@ -35,7 +35,7 @@ public final class TextStore: Sendable {
     ///   - session: What separates these texts from those of other stores; any string but an empty one.
     ///   - directory: Where sessions are kept; `nil` for ``defaultDirectory``. Each session has a directory of its own in it.
     ///   - bundle: Where bundled files are.
-    ///   - fetcher: How files of servers are got.
+    ///   - fetcher: How files of servers are got; a `RevalidatingFetcher` saves fetching what has not changed, a plain `Fetcher` will do.
     ///   - policy: How texts are refreshed and switched.
     ///   - time: The clock.
     ///   - verify: Looks at the bytes of manifests and texts, for signatures; what it throws refuses them.
@@ -43,7 +43,7 @@ public final class TextStore: Sendable {
     /// - Throws: ``TextStoreError/Code/invalidName``.
     public convenience init(
         session: String, directory: URL? = nil, bundle: Bundle = .main,
-        fetcher: some RevalidatingFetcher<RemoteFile, RemoteText> = HTTPTextFetcher(), policy: TextStorePolicy = TextStorePolicy(),
+        fetcher: some Origin<RemoteFile, RemoteText> = HTTPTextFetcher(), policy: TextStorePolicy = TextStorePolicy(),
         time: some TimeSource = .system, verify: (@Sendable (TextVerification) throws -> Void)? = nil,
         onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {
@@ -53,7 +53,7 @@ public final class TextStore: Sendable {
     }
 
     package init(
-        session: String, directory: URL?, bundle: Bundle, fetcher: some RevalidatingFetcher<RemoteFile, RemoteText>,
+        session: String, directory: URL?, bundle: Bundle, fetcher: some Origin<RemoteFile, RemoteText>,
         policy: TextStorePolicy, time: some TimeSource, options: FileWriteOptions,
         verify: (@Sendable (TextVerification) throws -> Void)? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {

@@ -37,7 +37,8 @@ enum BundleReading {
             return (
                 nil,
                 TextStoreError(
-                    .unreadableBundleFile, "reading the manifest “\(file.path)” of the bundle: \(error.message)", underlyingError: error)
+                    .unreadableBundleFile, "reading the manifest “\(file.path)” of the bundle: \(error.message)",
+                    underlyingError: error.underlyingError)
             )
         }
     }

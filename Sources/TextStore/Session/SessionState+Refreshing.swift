@@ -20,6 +20,12 @@ struct SetPlan: Sendable {
         var identifier: String
         var rank: Rank
         var work: Work
+
+        /// What asks the origin whether its text has changed; sent only to the address that gave it.
+        var validator: Validator? {
+            guard case .fetch(let file, _, let known?) = work, known.facts.url == file.url.absoluteString else { return nil }
+            return known.facts.validator
+        }
     }
 
     /// Where a text of the set comes from.

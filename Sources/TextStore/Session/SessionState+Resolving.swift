@@ -22,7 +22,8 @@ extension SessionState {
         return .missing(
             TextStoreError(
                 .notAvailable, identifier: identifier,
-                "neither cache nor bundle has it; wait for the origin, or put a file into the bundle", underlyingError: reason))
+                "neither cache nor bundle has it, and the origin has not brought it; put a file into the bundle, to have one from the first start on",
+                underlyingError: reason))
     }
 
     /// Since when what is known of versions has expired; `nil` where it has not.

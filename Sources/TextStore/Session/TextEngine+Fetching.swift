@@ -5,12 +5,25 @@ extension TextEngine {
     // MARK: The manifest
 
     /// Fetches the manifest, takes it where it is good, and begins what follows from it.
-    func fetchManifest(_ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ known: ManifestRecord) async {
+    func beginManifest(_ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: ManifestRecord) {
+        // A validator is worth something only beside the body that it describes.
+        let validator = record.body == nil ? nil : record.validator
+        launch(ticket) { fetcher in
+            await Self.answer(of: fetcher, file, validator, "getting the manifest")
+        } then: { engine, answer in
+            await engine.takeManifest(answer, ticket, source, file, record)
+        }
+    }
+
+    private func takeManifest(
+        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile,
+        _ known: ManifestRecord
+    ) async {
         var record = known
         var manifest: VersionManifest?
         var failure: TextStoreError?
         do throws(TextStoreError) {
-            manifest = try await newManifest(source, file, &record)
+            manifest = try await newManifest(try answer.get(), source, file, &record)
             record.succeeded(at: time.date, policy)
         } catch {
             failure = error
@@ -37,20 +50,14 @@ extension TextEngine {
         perform(actions)
     }
 
-    /// Asks the origin.
+    /// Looks at what the origin has answered.
     ///
     /// - Returns: The new manifest; `nil` where the one that is here was confirmed.
     @concurrent
     private func newManifest(
-        _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
+        _ answer: FetchResult<RemoteText>, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
     ) async throws(TextStoreError) -> VersionManifest? {
-        // A validator is worth something only beside the body that it describes.
-        let validator = record.body == nil ? nil : record.validator
-        let result: FetchResult<RemoteText>
-        do { result = try await fetcher.fetch(param: file, revalidating: validator) } catch {
-            throw .wrapping(error, .unreachable, "getting the manifest: the fetcher failed; try again later")
-        }
-        switch result {
+        switch answer {
         case .notModified:
             guard record.body != nil else {
                 throw TextStoreError(
@@ -99,8 +106,16 @@ extension TextEngine {
     }
 
     /// Fetches a set, and stores it where all of it is good.
-    func fetchSet(_ plan: SetPlan) async {
-        let results = await fetchItems(plan.items)
+    func beginSet(_ plan: SetPlan) {
+        launch(plan.ticket) { fetcher in
+            await Self.answers(of: fetcher, plan.items)
+        } then: { engine, answers in
+            await engine.takeSet(answers, plan)
+        }
+    }
+
+    private func takeSet(_ answers: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
+        let results = await fetched(plan.items, answers)
         var records: [TextRecord] = []
         var unchanged: [String] = []
         var faults: [TextStoreError] = []
@@ -163,42 +178,29 @@ extension TextEngine {
     }
 
     @concurrent
-    private func fetchItems(_ items: [SetPlan.Item]) async -> [Result<Fetched, TextStoreError>] {
-        await withTaskGroup(of: (Int, Result<Fetched, TextStoreError>).self) { group in
-            for (number, item) in items.enumerated() {
-                group.addTask { [self] in
-                    do throws(TextStoreError) { return (number, .success(try await fetch(item))) } catch {
-                        return (number, .failure(error.about(item.identifier)))
-                    }
-                }
-            }
-            var results: [(Int, Result<Fetched, TextStoreError>)] = []
-            for await result in group { results.append(result) }
-            return results.sorted { $0.0 < $1.0 }.map(\.1)
+    private func fetched(
+        _ items: [SetPlan.Item], _ answers: [Result<FetchResult<RemoteText>, TextStoreError>?]
+    ) async -> [Result<Fetched, TextStoreError>] {
+        zip(items, answers).map { item, answer in
+            do throws(TextStoreError) { return .success(try fetched(item, answer)) } catch { return .failure(error.about(item.identifier)) }
         }
     }
 
-    private func fetch(_ item: SetPlan.Item) async throws(TextStoreError) -> Fetched {
-        switch item.work {
-        case .refuse(let error): throw error
-        case .copy(let record): return .new(record)
-        case .fetch(let file, let expected, let known):
-            // A validator is sent only to the address that gave it.
-            let url = file.url.absoluteString
-            let validator = known?.facts.url == url ? known?.facts.validator : nil
-            let result: FetchResult<RemoteText>
-            do { result = try await fetcher.fetch(param: file, revalidating: validator) } catch {
-                throw .wrapping(error, .unreachable, "getting \(url): the fetcher failed; try again later")
+    private func fetched(
+        _ item: SetPlan.Item, _ answer: Result<FetchResult<RemoteText>, TextStoreError>?
+    ) throws(TextStoreError) -> Fetched {
+        switch (item.work, try answer?.get()) {
+        case (.refuse(let error), _): throw error
+        case (.copy(let record), _): return .new(record)
+        case (.fetch(let file, let expected, _), .modified(let answer, _, let validator)):
+            return .new(try record(of: answer, validator, item, file.url.absoluteString, expected))
+        case (.fetch(let file, let expected, let known), _):
+            guard let known, item.validator != nil else {
+                throw TextStoreError(
+                    .unexpectedStatus,
+                    "getting \(file.url.absoluteString): the origin confirmed a text that is not here; look at the server")
             }
-            switch result {
-            case .modified(let answer, _, let validator): return .new(try record(of: answer, validator, item, url, expected))
-            case .notModified:
-                guard let known, validator != nil else {
-                    throw TextStoreError(
-                        .unexpectedStatus, "getting \(url): the origin confirmed a text that is not here; look at the server")
-                }
-                return try confirmed(known, item, expected)
-            }
+            return try confirmed(known, item, expected)
         }
     }
 
@@ -236,5 +238,53 @@ extension TextEngine {
         facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
         return .new(TextRecord(identifier: known.identifier, text: known.text, facts: facts))
+    }
+
+    // MARK: The origin
+
+    /// Asks the origin in a task that does not keep the engine: when nobody has it any more, what is on its way is given up.
+    ///
+    /// - Parameters:
+    ///   - ticket: The fetch's own number.
+    ///   - ask: Asks.
+    ///   - take: Takes what was answered.
+    private func launch<Answer: Sendable>(
+        _ ticket: UInt64, _ ask: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Answer,
+        then take: @escaping @Sendable (TextEngine, Answer) async -> Void
+    ) {
+        tasks.withLock { tasks in
+            tasks[ticket] = Task { [weak self, fetcher] in
+                let answer = await ask(fetcher)
+                guard let self else { return }
+                await take(self, answer)
+                _ = self.tasks.withLock { $0.removeValue(forKey: ticket) }
+            }
+        }
+    }
+
+    private static func answer(
+        of fetcher: any Origin<RemoteFile, RemoteText>, _ file: RemoteFile, _ validator: Validator?, _ operation: String
+    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+        do { return .success(try await fetcher.respond(to: .content(file, revalidating: validator)).result) } catch {
+            return .failure(.wrapping(error, .unreachable, "\(operation): the fetcher failed; try again later"))
+        }
+    }
+
+    /// What the origin answers for each text of a set, side by side; `nil` for one that it need not be asked for.
+    @concurrent
+    private static func answers(
+        of fetcher: any Origin<RemoteFile, RemoteText>, _ items: [SetPlan.Item]
+    ) async -> [Result<FetchResult<RemoteText>, TextStoreError>?] {
+        await withTaskGroup(of: (Int, Result<FetchResult<RemoteText>, TextStoreError>).self) { group in
+            for (number, item) in items.enumerated() {
+                guard case .fetch(let file, _, _) = item.work else { continue }
+                group.addTask {
+                    (number, await answer(of: fetcher, file, item.validator, "getting \(file.url.absoluteString)"))
+                }
+            }
+            var answers = [Result<FetchResult<RemoteText>, TextStoreError>?](repeating: nil, count: items.count)
+            for await (number, answer) in group { answers[number] = answer }
+            return answers
+        }
     }
 }

@@ -6,7 +6,7 @@ final class TextEngine: Sendable {
     /// One lock for all that is known: a read is one look under it.
     let session = WatchedState(SessionState()) { $0.takeChanges() }
     let shelf: Shelf
-    let fetcher: any RevalidatingFetcher<RemoteFile, RemoteText>
+    let fetcher: any Origin<RemoteFile, RemoteText>
     let bundle: Bundle
     let policy: TextStorePolicy
     let time: any TimeSource
@@ -14,9 +14,11 @@ final class TextEngine: Sendable {
     let onEvent: (@Sendable (TextStoreEvent) -> Void)?
     let acceptances: AcceptanceLedger
     private let increases = Broadcast<VersionIncrease>()
+    /// The fetches that are under way, by their tickets.
+    let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
 
     init(
-        directory: Directory, bundle: Bundle, fetcher: any RevalidatingFetcher<RemoteFile, RemoteText>, policy: TextStorePolicy,
+        directory: Directory, bundle: Bundle, fetcher: any Origin<RemoteFile, RemoteText>, policy: TextStorePolicy,
         time: any TimeSource, options: FileWriteOptions, verify: (@Sendable (TextVerification) throws -> Void)?,
         onEvent: (@Sendable (TextStoreEvent) -> Void)?
     ) {
@@ -28,6 +30,11 @@ final class TextEngine: Sendable {
         self.onEvent = onEvent
         shelf = Shelf(directory: directory, options: options, session: session)
         acceptances = AcceptanceLedger(directory: directory, options: options)
+    }
+
+    deinit {
+        // Nobody reads or observes any longer, or he would hold the engine.
+        for task in tasks.withLock({ Array($0.values) }) { task.cancel() }
     }
 
     // MARK: Registering
@@ -107,10 +114,8 @@ final class TextEngine: Sendable {
     func perform(_ actions: [SessionAction], of identifiers: [String]? = nil) {
         for action in actions {
             switch action {
-            case .fetchManifest(let ticket, let source, let file, let record):
-                Task { await fetchManifest(ticket, source, file, record) }
-            case .fetchSet(let plan):
-                Task { await fetchSet(plan) }
+            case .fetchManifest(let ticket, let source, let file, let record): beginManifest(ticket, source, file, record)
+            case .fetchSet(let plan): beginSet(plan)
             }
         }
         arm(identifiers)

@@ -1,0 +1,47 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// Stores that are let go of while something is under way.
+struct LeavingTests {
+    private let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    @Test(arguments: ["versions.json", "eula.txt"])
+    func `a store that nobody has any more is freed, gives up its fetch and writes nothing afterwards`(stalled: String) async throws {
+        let begun = WatchedState(0), ended = WatchedState(0)
+        let fetcher = RevalidatingClosureFetcher<RemoteFile, RemoteText> { file, _ in
+            guard file.url.lastPathComponent == stalled else {
+                return .modified(RemoteText(bytes: Data(#"{"eula":"2.0.0"}"#.utf8), contentType: "application/json"))
+            }
+            begun.update { $0 += 1 }
+            defer { ended.update { $0 += 1 } }
+            try await bench.time.sleep(until: .distantFuture)
+            throw CancellationError()
+        }
+        var store: TextStore? = try bench.store(fetcher: fetcher)
+        try await store?.register(bench.source("eula"))
+        await store?.setVersionSource(bench.versions)
+        _ = try await begun.wait { $0 == 1 ? () : nil }
+        weak let engine = store?.engine
+        let before = bench.place.files
+        store = nil
+        _ = try await ended.wait { $0 == 1 ? () : nil }
+        #expect(engine == nil)
+        #expect(bench.place.files == before)
+    }
+
+    @Test func `an observer keeps the fetch of a store that nobody else has`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "New")
+        var store: TextStore? = try await bench.started()
+        let states = try #require(store).publish(bench.source("eula"))
+        store = nil
+        for await state in states { if state.content?.text == "New", !state.isLoading { break } }
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
+    }
+}
