@@ -9,7 +9,7 @@ final class ExchangeGate: Sendable {
 
     private struct State {
         var free: Int
-        var waiters: [Waiter] = []
+        var waiters: ArraySlice<Waiter> = []
         var lastTicket: UInt64 = 0
         /// Whose turn has come, and who gave up before it had begun to wait.
         var admitted: Set<UInt64> = []
@@ -46,15 +46,10 @@ final class ExchangeGate: Sendable {
     func enter() async throws -> Permit {
         try Task.checkCancellation()
         if let permit = tryToEnter() { return permit }
-        let ticket: UInt64? = state.withLock { state in
-            if state.free > 0 {
-                state.free -= 1
-                return nil
-            }
+        let ticket = state.withLock { state in
             state.lastTicket += 1
             return state.lastTicket
         }
-        guard let ticket else { return Permit(self) }
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let isSettled = state.withLock { state in
@@ -103,11 +98,10 @@ final class ExchangeGate: Sendable {
 
     private func leave() {
         let next: Waiter? = state.withLock { state in
-            guard !state.waiters.isEmpty else {
+            guard let waiter = state.waiters.popFirst() else {
                 state.free += 1
                 return nil
             }
-            let waiter = state.waiters.removeFirst()
             state.admitted.insert(waiter.ticket)
             return waiter
         }
