@@ -8,8 +8,9 @@ internal import StoreCore
 /// ```
 ///
 /// When the connection ends or is lost, it is made again after the time that the server asked for (three seconds where it did not), with
-/// the last id it gave (`Last-Event-ID`); after a connection without any event not before a second has passed. The sequence ends with 204, and fails with an answer that is none of success or no event
-/// stream, and once connections fail as often in a row as ``RemoteHost/retry`` allows without a single event between them.
+/// the last id it gave (`Last-Event-ID`); after a connection without any event not before a second has passed. The sequence ends with
+/// 204, and fails with an answer that is none of success or no event stream, and once connections fail as often in a row as
+/// ``RemoteHost/retry`` allows without a single event between them.
 public struct RemoteEvents: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
