@@ -234,7 +234,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             do {
                 try await session.commit(whole, as: path, of: item)
             } catch  where session.flushes.hasFailed {
-                // Nobody knows what of it is on the disk, though it may look whole until it is read from there again.
+                // Nobody knows what of it is on the disk, though it may look whole until it is read from there again. Where it cannot be
+                // thrown away either, the flush's failure is the one to tell.
                 try? part.discard()
                 throw error
             }

@@ -1,8 +1,8 @@
 internal import StoreCore
 
-// A file of the list may stand where a directory has stood so far, or the other way round, or where a folding disk has the file by another
-// spelling. What is in its way then goes before the other
-// removals: with the content already there, as an old version goes that is replaced, and only if the plan removes it anyway.
+// A file of the list may stand where a directory has stood so far, or the other way round, or where a folding disk has the file by
+// another spelling. What is in its way then goes before the other removals: with the content already there, as an old version goes that
+// is replaced, and only if the plan removes it anyway.
 
 extension TargetSession {
     /// Remembers what the plan removes.
@@ -21,7 +21,8 @@ extension TargetSession {
 
     /// Whether the plan removes something in a directory of this name.
     func makesWay(below key: String) -> Bool {
-        state.withLock { state in state.removable.contains { $0.utf8.starts(with: (key + "/").utf8) } }
+        let directory = (key + "/").utf8
+        return state.withLock { state in state.removable.contains { $0.utf8.starts(with: directory) } }
     }
 
     /// Removes what is in the way of a file that has arrived, as far as the plan removes it and nobody has changed it since.

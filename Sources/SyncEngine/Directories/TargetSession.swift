@@ -218,6 +218,7 @@ final class TargetSession: Sendable {
                 try await flush()
             } catch {
                 // What could not be written may look whole until it is read from the disk again: it is of no use to the next pass.
+                // The flush's failure is the one to tell, whatever becomes of this.
                 if flushes.hasFailed { try? prune(keeping: []) }
                 throw error
             }
