@@ -208,6 +208,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws {
         let session = try session()
         session.willRemove(plan.removals.lazy.map(\.local))
+        session.removeEmptyDirectoriesOfVanished()
         try session.prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
     }
 

@@ -25,6 +25,8 @@ final class TargetSession: Sendable {
         var spellings: [String: String] = [:]
         /// Edited files as the inventory has seen them.
         var edited: [String: FileStamp] = [:]
+        /// Files of ours that are gone without any pass having removed them.
+        var vanished: [String] = []
         /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
         var removable: Set<String> = []
         var replaced: Set<String> = []
@@ -69,6 +71,7 @@ final class TargetSession: Sendable {
         state.withLock { state in
             state.clashes.insert(scan.stamps.keys)
             state.edited = scan.edited
+            state.vanished = scan.vanished
         }
         try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.vanished.map { .removed($0) })
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
@@ -180,8 +183,20 @@ final class TargetSession: Sendable {
             try directory.remove(name)
         }
         try write([.removed(key)])
-        state.withLock { $0.clashes.remove(key) }
+        state.withLock { state in
+            state.clashes.remove(key)
+            // It is no longer in the way of anything; a directory may have its name by now.
+            state.removable.remove(key)
+        }
         try places.removeEmptyDirectories(above: path)
+    }
+
+    /// Removes the empty directories above files that are gone: one that a process made which then ended would keep a file of its name out.
+    func removeEmptyDirectoriesOfVanished() {
+        for path in state.withLock(\.vanished) {
+            // Of no interest why one of them stays, or is no path: then it is a directory as any other.
+            if let path = try? RelativePath(path) { try? places.removeEmptyDirectories(above: path) }
+        }
     }
 
     /// Throws away parts of files that nobody is about to download.
@@ -210,6 +225,8 @@ final class TargetSession: Sendable {
     /// - Parameter isComplete: Whether everything is as the source has it.
     func end(isComplete: Bool) async throws {
         defer { lockFile.unlock() }
+        // Of no interest why one of them stays: then it is an empty directory as any other.
+        if !isComplete { try? places.removeEmptyMadeDirectories() }
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
         // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
