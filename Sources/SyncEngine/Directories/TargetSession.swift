@@ -175,7 +175,9 @@ final class TargetSession: Sendable {
     }
 
     /// Removes a file and the directories that it leaves empty.
-    func remove(_ path: RelativePath, key: String) throws {
+    ///
+    /// - Parameter depth: How deep the last of these directories is.
+    func remove(_ path: RelativePath, key: String, upTo depth: Int = 1) throws {
         if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
             if let found = try directory.status(of: name), found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
@@ -188,7 +190,7 @@ final class TargetSession: Sendable {
             // It is no longer in the way of anything; a directory may have its name by now.
             state.removable.remove(key)
         }
-        try places.removeEmptyDirectories(above: path)
+        try places.removeEmptyDirectories(above: path, upTo: depth)
     }
 
     /// Removes the empty directories above files that are gone: one that a process made which then ended would keep a file of its name out.

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import StoreCore
 import Testing
@@ -160,6 +161,27 @@ struct DirectoryAttackTests {
         bench.origin.withLock { $0.contents = ["d": "file", "own/new": "file"] }
         try await bench.sync(durability: durability)
         #expect(try bench.files == ["d": "file", "own/new": "file"])
+    }
+
+    @Test func `S4 what makes way takes no directory with it that another file is about to go into`() async throws {
+        let bench = try DirectoryBench(["p/d/x": "1", "same": "s"])
+        try await bench.sync()
+        let (isReady, hasMadeWay) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        bench.origin.withLock { origin in
+            origin.contents = ["p/d": "file", "p/new": "2", "same": "s"]
+            // Not before the other file has opened its directory; one of the two threads is free for this one.
+            origin.onTransfer = { path in if path == "p/d" { _ = isReady.wait(timeout: .now() + 10) } }
+        }
+        bench.probe.withLock {
+            $0 = { step in
+                if step == .renames("p/d") { hasMadeWay.signal() }
+                guard step == .renames("p/new") else { return }
+                isReady.signal()
+                _ = hasMadeWay.wait(timeout: .now() + 10)
+            }
+        }
+        try await bench.sync(concurrency: 2)
+        #expect(try bench.files == ["p/d": "file", "p/new": "2", "same": "s"])
     }
 
     @Test func `S9 a directory that a killed process made for a file keeps no file of its name out`() async throws {
