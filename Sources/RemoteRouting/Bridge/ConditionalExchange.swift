@@ -46,13 +46,13 @@ struct ConditionalExchange: Sendable {
         _ route: Route, as type: Value.Type
     ) async throws -> Answer<Value> {
         let requestedAt = host.time.date
-        let sending = try RouteSending(route, at: host)
-        let outcome = try await sending.run(.whole)
+        let call = try RouteCall(route, at: host, .whole)
+        let outcome = try await call.run()
         let response = outcome.response
         let now = host.time.date
         let exchange = CachedExchange(
             request: outcome.request.fields, response: response.fields, requestedAt: requestedAt, respondedAt: now,
-            changingFields: outcome.request.fields.names(differingFrom: sending.request.fields), policy: route.options.cachePolicy)
+            changingFields: outcome.request.fields.names(differingFrom: call.request.fields), policy: route.options.cachePolicy)
         let freshness = Freshness(of: exchange)
         if response.status == 304 { return .notModified(freshness) }
         let value = try await AnswerDecoding(host).decode(response.map(outcome.body), of: route, as: type)

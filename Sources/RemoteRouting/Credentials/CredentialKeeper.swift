@@ -68,7 +68,7 @@ extension Error {
     ///
     /// Asked of the cause and not of ``FailureAdvising/failureKind``, which is permanent for every POST: one may not be sent twice by
     /// itself, but the next 401 asks for a new one.
-    fileprivate var passesByItself: Bool {
+    var passesByItself: Bool {
         switch self {
         case let error as RemoteError: return error.isPassing || error.stage == .timeout || error.stage == .cancelled
         case is CancellationError: return true

@@ -45,6 +45,13 @@ public struct EventStreamParser: Sendable {
         pendingID = lastEventID
     }
 
+    /// A parser for the next connection: it has the id and the time that the server gave, and nothing of a broken event.
+    func forNextConnection() -> EventStreamParser {
+        var next = EventStreamParser(lastEventID: lastEventID, limit: limit)
+        next.reconnectionTime = reconnectionTime
+        return next
+    }
+
     /// Takes the next bytes.
     ///
     /// - Parameter bytes: The bytes, of any number.

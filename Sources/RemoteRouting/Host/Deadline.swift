@@ -5,11 +5,14 @@ struct DeadlinePassed: Error {}
 
 /// Lets an operation run until a moment, and cancels it then.
 ///
+/// Not inlined: its group would lie in the frames of those too who have no deadline to watch over.
+///
 /// - Parameters:
 ///   - deadline: The moment; `nil` waits for ever.
 ///   - time: The clock.
 ///   - operation: What to do; it must end soon after it is cancelled.
 /// - Throws: ``DeadlinePassed``, or what the operation threw.
+@inline(never)
 func within<Value: Sendable>(
     _ deadline: MonotonicInstant?, of time: any TimeSource, _ operation: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {

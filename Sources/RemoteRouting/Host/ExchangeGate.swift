@@ -2,18 +2,32 @@ internal import StoreCore
 
 /// Lets so many exchanges run at once; the others wait in the order in which they came.
 final class ExchangeGate: Sendable {
-    private struct Waiter {
-        let ticket: UInt64
-        let continuation: CheckedContinuation<Void, Never>
-    }
-
     private struct State {
         var free: Int
-        var waiters: [Waiter] = []
+        var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        /// The tickets of those who wait, in the order in which they came; who has left is passed over.
+        var queue: ArraySlice<UInt64> = []
         var lastTicket: UInt64 = 0
         /// Whose turn has come, and who gave up before it had begun to wait.
         var admitted: Set<UInt64> = []
         var left: Set<UInt64> = []
+
+        mutating func wait(_ ticket: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
+            // So that it is no longer than twice what it is good for, however many leave before their turn.
+            if queue.count > 2 * waiters.count + 64 { queue.removeAll { waiters[$0] == nil } }
+            queue.append(ticket)
+            waiters[ticket] = continuation
+        }
+
+        /// Lets the one who came first begin; `nil` where nobody waits.
+        mutating func admitNext() -> CheckedContinuation<Void, Never>? {
+            while let ticket = queue.popFirst() {
+                guard let continuation = waiters.removeValue(forKey: ticket) else { continue }
+                admitted.insert(ticket)
+                return continuation
+            }
+            return nil
+        }
     }
 
     /// The right to one exchange; ends when it is let go of, or before.
@@ -46,15 +60,10 @@ final class ExchangeGate: Sendable {
     func enter() async throws -> Permit {
         try Task.checkCancellation()
         if let permit = tryToEnter() { return permit }
-        let ticket: UInt64? = state.withLock { state in
-            if state.free > 0 {
-                state.free -= 1
-                return nil
-            }
+        let ticket = state.withLock { state in
             state.lastTicket += 1
             return state.lastTicket
         }
-        guard let ticket else { return Permit(self) }
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let isSettled = state.withLock { state in
@@ -65,21 +74,19 @@ final class ExchangeGate: Sendable {
                         state.admitted.insert(ticket)
                         return true
                     }
-                    state.waiters.append(Waiter(ticket: ticket, continuation: continuation))
+                    state.wait(ticket, continuation)
                     return false
                 }
                 if isSettled { continuation.resume() }
             }
         } onCancel: {
-            let waiter: Waiter? = state.withLock { state in
-                guard let index = state.waiters.firstIndex(where: { $0.ticket == ticket }) else {
-                    // Not waiting yet, or admitted already: then it gives its right back itself.
-                    if !state.admitted.contains(ticket) { state.left.insert(ticket) }
-                    return nil
-                }
-                return state.waiters.remove(at: index)
+            let waiter = state.withLock { state in
+                let waiter = state.waiters.removeValue(forKey: ticket)
+                // Not waiting yet, or admitted already: then it gives its right back itself.
+                if waiter == nil, !state.admitted.contains(ticket) { state.left.insert(ticket) }
+                return waiter
             }
-            waiter?.continuation.resume()
+            waiter?.resume()
         }
         let isAdmitted = state.withLock { state in
             state.left.remove(ticket)
@@ -102,15 +109,11 @@ final class ExchangeGate: Sendable {
     }
 
     private func leave() {
-        let next: Waiter? = state.withLock { state in
-            guard !state.waiters.isEmpty else {
-                state.free += 1
-                return nil
-            }
-            let waiter = state.waiters.removeFirst()
-            state.admitted.insert(waiter.ticket)
-            return waiter
+        let next = state.withLock { state in
+            let next = state.admitNext()
+            if next == nil { state.free += 1 }
+            return next
         }
-        next?.continuation.resume()
+        next?.resume()
     }
 }

@@ -72,8 +72,7 @@ extension RemoteHost {
 
     /// The whole answer of a route, which is one of success.
     func answer(for route: some Routable) async throws -> RemoteResponse<Data> {
-        let sending = try RouteSending(route, at: self)
-        let outcome = try await sending.run(.whole)
+        let outcome = try await RouteCall(route, at: self, .whole).run()
         return outcome.response.map(outcome.body)
     }
 

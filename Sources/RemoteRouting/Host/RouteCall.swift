@@ -3,7 +3,9 @@ internal import StoreCore
 
 /// One call on its way, with its attempts, redirects and refreshes, until there is an answer of success or an error.
 ///
-/// An object: each of its steps waits for the next, and a frame that holds a reference is smaller than one that holds host and request.
+/// Each of its steps waits for the next, so that their frames are what a call under way costs: this is an object, since a frame that holds
+/// a reference is smaller than one that holds host and request, and what is decided between two waits stands in functions that do not wait
+/// and are not inlined, whose frames are gone when they return.
 final class RouteCall: Sendable {
     private let sending: RouteSending
     private let delivery: RouteSending.Delivery
@@ -12,17 +14,32 @@ final class RouteCall: Sendable {
     /// Whether nothing takes time but exchanges and the waiting between them, which keep the deadline by themselves. Watching over all of a
     /// call takes a group of tasks, which costs as much as the rest of it.
     private let keepsOwnDeadline: Bool
+    /// Those of each exchange.
+    private let limits: ExchangeLimits
+
+    convenience init(_ route: some Routable, at host: RemoteHost, _ delivery: RouteSending.Delivery) throws(RemoteError) {
+        self.init(try RouteSending(route, at: host), delivery)
+    }
 
     init(_ sending: RouteSending, _ delivery: RouteSending.Delivery) {
         self.sending = sending
         self.delivery = delivery
-        deadline = sending.timeouts.overall.map { sending.started.advanced(by: $0) }
-        let host = sending.host
+        let (host, timeouts) = (sending.host, sending.timeouts)
+        deadline = timeouts.overall.map { sending.started.advanced(by: $0) }
         // A stream may outlive the call.
         keepsOwnDeadline =
             delivery == .whole && host.transport is URLSessionTransport && host.authorization == nil && host.requestInterceptors.isEmpty
             && host.responseInterceptors.isEmpty
+        var limits = ExchangeLimits(
+            head: timeouts.head, idle: timeouts.idle, attempt: timeouts.attempt, deadline: keepsOwnDeadline ? deadline : nil,
+            bodyBytes: sending.options.responseLimit ?? (delivery == .whole ? host.limits.responseBytes : sending.streamBytes),
+            memoryBytes: host.limits.memoryBytes, spillBytes: host.limits.spillBytes, time: host.time)
+        limits.onSent = sending.onSent
+        self.limits = limits
     }
+
+    /// What is sent, before credentials and interceptors.
+    var request: HTTPRequest { sending.request }
 
     // MARK: Attempts
 
@@ -31,74 +48,97 @@ final class RouteCall: Sendable {
         do {
             if keepsOwnDeadline { return try await attempts() }
             return try await within(deadline, of: sending.host.time) { [self] in try await attempts() }
-        } catch is DeadlinePassed {
-            throw sending.error(.overall)
-        } catch let error as RemoteError {
-            throw error
         } catch {
-            throw sending.error(for: error, sending.request)
+            throw failure(error)
         }
     }
 
     private func attempts() async throws -> RouteSending.Outcome {
-        let decision = RetryDecision(policy: sending.host.retry, deadline: deadline)
         var attempt = 1
         while true {
             do {
-                var outcome = try await authorizedAttempt()
-                outcome.response.attempts = attempt
-                outcome.response.duration = sending.started.duration(to: sending.host.time.now)
-                return outcome
-            } catch var failure as RemoteError {
-                failure.attempts = attempt
-                let (time, now) = (sending.host.time, sending.host.time.now)
-                guard let delay = decision.delay(after: failure, attempt: attempt, now: now, unit: sending.host.random()) else {
-                    throw failure
-                }
-                sending.host.log?.note(.waiting(delay), failure.operation, attempt: attempt)
-                try await time.sleep(until: now.advanced(by: delay))
+                return outcome(of: try await authorizedAttempt(), attempt)
+            } catch {
+                let next = try nextAttempt(after: error, attempt)
+                try await sending.host.time.sleep(until: next)
                 attempt += 1
             }
         }
     }
 
+    /// When the next attempt begins; throws what is final.
+    @inline(never)
+    private func nextAttempt(after error: any Error, _ attempt: Int) throws -> MonotonicInstant {
+        guard var failure = error as? RemoteError else { throw error }
+        failure.attempts = attempt
+        let host = sending.host
+        let now = host.time.now
+        let decision = RetryDecision(policy: host.retry, deadline: deadline)
+        guard let delay = decision.delay(after: failure, attempt: attempt, now: now, unit: host.random()) else { throw failure }
+        host.log?.note(.waiting(delay), failure.operation, attempt: attempt)
+        return now.advanced(by: delay)
+    }
+
     // MARK: Credentials
 
-    private func authorizedAttempt() async throws -> RouteSending.Outcome {
+    /// One attempt, whose answer is one of success.
+    private func authorizedAttempt() async throws -> Received {
         guard let authorization = sending.host.authorization, sending.options.requiresAuth ?? true else {
-            return try success(of: await exchange(sending.request))
+            return try success(await exchange(sending.request))
         }
-        var isRenewed = false
-        while true {
-            var request = sending.request
-            let generation: Int
-            do {
-                generation = try await authorization.apply(&request.fields)
-            } catch {
-                throw sending.error(for: error, request, or: .refreshFailed)
-            }
-            let received = try await exchange(request)
-            // 403 says that the one who is known may not: other credentials for the same one would not help.
-            // Nor does a 401 of another origin, which a redirect led to and which never saw these.
-            let isOurs = WebOrigin(of: received.request.url) == WebOrigin(of: request.url)
-            guard received.head.status == 401, isOurs, !isRenewed, request.body.isReplayable else { return try success(of: received) }
-            do {
-                guard try await authorization.renew(generation, sending.host.unauthenticated) else { return try success(of: received) }
-            } catch {
-                throw sending.error(for: error, request, or: .refreshFailed)
-            }
-            isRenewed = true
+        return try await attempt(authorizedBy: authorization)
+    }
+
+    @inline(never)
+    private func attempt(authorizedBy authorization: Authorization) async throws -> Received {
+        var request = sending.request
+        let generation = try await apply(authorization, to: &request)
+        let received = try await exchange(request)
+        guard isRejected(received, request), try await renew(authorization, generation, request) else { return try success(received) }
+        request = sending.request
+        _ = try await apply(authorization, to: &request)
+        return try success(await exchange(request))
+    }
+
+    private func apply(_ authorization: Authorization, to request: inout HTTPRequest) async throws -> Int {
+        do {
+            return try await authorization.apply(&request.fields)
+        } catch {
+            throw failure(error, request, or: .refreshFailed)
         }
+    }
+
+    @inline(never)
+    private func renew(_ authorization: Authorization, _ generation: Int, _ request: HTTPRequest) async throws -> Bool {
+        do {
+            return try await authorization.renew(generation, sending.host.unauthenticated)
+        } catch {
+            throw failure(error, request, or: .refreshFailed)
+        }
+    }
+
+    /// Whether other credentials may help.
+    private func isRejected(_ received: Received, _ request: HTTPRequest) -> Bool {
+        // 403 says that the one who is known may not: other credentials for the same one would not help.
+        // Nor does a 401 of another origin, which a redirect led to and which never saw these.
+        received.head.status == 401 && request.body.isReplayable && WebOrigin(of: received.request.url) == WebOrigin(of: request.url)
     }
 
     // MARK: One exchange, redirects included
 
     /// An answer, whatever its status.
-    struct Received {
-        var head: HTTPHead
-        var body = Data()
-        var stream: HTTPReplyBody?
-        var request: HTTPRequest
+    private final class Received: Sendable {
+        let head: HTTPHead
+        let body: Data
+        let stream: HTTPReplyBody?
+        let request: HTTPRequest
+
+        init(_ answer: HTTPAnswer, _ stream: HTTPReplyBody?, to request: HTTPRequest) {
+            head = answer.head
+            body = answer.body
+            self.stream = stream
+            self.request = request
+        }
     }
 
     private func exchange(_ original: HTTPRequest) async throws -> Received {
@@ -111,7 +151,7 @@ final class RouteCall: Sendable {
             return received
         } catch {
             permit.release()
-            throw sending.error(for: error, first)
+            throw failure(error, first)
         }
     }
 
@@ -124,27 +164,39 @@ final class RouteCall: Sendable {
     }
 
     private func follow(_ first: HTTPRequest, _ permit: ExchangeGate.Permit) async throws -> Received {
-        let policy = RedirectPolicy(limit: sending.host.limits.redirects)
         var request = first
         var redirects = 0
         while true {
-            sending.host.log?.sent(request)
-            let began = sending.host.time.now
-            let reply = try await sending.host.transport.perform(request, limits: limits())
-            sending.host.log?.received(reply.head, to: request, after: began.duration(to: sending.host.time.now))
-            switch policy.decide(reply.head, to: request, after: redirects) {
-            case .follow(let next):
-                // A short body is read, since letting go of it would cost the connection.
-                if let length = reply.head.fields["Content-Length"].flatMap({ Int($0) }), length <= 65_536 {
-                    _ = try await reply.body.collect()
-                }
-                request = next
-                redirects += 1
-            case .refuse(let code, let message):
-                throw sending.error(.transport, code, request, message, reply.head)
-            case .stay:
+            let began = willSend(request)
+            let reply = try await sending.host.transport.perform(request, limits: limits)
+            guard let next = try redirection(by: reply.head, began, request, after: redirects) else {
                 return try await received(reply, to: request, permit)
             }
+            // A short body is read, since letting go of it would cost the connection.
+            if let length = reply.head.fields["Content-Length"].flatMap({ Int($0) }), length <= 65_536 {
+                _ = try await reply.body.collect()
+            }
+            request = next
+            redirects += 1
+        }
+    }
+
+    /// Tells the log, and when that was.
+    private func willSend(_ request: HTTPRequest) -> MonotonicInstant {
+        sending.host.log?.sent(request)
+        return sending.host.time.now
+    }
+
+    /// Where an answer redirects to; `nil` where it stands as it is.
+    @inline(never)
+    private func redirection(
+        by head: HTTPHead, _ began: MonotonicInstant, _ request: HTTPRequest, after redirects: Int
+    ) throws(RemoteError) -> HTTPRequest? {
+        sending.host.log?.received(head, to: request, after: began.duration(to: sending.host.time.now))
+        switch RedirectPolicy(limit: sending.host.limits.redirects).decide(head, to: request, after: redirects) {
+        case .stay: return nil
+        case .follow(let next): return next
+        case .refuse(let code, let message): throw sending.error(.transport, code, request, message, head)
         }
     }
 
@@ -152,29 +204,25 @@ final class RouteCall: Sendable {
     private func received(
         _ reply: HTTPReply, to request: HTTPRequest, _ permit: ExchangeGate.Permit
     ) async throws -> Received {
-        var received = Received(head: reply.head, request: request)
+        var answer = HTTPAnswer(head: reply.head)
+        var stream: HTTPReplyBody?
         if !sending.isSuccess(reply.head.status) {
-            received.body = try await reply.body.beginning(RemoteError.keptBodyBytes)
+            answer.body = try await reply.body.beginning(RemoteError.keptBodyBytes)
         } else if delivery == .whole {
-            received.body = try await reply.body.collect()
+            answer.body = try await reply.body.collect()
         } else {
-            received.stream = reply.body
+            stream = reply.body
         }
-        if !sending.host.responseInterceptors.isEmpty {
-            var answer = HTTPAnswer(head: received.head, body: received.body)
-            for interceptor in sending.host.responseInterceptors.reversed() {
-                do {
-                    try await interceptor.intercept(&answer, to: request)
-                } catch {
-                    throw sending.error(for: error, request, or: .interceptorFailed)
-                }
+        for interceptor in sending.host.responseInterceptors.reversed() {
+            do {
+                try await interceptor.intercept(&answer, to: request)
+            } catch {
+                throw failure(error, request, or: .interceptorFailed)
             }
-            received.head = answer.head
-            received.body = answer.body
         }
-        sending.host.log?.completed(received.head, body: received.body, of: request)
-        if let stream = received.stream { stream.holder.exchange.onEnd { permit.release() } }
-        return received
+        sending.host.log?.completed(answer.head, body: answer.body, of: request)
+        stream?.holder.exchange.onEnd { permit.release() }
+        return Received(answer, stream, to: request)
     }
 
     private func intercepted(_ original: HTTPRequest) async throws -> HTTPRequest {
@@ -183,9 +231,16 @@ final class RouteCall: Sendable {
             do {
                 try await interceptor.intercept(&request)
             } catch {
-                throw sending.error(for: error, original, or: .interceptorFailed)
+                throw failure(error, original, or: .interceptorFailed)
             }
         }
+        try check(request, madeOf: original)
+        return request
+    }
+
+    /// Throws where interceptors made of a request what may not be sent.
+    @inline(never)
+    private func check(_ request: HTTPRequest, madeOf original: HTTPRequest) throws(RemoteError) {
         guard let origin = WebOrigin(of: request.url), origin == WebOrigin(of: original.url) else {
             let fault = RouteFault(
                 .foreignOrigin, in: "address", "an interceptor changed whom the request goes to; use another host for that")
@@ -195,47 +250,48 @@ final class RouteCall: Sendable {
             let fault = RouteFault(.reservedField, in: "header \(field.name)", "only the library writes this field; leave it out")
             throw sending.error(for: fault, original)
         }
+        guard origin.scheme == .http, !origin.isLoopback, !sending.host.allowsInsecureCredentials else { return }
+        // What the host's authorization wrote is secret, be it called `Authorization` or not.
         let isSecret =
-            request.fields.fields.contains { ExchangeLog.secretFields.contains($0.name.lowercased()) }
-            || carriesCredentials(request, original)
-        if isSecret, origin.scheme == .http, !origin.isLoopback, !sending.host.allowsInsecureCredentials {
+            original.fields != sending.request.fields
+            || request.fields.fields.contains { ExchangeLog.secretFields.contains($0.name.lowercased()) }
+        if isSecret {
             throw sending.error(
                 .build, .insecureCredentials, original,
                 "credentials would travel without encryption; use https, or set allowsInsecureCredentials where that is right")
         }
-        return request
-    }
-
-    /// Whether the host's authorization wrote anything, be it called `Authorization` or not.
-    private func carriesCredentials(_ request: HTTPRequest, _ original: HTTPRequest) -> Bool {
-        original.fields != sending.request.fields
-    }
-
-    private func limits() -> ExchangeLimits {
-        let timeouts = sending.timeouts
-        var limits = ExchangeLimits(
-            head: timeouts.head, idle: timeouts.idle, attempt: timeouts.attempt,
-            deadline: keepsOwnDeadline ? deadline : nil,
-            bodyBytes: sending.options.responseLimit ?? (delivery == .whole ? sending.host.limits.responseBytes : sending.streamBytes),
-            memoryBytes: sending.host.limits.memoryBytes, spillBytes: sending.host.limits.spillBytes, time: sending.host.time)
-        limits.onSent = sending.onSent
-        return limits
     }
 
     // MARK: Conclusions
 
-    private func success(of received: Received) throws(RemoteError) -> RouteSending.Outcome {
+    /// An answer that is one of success; throws where it is another one.
+    private func success(_ received: Received) throws(RemoteError) -> Received {
         let status = received.head.status
-        guard sending.isSuccess(status) else {
-            let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
-            var failure = sending.error(
-                .status, .badStatus, received.request, "the server answered \(name); \(StatusName.advice(for: status))", received.head)
-            failure.body = received.body.prefix(RemoteError.keptBodyBytes)
-            failure.retryAfter = RetryAfter.delay(in: received.head.fields, now: sending.host.time.date)
-            throw failure
-        }
+        if sending.isSuccess(status) { return received }
+        let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
+        var failure = sending.error(
+            .status, .badStatus, received.request, "the server answered \(name); \(StatusName.advice(for: status))", received.head)
+        failure.body = received.body.prefix(RemoteError.keptBodyBytes)
+        failure.retryAfter = RetryAfter.delay(in: received.head.fields, now: sending.host.time.date)
+        throw failure
+    }
+
+    private func outcome(of received: Received, _ attempts: Int) -> RouteSending.Outcome {
+        let duration = sending.started.duration(to: sending.host.time.now)
         return RouteSending.Outcome(
-            response: RemoteResponse(value: (), head: received.head, attempts: 1, duration: .zero), body: received.body,
+            response: RemoteResponse(value: (), head: received.head, attempts: attempts, duration: duration), body: received.body,
             stream: received.stream, request: received.request)
+    }
+
+    /// The error for what a call ends with.
+    @inline(never)
+    private func failure(_ thrown: any Error) -> RemoteError {
+        thrown is DeadlinePassed ? sending.error(.overall) : failure(thrown, sending.request)
+    }
+
+    /// The error for what was thrown on the way.
+    @inline(never)
+    private func failure(_ thrown: any Error, _ request: HTTPRequest, or code: RemoteError.Code? = nil) -> RemoteError {
+        sending.error(for: thrown, request, or: code)
     }
 }

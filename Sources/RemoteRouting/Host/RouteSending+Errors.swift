@@ -36,10 +36,9 @@ extension RouteSending {
         }
         switch code {
         case .refreshFailed:
-            let isPassing = (thrown as? RemoteError).map { $0.isPassing || $0.stage == .timeout } ?? false
             var failure = error(
                 .status, .refreshFailed, request,
-                "the credentials are not accepted and could not be refreshed; \(isPassing ? "try again later" : "sign in again")",
+                "the credentials are not accepted and could not be refreshed; \(thrown.passesByItself ? "try again later" : "sign in again")",
                 underlyingError: thrown)
             failure.status = 401
             return failure

@@ -12,14 +12,21 @@ struct RouteSending: Sendable {
     }
 
     /// An answer of success.
-    struct Outcome: Sendable {
-        var response: RemoteResponse<Void>
+    final class Outcome: Sendable {
+        let response: RemoteResponse<Void>
         /// The whole body; empty where it is streamed.
-        var body = Data()
+        let body: Data
         /// The body still coming, where that was wanted.
-        var stream: HTTPReplyBody?
+        let stream: HTTPReplyBody?
         /// What was sent last, with everything that interceptors and redirects made of it.
-        var request: HTTPRequest
+        let request: HTTPRequest
+
+        init(response: RemoteResponse<Void>, body: Data, stream: HTTPReplyBody?, request: HTTPRequest) {
+            self.response = response
+            self.body = body
+            self.stream = stream
+            self.request = request
+        }
     }
 
     var host: RemoteHost

@@ -8,8 +8,9 @@ internal import StoreCore
 /// ```
 ///
 /// When the connection ends or is lost, it is made again after the time that the server asked for (three seconds where it did not), with
-/// the last id it gave (`Last-Event-ID`); after a connection without any event not before a second has passed. The sequence ends with 204, and fails with an answer that is none of success or no event
-/// stream, and once connections fail as often in a row as ``RemoteHost/retry`` allows without a single event between them.
+/// the last id it gave (`Last-Event-ID`); after a connection without any event not before a second has passed. The sequence ends with
+/// 204, and fails with an answer that is none of success or no event stream, and once connections fail as often in a row as
+/// ``RemoteHost/retry`` allows without a single event between them.
 public struct RemoteEvents: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
@@ -29,6 +30,8 @@ public struct RemoteEvents: AsyncSequence, Sendable {
         private var failures = 0
         private var isFirst = true
         private var broughtEvent = true
+        /// How long the server asked to be left alone when the last connection failed.
+        private var wish: Duration?
 
         fileprivate init(_ events: RemoteEvents) {
             self.events = events
@@ -52,10 +55,12 @@ public struct RemoteEvents: AsyncSequence, Sendable {
                     } else {
                         bytes = nil
                     }
-                } catch let error as RemoteError where error.failureKind == .transient {
+                } catch var error as RemoteError where error.failureKind == .transient {
                     bytes = nil
                     failures += 1
-                    guard failures < events.host.retry.attempts else { throw error }
+                    error.attempts = failures
+                    wish = error.retryAfter
+                    guard failures < retry.attempts, retry.shouldRetry(error) else { throw error }
                 } catch let error as EventStreamParser.TooLarge {
                     bytes = nil
                     throw RemoteError(.decode, .bodyTooLarge, operation: "GET events", error.description, underlyingError: error)
@@ -63,11 +68,14 @@ public struct RemoteEvents: AsyncSequence, Sendable {
             }
         }
 
+        private var retry: RetryPolicy { events.host.retry }
+
         /// Connects, after a wait where it is not the first time; returns whether there are events to come.
         private mutating func connect() async throws -> Bool {
             if !isFirst {
                 // A server that wants no pause and sends nothing would be asked without end.
-                let wait = Swift.max(parser.reconnectionTime ?? .seconds(3), broughtEvent ? .zero : .seconds(1))
+                let shortest: Duration = broughtEvent ? .zero : .seconds(1)
+                let wait = Swift.max(parser.reconnectionTime ?? .seconds(3), shortest, wish ?? .zero)
                 let time = events.host.time
                 do {
                     try await time.sleep(until: time.now.advanced(by: wait))
@@ -77,10 +85,8 @@ public struct RemoteEvents: AsyncSequence, Sendable {
             }
             isFirst = false
             broughtEvent = false
-            // What was left of a broken event is not completed by the next connection.
-            let wait = parser.reconnectionTime
-            parser = EventStreamParser(lastEventID: parser.lastEventID)
-            if let wait { _ = try parser.consume("retry: \(Int64(wait.timeInterval * 1000))\n\n".utf8) }
+            wish = nil
+            parser = parser.forNextConnection()
             let answer = try await events.connect(lastEventID: parser.lastEventID)
             guard answer.head.status != 204 else { return false }
             bytes = answer.makeAsyncIterator()
@@ -92,8 +98,9 @@ public struct RemoteEvents: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
     private func connect(lastEventID: String) async throws -> RemoteBytes {
-        // Events may be far apart: only the head is waited for with a limit.
+        // Events may be far apart: only the head is waited for with a limit. Connections that fail are counted by whoever reads.
         var host = host
+        host.retry = .never
         host.timeouts.overall = nil
         host.timeouts.idle = nil
         return try await connect(route, at: host, lastEventID: lastEventID)

@@ -295,19 +295,30 @@ public final class Exchange: Sendable {
     }
 
     private func keepDeadlines() async {
-        while let next = state.withLock({ state in
-            let next = state.isOver || Task.isCancelled ? nil : state.deadlines.next
-            state.watched = next?.instant ?? state.watched
-            return next
-        }) {
-            if next.instant <= limits.time.now { return stop(TransportFailure(next.part, limits)) }
+        while let next = nextDeadline() {
             do {
-                try await limits.time.sleep(until: next.instant)
+                try await limits.time.sleep(until: next)
             } catch {
                 // Cancelled: the exchange is over.
                 return
             }
         }
+    }
+
+    /// The next deadline to sleep for; `nil` where the exchange is over, as it is once one has passed.
+    ///
+    /// Not inlined: what it works with would lie in the frame of every watcher.
+    @inline(never)
+    private func nextDeadline() -> MonotonicInstant? {
+        let next = state.withLock { state in
+            let next = state.isOver || Task.isCancelled ? nil : state.deadlines.next
+            state.watched = next?.instant ?? state.watched
+            return next
+        }
+        guard let next else { return nil }
+        if next.instant > limits.time.now { return next.instant }
+        stop(TransportFailure(next.part, limits))
+        return nil
     }
 
     /// A head that contradicts itself about where the body ends (RFC 9112 §6.3).

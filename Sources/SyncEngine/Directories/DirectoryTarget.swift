@@ -208,6 +208,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws {
         let session = try session()
         session.willRemove(plan.removals.lazy.map(\.local))
+        session.removeEmptyDirectoriesOfVanished()
         try session.prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
     }
 
@@ -234,7 +235,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             do {
                 try await session.commit(whole, as: path, of: item)
             } catch  where session.flushes.hasFailed {
-                // Nobody knows what of it is on the disk, though it may look whole until it is read from there again.
+                // Nobody knows what of it is on the disk, though it may look whole until it is read from there again. Where it cannot be
+                // thrown away either, the flush's failure is the one to tell.
                 try? part.discard()
                 throw error
             }

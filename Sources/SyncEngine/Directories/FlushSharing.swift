@@ -17,16 +17,13 @@ struct FlushSharing: Hashable, Sendable {
     enum Arrival: Hashable, Sendable {
         /// Waits for the flush of this number, which is to begin now.
         case begin(Int)
-        /// Waits for the flush of this number, which begins when the one that runs has ended.
+        /// Waits for the flush of this number, which begins when the one that runs has ended, or never where one has failed.
         case wait(Int)
-        /// Is not worth waiting for: an earlier one has failed.
-        case refuse
     }
 
     /// Somebody has written what must be on the disk.
     mutating func arrived() -> Arrival {
-        if hasFailed { return .refuse }
-        if isRunning {
+        if isRunning || hasFailed {
             waitingForNext += 1
             return .wait(lastBegun + 1)
         }

@@ -30,10 +30,9 @@ final class GroupedFlush: Sendable {
             number = new
             begin(flush)
         case .wait(let next): number = next
-        case .refuse: number = 0
         }
         do {
-            let isWell = try await state.wait { number == 0 ? false : $0.sharing.isWell(number) }
+            let isWell = try await state.wait { $0.sharing.isWell(number) }
             if !isWell, let error = state.read({ $0.error }) { throw error }
         } catch let error as CancellationError {
             state.update { $0.sharing.left(number) }

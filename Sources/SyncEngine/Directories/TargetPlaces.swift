@@ -10,6 +10,8 @@ final class TargetPlaces: Sendable {
     let probe: (@Sendable (TargetStep) throws -> Void)?
     /// Directories below the root in which names were made, changed or removed since they were last brought to the disk.
     private let touched = Lock<Set<String>>([])
+    /// Directories below the root that were made.
+    private let made = Lock<Set<String>>([])
 
     static let partsName = "parts"
 
@@ -52,6 +54,7 @@ final class TargetPlaces: Sendable {
             if let next = try current.directory(part) { return next }
             guard isMaking else { return nil }
             touch(path, depth: depth)
+            made.withLock { _ = $0.insert(path.parts.prefix(depth + 1).joined(separator: "/")) }
             return try current.makeDirectory(part)
         } catch {
             if root.isRemoved { throw SyncError.vanished(root.path, underlyingError: error) }
@@ -98,10 +101,23 @@ final class TargetPlaces: Sendable {
         try parts.removeDirectory(name)
     }
 
+    /// Removes the directories that were made for files which then did not get their names.
+    ///
+    /// - Precondition: Nobody is about to put a file into one of them.
+    func removeEmptyMadeDirectories() throws {
+        // Those within come behind the one they are in.
+        for directory in made.withLock({ $0 }).sorted().reversed() {
+            let parts = directory.split(separator: "/").map(String.init)
+            try removeEmptyDirectories(above: RelativePath(trusting: parts + [""]), upTo: parts.count)
+        }
+    }
+
     /// Removes the directories above a file that was removed, for as long as they are empty.
-    func removeEmptyDirectories(above path: RelativePath) throws {
+    ///
+    /// - Parameter depth: How deep the last of them is that may go.
+    func removeEmptyDirectories(above path: RelativePath, upTo depth: Int = 1) throws {
         var parts = path.parts
-        while parts.count > 1 {
+        while parts.count > depth {
             parts.removeLast()
             let directory = RelativePath(trusting: parts)
             touch(directory)

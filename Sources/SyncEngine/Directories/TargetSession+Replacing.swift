@@ -1,8 +1,8 @@
 internal import StoreCore
 
-// A file of the list may stand where a directory has stood so far, or the other way round, or where a folding disk has the file by another
-// spelling. What is in its way then goes before the other
-// removals: with the content already there, as an old version goes that is replaced, and only if the plan removes it anyway.
+// A file of the list may stand where a directory has stood so far, or the other way round, or where a folding disk has the file by
+// another spelling. What is in its way then goes before the other removals: with the content already there, as an old version goes that
+// is replaced, and only if the plan removes it anyway.
 
 extension TargetSession {
     /// Remembers what the plan removes.
@@ -21,7 +21,8 @@ extension TargetSession {
 
     /// Whether the plan removes something in a directory of this name.
     func makesWay(below key: String) -> Bool {
-        state.withLock { state in state.removable.contains { $0.utf8.starts(with: (key + "/").utf8) } }
+        let directory = (key + "/").utf8
+        return state.withLock { state in state.removable.contains { $0.utf8.starts(with: directory) } }
     }
 
     /// Removes what is in the way of a file that has arrived, as far as the plan removes it and nobody has changed it since.
@@ -45,7 +46,7 @@ extension TargetSession {
                 if let still { throw SyncError.clash(key, with: still) }
             }
             if makesWay(for: path) {
-                for ancestor in path.ancestors { try replace(ancestor) }
+                for ancestor in path.ancestors { try replace(ancestor, upTo: path.parts.count) }
             }
             let directory = try places.inDirectory(of: path, isMaking: false) { parent, name in
                 try parent.status(of: name)?.kind == .directory ? parent.directory(name) : nil
@@ -53,7 +54,7 @@ extension TargetSession {
             guard let directory = directory ?? nil else { return }
             var inside: [String] = []
             try collect(directory, key, of: key, into: &inside)
-            for other in inside.sorted() { try replace(other) }
+            for other in inside.sorted() { try replace(other, upTo: path.parts.count) }
         }
     }
 
@@ -81,13 +82,16 @@ extension TargetSession {
         }
     }
 
-    private func replace(_ key: String) throws {
+    /// Removes a file that is in the way.
+    ///
+    /// - Parameter depth: How deep the last directory is that goes with it: another file may be about to get its name in one above.
+    private func replace(_ key: String, upTo depth: Int = 1) throws {
         guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
         let path = try RelativePath(key)
         let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
         guard let found else { return }
         guard state.withLock({ $0.knows(FileStamp(found), of: key) }) else { throw SyncError.changedLocally(.contents) }
-        try remove(path, key: key)
+        try remove(path, key: key, upTo: depth)
         state.withLock { _ = $0.replaced.insert(key) }
     }
 }

@@ -25,6 +25,8 @@ final class TargetSession: Sendable {
         var spellings: [String: String] = [:]
         /// Edited files as the inventory has seen them.
         var edited: [String: FileStamp] = [:]
+        /// Files of ours that are gone without any pass having removed them.
+        var vanished: [String] = []
         /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
         var removable: Set<String> = []
         var replaced: Set<String> = []
@@ -69,6 +71,7 @@ final class TargetSession: Sendable {
         state.withLock { state in
             state.clashes.insert(scan.stamps.keys)
             state.edited = scan.edited
+            state.vanished = scan.vanished
         }
         try write(scan.confirmed.map { .put($0.key, $0.value) } + scan.vanished.map { .removed($0) })
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
@@ -172,7 +175,9 @@ final class TargetSession: Sendable {
     }
 
     /// Removes a file and the directories that it leaves empty.
-    func remove(_ path: RelativePath, key: String) throws {
+    ///
+    /// - Parameter depth: How deep the last of these directories is.
+    func remove(_ path: RelativePath, key: String, upTo depth: Int = 1) throws {
         if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
             if let found = try directory.status(of: name), found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
@@ -180,8 +185,20 @@ final class TargetSession: Sendable {
             try directory.remove(name)
         }
         try write([.removed(key)])
-        state.withLock { $0.clashes.remove(key) }
-        try places.removeEmptyDirectories(above: path)
+        state.withLock { state in
+            state.clashes.remove(key)
+            // It is no longer in the way of anything; a directory may have its name by now.
+            state.removable.remove(key)
+        }
+        try places.removeEmptyDirectories(above: path, upTo: depth)
+    }
+
+    /// Removes the empty directories above files that are gone: one that a process made which then ended would keep a file of its name out.
+    func removeEmptyDirectoriesOfVanished() {
+        for path in state.withLock(\.vanished) {
+            // Of no interest why one of them stays, or is no path: then it is a directory as any other.
+            if let path = try? RelativePath(path) { try? places.removeEmptyDirectories(above: path) }
+        }
     }
 
     /// Throws away parts of files that nobody is about to download.
@@ -210,6 +227,8 @@ final class TargetSession: Sendable {
     /// - Parameter isComplete: Whether everything is as the source has it.
     func end(isComplete: Bool) async throws {
         defer { lockFile.unlock() }
+        // Of no interest why one of them stays: then it is an empty directory as any other.
+        if !isComplete { try? places.removeEmptyMadeDirectories() }
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
         // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
@@ -218,6 +237,7 @@ final class TargetSession: Sendable {
                 try await flush()
             } catch {
                 // What could not be written may look whole until it is read from the disk again: it is of no use to the next pass.
+                // The flush's failure is the one to tell, whatever becomes of this.
                 if flushes.hasFailed { try? prune(keeping: []) }
                 throw error
             }

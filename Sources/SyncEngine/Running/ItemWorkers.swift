@@ -23,9 +23,12 @@ struct ItemWorkers: Sendable {
     let time: any TimeSource
     let board: ProgressBoard
 
-    /// How many workers there are.
+    /// A larger group would cost more than it brings, and each item under way may hold an open file.
+    static let mostAtATime = 1_024
+
+    /// How many items are done at a time.
     static func count(_ wanted: Int) -> Int {
-        wanted > 0 ? wanted : min(16, max(4, 2 * availableProcessors))
+        wanted > 0 ? min(wanted, mostAtATime) : min(16, max(4, 2 * availableProcessors))
     }
 
     /// Does something with every item; failures are written on the board.

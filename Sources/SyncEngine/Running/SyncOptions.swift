@@ -8,7 +8,7 @@ public import StoreCore
 /// options.stopsOnError = false
 /// ```
 public struct SyncOptions: Sendable {
-    /// How many items are downloaded at a time; 0 lets the synchronizer choose (twice the processor's cores, from 4 to 16).
+    /// How many items are downloaded at a time, 1 024 at most; 0 lets the synchronizer choose (twice the processor's cores, from 4 to 16).
     public var concurrency = 0
     /// Whether previews are downloaded, all of them before the first content.
     public var downloadsPreviews = false

@@ -94,7 +94,9 @@ struct PassingRefreshTests {
                 if attempt == 1 { throw failure }
                 return Token(accessToken: "new")
             })
-        #expect(try await remoteError { try await host.send("/x") }.code == .refreshFailed)
+        let error = try await remoteError { try await host.send("/x") }
+        #expect(error.code == .refreshFailed)
+        #expect(error.message.hasSuffix(passes ? "try again later" : "sign in again"))
         if passes {
             #expect(try await host.send("/x", as: [Int].self) == [1])
         } else {

@@ -87,6 +87,37 @@ struct CancellationTests {
         #expect(plain.gate.waiterCount == 0)
     }
 
+    @Test func `H13 those who wait get a place in the order in which they came, however many leave before their turn`() async throws {
+        let gate = ExchangeGate(limit: 1)
+        let holder = try await gate.enter()
+        let order = WatchedState<[Int]>([])
+        var tasks: [Task<Void, any Error>] = []
+        for number in 0..<300 {
+            tasks.append(
+                Task {
+                    let permit = try await gate.enter()
+                    order.update { $0.append(number) }
+                    permit.release()
+                })
+            while gate.waiterCount <= number { await Task.yield() }
+        }
+        let leaving = Set((0..<300).filter { $0 % 10 != 3 })
+        for number in leaving { tasks[number].cancel() }
+        while gate.waiterCount > 30 { await Task.yield() }
+        // Who comes now stands behind those who stayed.
+        let last = Task {
+            let permit = try await gate.enter()
+            order.update { $0.append(300) }
+            permit.release()
+        }
+        while gate.waiterCount <= 30 { await Task.yield() }
+        holder.release()
+        try await last.value
+        #expect(order.current == (0...300).filter { !leaving.contains($0) })
+        for number in leaving { await #expect(throws: CancellationError.self) { try await tasks[number].value } }
+        #expect(gate.tryToEnter() != nil)
+    }
+
     @Test(arguments: ["-5", "soon", "", "1.5", "0x10", "Sun, 06 Nov 1994 08:49:37", "5, 7", "+3"])
     func `H7 a Retry-After that cannot be read is none`(_ value: String) throws {
         var fields = HTTPFields()

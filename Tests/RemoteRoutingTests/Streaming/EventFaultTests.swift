@@ -31,6 +31,35 @@ struct EventFaultTests {
         #expect(bench.asked.count == 4)
     }
 
+    @Test(arguments: [(nil, Duration.seconds(3)), ("1", .seconds(3)), ("60", .seconds(60))])
+    func `H7 a stream that is refused is asked for as often as the host allows, and not before the server wants`(
+        _ retryAfter: String?, _ wait: Duration
+    ) async throws {
+        let memory = MemoryTransport { _ in
+            retryAfter.map { .status(503).adding("Retry-After", $0) } ?? .status(503)
+        }
+        let time = ManualTime()
+        let host = RemoteHost("a.example", transport: memory, time: time).with { $0.timeouts = .init() }
+        let task = Task { for try await _ in host.events(for: Route(path: "/x")) {} }
+        for count in 1...2 {
+            try await time.sleepers(atLeast: 1)
+            #expect(memory.requests.count == count)
+            #expect(time.nextDeadline == time.now.advanced(by: wait))
+            time.advance(by: wait)
+        }
+        let error = try await remoteError { try await task.value }
+        #expect(error.status == 503 && error.attempts == 3)
+        #expect(memory.requests.count == 3)
+    }
+
+    @Test func `a parser for the next connection has id and time, and nothing of a broken event`() throws {
+        var parser = EventStreamParser()
+        _ = try parser.consume("retry: 7\nid: 1\ndata: a\n\nid: 2\ndata: b\nevent: e".utf8)
+        var next = parser.forNextConnection()
+        #expect((next.lastEventID, next.reconnectionTime) == ("1", .milliseconds(7)))
+        #expect(try next.consume("\ndata: c\n\n".utf8) == [ServerSentEvent(type: "message", data: "c", lastEventID: "1")])
+    }
+
     @Test(arguments: [("a ", "a"), ("\ta", "a"), ("a b", "a b"), ("\u{E4}", "\u{E4}")])
     func `an id with blanks at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
         let bench = try Bench(.memory)

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import StoreCore
 import Testing
@@ -136,10 +137,69 @@ struct DirectoryAttackTests {
                 origin.contents = [:]
                 for number in 0..<24 { origin.contents["\(number % 2 == 0 ? "a" : "b")/\(number)/x"] = "\(number)" }
             }
-            let report = try await bench.sync(durability: round % 2 == 0 ? .power : .crash, concurrency: 12)
+            let report = try await bench.sync(
+                durability: round % 2 == 0 ? .power : .crash, concurrency: 12,
+                removalTiming: round % 4 < 2 ? .afterDownloads : .beforeDownloads)
             #expect((report.addedCount, report.removedCount) == (24, 2))
             #expect(try bench.files == bench.origin.withLock { $0.contents })
         }
+    }
+
+    @Test(arguments: [Durability.crash, .power])
+    func `S5 S9 a pass that fails leaves no directory of its own in the way of the next one`(durability: Durability) async throws {
+        let bench = try DirectoryBench(["d/e/x": "1", "own/y": "2", "own/new/y": "3"])
+        try FileManager.default.createDirectory(at: bench.url.appending(path: "own"), withIntermediateDirectories: true)
+        bench.probe.withLock {
+            $0 = { step in
+                if case .renames = step { throw StoreError.fileSystem("renaming", path: "/", errno: POSIXErrorCode.EIO.rawValue) }
+            }
+        }
+        #expect(await syncError { try await bench.sync(durability: durability) }?.code == .incomplete)
+        #expect(!bench.exists("d") && !bench.exists("own/new"))
+        #expect(bench.exists("own"), "somebody else has made it")
+        bench.probe.withLock { $0 = nil }
+        bench.origin.withLock { $0.contents = ["d": "file", "own/new": "file"] }
+        try await bench.sync(durability: durability)
+        #expect(try bench.files == ["d": "file", "own/new": "file"])
+    }
+
+    @Test func `S4 what makes way takes no directory with it that another file is about to go into`() async throws {
+        let bench = try DirectoryBench(["p/d/x": "1", "same": "s"])
+        try await bench.sync()
+        let (isReady, hasMadeWay) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        bench.origin.withLock { origin in
+            origin.contents = ["p/d": "file", "p/new": "2", "same": "s"]
+            // Not before the other file has opened its directory; one of the two threads is free for this one.
+            origin.onTransfer = { path in if path == "p/d" { _ = isReady.wait(timeout: .now() + 10) } }
+        }
+        bench.probe.withLock {
+            $0 = { step in
+                if step == .renames("p/d") { hasMadeWay.signal() }
+                guard step == .renames("p/new") else { return }
+                isReady.signal()
+                _ = hasMadeWay.wait(timeout: .now() + 10)
+            }
+        }
+        try await bench.sync(concurrency: 2)
+        #expect(try bench.files == ["p/d": "file", "p/new": "2", "same": "s"])
+    }
+
+    @Test func `S9 a directory that a killed process made for a file keeps no file of its name out`() async throws {
+        let bench = try DirectoryBench(["a": "one"])
+        try await bench.sync()
+        let file = bench.url.appending(path: ".storehouse/journal")
+        var text = try Data(contentsOf: file)
+        var journal = text.withUnsafeBytes { TargetJournal.read($0) }.journal
+        let record = FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(size: 1, modified: 1, inode: 1))
+        text += journal.line(for: .put("d/e/x", record))
+        try text.write(to: file)
+        for path in ["d/e", "own/empty"] {
+            try FileManager.default.createDirectory(at: bench.url.appending(path: path), withIntermediateDirectories: true)
+        }
+        bench["d"] = "file"
+        try await bench.sync()
+        #expect(try bench.files == ["a": "one", "d": "file"])
+        #expect(bench.exists("own/empty"))
     }
 
     @Test(arguments: [false, true])

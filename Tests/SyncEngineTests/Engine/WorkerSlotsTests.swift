@@ -67,4 +67,14 @@ struct WorkerSlotsTests {
         #expect(try await run.value.addedCount == count)
         #expect(state.read { $0.most } <= 3)
     }
+
+    @Test(arguments: [-5, 1, 1_024, 1_025, Int.max - 64, .max], [false, true])
+    func `a concurrency of any size does all items, and no more than a thousand and some at a time`(concurrency: Int, early: Bool)
+        async throws
+    {
+        #expect((1...1_024).contains(ItemWorkers.count(concurrency)))
+        let bench = Bench(source: (0..<10).map { Thing($0) })
+        let options = SyncOptions(concurrency: concurrency, startsEarly: early)
+        #expect(try await OneWaySynchronizer(processor: bench, options: options).sync().addedCount == 10)
+    }
 }
