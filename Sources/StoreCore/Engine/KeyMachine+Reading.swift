@@ -203,6 +203,8 @@ extension KeyMachine {
     mutating func forget(_ id: CallerID) {
         guard let need = callers.removeValue(forKey: id) else { return }
         if need.wantsFetch { fetchCallers -= 1 }
+        // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
+        if callers.isEmpty, callers.capacity > 64 { callers = [:] }
     }
 
     /// Answers every caller whose need `choose` knows an answer to.

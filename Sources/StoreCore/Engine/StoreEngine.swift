@@ -149,12 +149,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
 
     private func publish(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
         key.version += 1
-        guard key.machine.observers > 0, key.machine.sight != nil else { return }
-        for place in key.observers.indices {
-            guard let waiting = key.observers[place].waiting else { continue }
-            key.observers[place].waiting = nil
-            outbox.observers.append(waiting)
-        }
+        if key.machine.observers > 0, key.machine.sight != nil { key.takeWaiting(into: &outbox.observers) }
     }
 }
 
