@@ -84,12 +84,10 @@ extension KeyMachine {
         isRead = true
         if let old = held?.record.content { turn.discarded.append(old) }
         held = nil
-        failure = nil
+        forgetFailures(into: &turn.discardedErrors)
         mergeIndex = nil
         discardPatches(&turn) { _ in true }
         refetchesAtDeadline = false
-        next = Side()
-        prev = Side()
         truthChanged(&turn)
         // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
         if cacherIsCleared, !lane.isSaving { settle(revision, failed: false, &turn) }

@@ -135,6 +135,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var dropped: [FrontMemoryDrop] = []
     var discarded: [Content] = []
     var discardedPatches: [KeyMachine<Content>.Patch] = []
+    var discardedErrors: [any Error] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         for (caller, answer) in callers { caller.put(answer) }

@@ -21,10 +21,16 @@ struct CacherLane<Param: Hashable & Sendable, Content: Sendable> {
     var isBarred: Bool { clearWanted || isClearing }
 
     /// What was to be saved after an earlier emptying must not be there after this one; its key still waits to hear that a call ended.
-    mutating func forgetDeferredRecords() {
+    ///
+    /// - Returns: What will not be saved.
+    mutating func forgetDeferredRecords() -> [Content] {
+        var forgotten: [Content] = []
         for position in deferred.indices {
-            if case .save = deferred[position].call { deferred[position].call = .remove }
+            guard case .save(let record) = deferred[position].call else { continue }
+            deferred[position].call = .remove
+            forgotten.append(record.content)
         }
+        return forgotten
     }
 
     /// Whether a record is one that the cacher failed to remove. In doubt it is: a record too few costs a fetch, one too many is a leak.
@@ -59,8 +65,8 @@ extension StoreEngine {
         state.withLock { state in
             // Barred first: what the cleared keys want saved from here on comes after the emptying.
             if backing != nil { state.lane.clearWanted = true }
-            state.lane.forgetDeferredRecords()
-            front?.removeAll()
+            outbox.discarded += state.lane.forgetDeferredRecords()
+            if let front { outbox.dropped.append(front.removeAll()) }
             // They name the elements of lists that are forgotten.
             state.restingIndexes = RestingIndexes()
             for key in Array(state.live.values) {

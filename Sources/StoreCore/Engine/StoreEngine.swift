@@ -111,7 +111,8 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         state.tickets = turn.tickets
         if outbox.discarded.isEmpty { outbox.discarded = turn.discarded } else { outbox.discarded += turn.discarded }
         if !turn.discardedPatches.isEmpty { outbox.discardedPatches += turn.discardedPatches }
-        arm(key)
+        if !turn.discardedErrors.isEmpty { outbox.discardedErrors += turn.discardedErrors }
+        arm(key, &outbox)
         state.retire(key, &outbox)
         return result
     }
@@ -208,6 +209,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
         restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details)
         if let content = key.machine.held?.record.content { outbox.discarded.append(content) }
         if let overlay = key.machine.overlay { outbox.discarded.append(overlay) }
+        key.machine.forgetFailures(into: &outbox.discardedErrors)
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
         if live.isEmpty, live.capacity > 64 { live = [:] }
