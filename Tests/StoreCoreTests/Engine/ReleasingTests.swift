@@ -161,6 +161,48 @@ struct ReleasingTests {
         box.update { $0 = nil }
     }
 
+    /// A time whose sleeps call somebody when they are cancelled.
+    private struct Interrupted: TimeSource {
+        let time: ManualTime
+        let onCancel: @Sendable () -> Void
+
+        var now: MonotonicInstant { time.now }
+        var date: Date { time.date }
+
+        func sleep(until deadline: MonotonicInstant) async throws {
+            try await withTaskCancellationHandler {
+                try await time.sleep(until: deadline)
+            } onCancel: {
+                onCancel()
+            }
+        }
+    }
+
+    @Test func `C10: a timer that comes too late is cancelled outside the lock`() async throws {
+        let (time, box, calls) = (ManualTime(), WatchedState<Store<Int, Int>?>(nil), WatchedState(0))
+        let interrupted = Interrupted(time: time) {
+            box.current?.prefetch([99])
+            calls.update { $0 += 1 }
+        }
+        let fetcher = ScriptedFetcher<Int, Int>.counting()
+        let policy = StorePolicy(revalidatesOnExpiry: true, unwantedFetch: .cancel(after: .seconds(1)))
+        let store = Store(cacher: MemoryCacher(expiry: .after(.seconds(1_000))), fetcher: fetcher, policy: policy, time: interrupted)
+        box.update { $0 = store }
+        var iterator: LoadingStateSequence<Int>.Iterator? = store[1].publish().makeAsyncIterator()
+        while await iterator?.next()?.isCompleted == false {}
+        try await time.sleepers(atLeast: 1)
+        // The grace of a fetch that nobody wants ends long before the content expires.
+        fetcher.hold()
+        let caller = Task { try await store[1].requireData(from: .origin) }
+        try await fetcher.started(count: 2)
+        iterator = nil
+        caller.cancel()
+        _ = await caller.result
+        try await until("the old timer is cancelled") { calls.current == 1 }
+        box.update { $0 = nil }
+        fetcher.release()
+    }
+
     // MARK: In place
 
     @Test func `C13: a list at rest grows in place`() async throws {
