@@ -172,6 +172,7 @@ struct IdentityPlaces<ID: Hashable> {
 
     /// Puts an element in the place of the one with its identity, which is returned, or after all others.
     @inlinable
+    @inline(__always)
     mutating func put<Element>(_ element: Element, into list: inout [Element], by key: (Element) -> ID) -> Element? {
         let id = key(element)
         let hash = HashIndex.hash(id)
