@@ -140,9 +140,7 @@ struct IdentityPlaces<ID: Hashable> {
     @inlinable
     mutating func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) -> [Element] {
         var replaced: [Element] = []
-        for element in page {
-            if let older = put(element, into: &list, by: key) { replaced.append(older) }
-        }
+        for element in page { put(element, into: &list, &replaced, by: key) }
         return replaced
     }
 
@@ -160,8 +158,7 @@ struct IdentityPlaces<ID: Hashable> {
                 replaced.append(list[position])
                 list[position] = element
             } else {
-                // What it replaces is of the same page, which its owner still has.
-                _ = freshPlaces.put(element, into: &fresh, by: key)
+                freshPlaces.put(element, into: &fresh, &replaced, by: key)
             }
         }
         list.insert(contentsOf: fresh, at: 0)
@@ -170,19 +167,18 @@ struct IdentityPlaces<ID: Hashable> {
         return replaced
     }
 
-    /// Puts an element in the place of the one with its identity, which is returned, or after all others.
+    /// Puts an element in the place of the one with its identity, or after all others.
     @inlinable
     @inline(__always)
-    mutating func put<Element>(_ element: Element, into list: inout [Element], by key: (Element) -> ID) -> Element? {
+    mutating func put<Element>(_ element: Element, into list: inout [Element], _ replaced: inout [Element], by key: (Element) -> ID) {
         let id = key(element)
         let hash = HashIndex.hash(id)
-        guard let position = find(id, hash, in: list, by: key) else {
+        if let position = find(id, hash, in: list, by: key) {
+            replaced.append(list[position])
+            list[position] = element
+        } else {
             places.insert(hash, at: start + list.count)
             list.append(element)
-            return nil
         }
-        let older = list[position]
-        list[position] = element
-        return older
     }
 }
