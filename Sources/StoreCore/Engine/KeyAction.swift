@@ -33,8 +33,10 @@ enum CallerNeed: Hashable, Sendable {
     case refresh
     /// That the truth is known; the caller stays registered so that the key keeps it until he leaves.
     case truth
-    /// That the truth of this number or a later one is saved, or its save has failed.
+    /// That the truth of this number or a later one is saved; the answer is a failure where the save has failed.
     case saved(Ticket)
+    /// That the cacher has all that was accepted before, also what it has failed to take so far.
+    case allSaved
     /// A page at one side.
     case page(PageDirection, continueWhenError: Bool)
     /// A page of a list that is being fetched: the caller is told so when the fetch has ended.
@@ -46,7 +48,7 @@ enum CallerNeed: Hashable, Sendable {
     var wantsFetch: Bool {
         switch self {
         case .content, .origin, .freshness, .refresh, .page, .pageAfterFetch, .joinedPage: true
-        case .cached, .truth, .saved: false
+        case .cached, .truth, .saved, .allSaved: false
         }
     }
 }

@@ -103,6 +103,7 @@ extension KeyMachine {
     }
 
     private mutating func flightFailed(_ error: any Error, _ turn: inout Turn) {
+        forgetFailure(into: &turn.discardedErrors)
         failure = Failure(error: error, holdsUntil: turn.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
         let contentAnswer = failureAnswer(error, turn)
         answerCallers(&turn) { need in
@@ -121,14 +122,27 @@ extension KeyMachine {
         if let old = held?.record.content { turn.discarded.append(old) }
         held = HeldRecord(record, expiry: rules.expiry, now: turn.now)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
-        failure = nil
-        if !keepingContent {
+        if keepingContent {
+            forgetFailure(into: &turn.discardedErrors)
+        } else {
             contentNumber += 1
             mergeIndex = nil
-            next.failure = nil
-            prev.failure = nil
+            forgetFailures(into: &turn.discardedErrors)
         }
         truthChanged(&turn)
+    }
+
+    /// Forgets what the last fetch failed with, and what the last pages did; the errors are the user's, and so not released here.
+    mutating func forgetFailures(into errors: inout [any Error]) {
+        forgetFailure(into: &errors)
+        next.forgetFailure(into: &errors)
+        prev.forgetFailure(into: &errors)
+    }
+
+    mutating func forgetFailure(into errors: inout [any Error]) {
+        guard let failure else { return }
+        errors.append(failure.error)
+        self.failure = nil
     }
 
     /// The truth has a new number: patches go over it anew, the memory in front mirrors it, the cacher has to catch up.

@@ -52,7 +52,8 @@ extension KeyMachine {
             report(.droppedAsOutdated(.page(direction)), &turn)
             return
         }
-        self[direction] = Side()
+        self[direction].ticket = nil
+        self[direction].forgetFailure(into: &turn.discardedErrors)
         turn.publishes = true
         switch result {
         case .success(let fetched):
@@ -69,17 +70,17 @@ extension KeyMachine {
             pageFailed(direction, error, &turn)
             return
         }
-        extendHeld(by: page, merge, direction)
+        extendHeld(by: page, merge, direction, &turn)
         updateDetails(response, freshness, direction)
         truthChanged(&turn)
         answerPage(direction, asked: .loaded, joined: .joined, &turn)
     }
 
     /// Merges in place: the array is copied only where a snapshot of it is still in use.
-    private mutating func extendHeld(by page: Content, _ merge: PageMerge<Content>, _ direction: PageDirection) {
+    private mutating func extendHeld(by page: Content, _ merge: PageMerge<Content>, _ direction: PageDirection, _ turn: inout Turn) {
         guard var record = held?.record, let deadline = held?.deadline else { return }
         held = nil
-        merge(&record.content, page, direction, &mergeIndex)
+        if let replaced = merge(&record.content, page, direction, &mergeIndex) { turn.discarded.append(replaced) }
         held = HeldRecord(record, deadline: deadline)
         contentNumber += 1
     }

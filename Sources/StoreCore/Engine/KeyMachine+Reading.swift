@@ -38,7 +38,7 @@ extension KeyMachine {
     /// - Returns: The answer where there is one already; otherwise he is registered and will be answered by an action.
     mutating func callerArrived(_ id: CallerID, needing need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
         var answer: CallerAnswer<Content>?
-        if isRead || need.isSavedNeed {
+        if isRead || need.isSavedNeed || need == .allSaved {
             answer = admit(id, need, &turn)
         } else {
             register(id, need)
@@ -75,6 +75,8 @@ extension KeyMachine {
         case .saved(let revision):
             if settledRevision >= revision { return .done }
             register(id, need)
+        case .allSaved:
+            return admitSaver(id, &turn)
         case .page(let direction, let continueWhenError):
             return admitPage(id, direction, continueWhenError: continueWhenError, &turn)
         case .pageAfterFetch, .joinedPage:
@@ -145,7 +147,7 @@ extension KeyMachine {
             switch result {
             case .success(let record): held = record
             case .failure(let error):
-                failCachedCallers(error, &turn)
+                failCacheCallers(error, &turn)
                 // A record that could not be read cannot be dated expired: as long as it may come back, the key must stay to deny it.
                 if invalidatePending { debt = Debt(kind: .invalidation, since: turn.now) }
             }
@@ -157,9 +159,9 @@ extension KeyMachine {
         endTurn(&turn)
     }
 
-    /// `.cache` asks for the cache alone, so its failure is the answer.
-    private mutating func failCachedCallers(_ error: any Error, _ turn: inout Turn) {
-        for (id, need) in callers where need == .cached {
+    /// `.cache` asks for the cache alone, so its failure is the answer; so it is for those who wait for an invalidation to be saved.
+    private mutating func failCacheCallers(_ error: any Error, _ turn: inout Turn) {
+        for (id, need) in callers where need == .cached || need == .allSaved {
             forget(id)
             turn.actions.append(.answer(id, .failure(error)))
         }
@@ -203,6 +205,8 @@ extension KeyMachine {
     mutating func forget(_ id: CallerID) {
         guard let need = callers.removeValue(forKey: id) else { return }
         if need.wantsFetch { fetchCallers -= 1 }
+        // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
+        if callers.isEmpty, callers.capacity > 64 { callers = [:] }
     }
 
     /// Answers every caller whose need `choose` knows an answer to.

@@ -84,15 +84,13 @@ extension KeyMachine {
         isRead = true
         if let old = held?.record.content { turn.discarded.append(old) }
         held = nil
-        failure = nil
+        forgetFailures(into: &turn.discardedErrors)
         mergeIndex = nil
         discardPatches(&turn) { _ in true }
         refetchesAtDeadline = false
-        next = Side()
-        prev = Side()
         truthChanged(&turn)
         // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
-        if cacherIsCleared, !lane.isSaving { settle(revision, failed: false, &turn) }
+        if cacherIsCleared, !lane.isSaving { settle(revision, &turn) }
         restartIfWanted(explicit: wasExplicit, &turn)
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)
@@ -132,7 +130,7 @@ extension KeyMachine {
     mutating func advanceLane(_ turn: inout Turn) {
         guard isRead, settledRevision < revision else { return }
         guard rules.hasBacking else {
-            settle(revision, failed: false, &turn)
+            settle(revision, &turn)
             return
         }
         guard lane == .idle else { return }
@@ -154,34 +152,60 @@ extension KeyMachine {
         } else {
             report(removing ? .removed : .saved, &turn)
         }
-        settle(saved, failed: error != nil, &turn)
+        settle(saved, failure: error, &turn)
         endTurn(&turn)
     }
 
     /// The cacher is done with the truth of this number, for better or worse.
-    private mutating func settle(_ revision: Ticket, failed: Bool, _ turn: inout Turn) {
+    private mutating func settle(_ revision: Ticket, failure: (any Error)? = nil, _ turn: inout Turn) {
         settledRevision = revision
-        debt = failed ? Debt(kind: .truth, since: turn.now) : nil
+        debt = failure.map { _ in Debt(kind: .truth, since: turn.now) }
+        let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
         answerCallers(&turn) { need in
-            if case .saved(let awaited) = need, awaited <= revision { .done } else { nil }
+            if case .saved(let awaited) = need, awaited <= revision { answer } else { nil }
         }
     }
+
+    // MARK: What the cacher has failed to take
 
     /// The cacher has taken another key's record, so it may take what it failed to take of this one.
     mutating func cacherRecovered(_ turn: inout Turn) {
         guard let debt, debt.since.advanced(by: max(.zero, rules.policy.minimumInterval)) <= turn.now else { return }
-        switch debt.kind {
+        tellCacherAgain(&turn)
+        endTurn(&turn)
+    }
+
+    /// Lets a caller wait until the cacher has all that was accepted; what it has failed to take is tried again for him.
+    mutating func admitSaver(_ id: CallerID, _ turn: inout Turn) -> CallerAnswer<Content>? {
+        tellCacherAgain(&turn)
+        if invalidatePending {
+            register(id, .allSaved)
+        } else if settledRevision < revision {
+            register(id, .saved(revision))
+        } else if debt != nil {
+            return .failure(
+                StoreError(.cacherFailed, "saving that content is out of date: its record could not be read, and its key is in use"))
+        } else {
+            return .done
+        }
+        return nil
+    }
+
+    /// Tells the cacher once more what it has failed to take, unless newer truth is under way.
+    private mutating func tellCacherAgain(_ turn: inout Turn) {
+        switch debt?.kind {
+        case nil:
+            break
         case .truth:
             guard lane == .idle, settledRevision == revision else { return }
             revision = turn.tickets.next()
         case .invalidation:
             // Whoever is here has been told that there is nothing, and has a fetch.
             guard isAtRest else { return }
-            self.debt = nil
-            (isRead, failure, next, prev) = (false, nil, Side(), Side())
-            invalidatePending = true
+            debt = nil
+            forgetFailures(into: &turn.discardedErrors)
+            (isRead, invalidatePending) = (false, true)
             beginReading(&turn)
         }
-        endTurn(&turn)
     }
 }

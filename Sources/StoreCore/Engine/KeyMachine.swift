@@ -121,6 +121,12 @@ struct KeyMachine<Content: Sendable> {
     struct Side {
         var ticket: Ticket?
         var failure: (any Error)?
+
+        mutating func forgetFailure(into errors: inout [any Error]) {
+            guard let failure else { return }
+            errors.append(failure)
+            self.failure = nil
+        }
     }
 
     /// An optimistic change that is not part of the truth yet.
@@ -150,8 +156,9 @@ struct KeyMachine<Content: Sendable> {
         var publishes = false
         /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
         var discarded: [Content] = []
-        /// Patches that are no longer needed: what their closures hold is the user's, too.
+        /// Patches and errors that are no longer needed: what they hold is the user's, too.
         var discardedPatches: [Patch] = []
+        var discardedErrors: [any Error] = []
 
         init(now: MonotonicInstant, date: Date, tickets: TicketCounter) {
             self.now = now

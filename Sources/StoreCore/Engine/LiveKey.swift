@@ -5,8 +5,10 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
     /// How often the state has changed; an observer who has seen this number has seen the present state.
     var version: UInt64 = 1
-    var observers: [ObserverSlot] = []
+    private(set) var observers: [ObserverSlot] = []
     private var freeSlots: [Int] = []
+    /// Where observers stand who were moved, and who go on asking at their old place.
+    private var moved: [CallerID: Int] = [:]
 
     /// Those who wait for an answer of the machine.
     var callers: [CallerID: Reply<CallerAnswer<Content>>] = [:]
@@ -22,7 +24,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         machine = KeyMachine(rules: rules)
     }
 
-    /// Finds a place for an observer, which stays his until he leaves.
+    /// Finds a place for an observer, by which he is found until he leaves.
     func addObserver(_ id: CallerID) -> Int {
         let slot = ObserverSlot(id: id)
         guard let free = freeSlots.popLast() else {
@@ -33,20 +35,58 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         return free
     }
 
-    /// Whether an observer has this place.
-    func isHere(_ id: CallerID, at place: Int) -> Bool {
-        observers.indices.contains(place) && observers[place].id == id
+    /// Where the observer stands now who was given this place; `nil` where he has left.
+    func position(of id: CallerID, at place: Int) -> Int? {
+        observers.indices.contains(place) && observers[place].id == id ? place : moved[id]
+    }
+
+    /// Whether an observer has yet to see the present state.
+    func hasNews(at position: Int) -> Bool { version > observers[position].seen }
+
+    /// Notes that an observer has seen the present state.
+    func see(at position: Int) { observers[position].seen = version }
+
+    /// Lets an observer wait.
+    func wait(at position: Int, _ waiting: ObserverSlot.Waiting) {
+        // The first one would wait for ever.
+        if observers[position].waiting != nil { refuseSecondWaiter() }
+        observers[position].waiting = waiting
+    }
+
+    /// Takes out what all observers wait on.
+    func takeWaiting(into waiting: inout [ObserverSlot.Waiting]) {
+        for position in observers.indices {
+            guard let continuation = observers[position].waiting else { continue }
+            observers[position].waiting = nil
+            waiting.append(continuation)
+        }
     }
 
     /// Takes an observer's place back.
     ///
-    /// - Returns: Whether it still was his, and what he waits on, if he does.
+    /// - Returns: Whether he still was here, and what he waits on, if he does.
     func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot.Waiting?) {
-        guard isHere(id, at: place) else { return (false, nil) }
-        let waiting = observers[place].waiting
-        observers[place] = ObserverSlot(id: 0)
-        freeSlots.append(place)
+        guard let position = position(of: id, at: place) else { return (false, nil) }
+        let waiting = observers[position].waiting
+        observers[position] = ObserverSlot(id: ObserverSlot.nobody)
+        freeSlots.append(position)
+        if !moved.isEmpty { moved[id] = nil }
+        if freeSlots.count > 64, freeSlots.count > observers.count / 4 * 3 { closeUp() }
         return (true, waiting)
+    }
+
+    /// Lets those who are left close up: the places of a crowd that has gone would cost as long as the key lives, and at each state.
+    ///
+    /// Rare enough to cost nothing: as many have left as are looked at, three times over those who are moved.
+    private func closeUp() {
+        var left: [ObserverSlot] = []
+        var places: [CallerID: Int] = [:]
+        left.reserveCapacity(observers.count - freeSlots.count)
+        for (position, slot) in observers.enumerated() where slot.id != ObserverSlot.nobody {
+            if position != left.count || moved[slot.id] != nil { places[slot.id] = left.count }
+            left.append(slot)
+        }
+        (observers, freeSlots, moved) = (left, [], places)
     }
 
     /// Takes out the crowd that the machine knows by this number.
@@ -75,6 +115,9 @@ struct ObserverSlot {
     // Unsafe, because a checked continuation is an allocation for each state; the slot takes it out before resuming, so once it is.
     typealias Waiting = UnsafeContinuation<Void, Never>
 
+    /// Whose place is free; numbers of observers begin at 1.
+    static let nobody: CallerID = 0
+
     var id: CallerID
     var waiting: Waiting?
     /// The number of the state that he has seen last.
@@ -92,6 +135,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var dropped: [FrontMemoryDrop] = []
     var discarded: [Content] = []
     var discardedPatches: [KeyMachine<Content>.Patch] = []
+    var discardedErrors: [any Error] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         for (caller, answer) in callers { caller.put(answer) }

@@ -4,27 +4,45 @@ internal import Foundation
 
 /// Counts the cacher calls under way, so that emptying the whole cacher can wait for them and hold others back.
 struct CacherLane<Param: Hashable & Sendable, Content: Sendable> {
+    typealias ClearReply = Reply<Result<Void, any Error>>
     typealias KeysReply = Reply<Result<[Param]?, any Error>>
 
     var running = 0
-    /// Those who wait for the whole cacher to be emptied; while there are any, new calls wait too.
-    var clearers: [CallerID: Reply<Result<Void, any Error>>] = [:]
-    /// Whether the whole cacher is to be emptied (again).
+    /// Those who wait for the whole cacher to be emptied (again).
+    var clearers: [CallerID: ClearReply] = [:]
+    /// Whether the whole cacher is to be emptied (again); meanwhile new calls wait too.
     var clearWanted = false
-    var isClearing = false
+    /// Those who wait for the emptying under way; `nil` where there is none.
+    var clearersServed: [CallerID: ClearReply]?
     var deferred: [DeferredCall<Param, Content>] = []
     /// Those who wait to have the keys listed.
     var deferredListings: [KeysReply] = []
     /// When the last emptying began, if it failed: what is older has been forgotten, though the cacher may still have it.
     var forgotten: Date?
 
+    var isClearing: Bool { clearersServed != nil }
     var isBarred: Bool { clearWanted || isClearing }
 
+    /// Lets somebody wait until no emptying is wanted any longer that is wanted now.
+    mutating func awaitClearing(_ id: CallerID, _ reply: ClearReply) {
+        if clearWanted { clearers[id] = reply } else { clearersServed?[id] = reply }
+    }
+
+    mutating func removeClearer(_ id: CallerID) {
+        if clearers.removeValue(forKey: id) == nil { clearersServed?[id] = nil }
+    }
+
     /// What was to be saved after an earlier emptying must not be there after this one; its key still waits to hear that a call ended.
-    mutating func forgetDeferredRecords() {
+    ///
+    /// - Returns: What will not be saved.
+    mutating func forgetDeferredRecords() -> [Content] {
+        var forgotten: [Content] = []
         for position in deferred.indices {
-            if case .save = deferred[position].call { deferred[position].call = .remove }
+            guard case .save(let record) = deferred[position].call else { continue }
+            deferred[position].call = .remove
+            forgotten.append(record.content)
         }
+        return forgotten
     }
 
     /// Whether a record is one that the cacher failed to remove. In doubt it is: a record too few costs a fetch, one too many is a leak.
@@ -45,22 +63,28 @@ extension StoreEngine {
     ///
     /// - Throws: What the cacher failed with.
     func clearAll() async throws {
-        let (id, reply) = (nextID(), Reply<Result<Void, any Error>>())
+        let (id, reply) = (nextID(), CacherLane<Param, Content>.ClearReply())
         beginClearing(id, reply)
+        try await cleared(id, reply)
+    }
+
+    /// Waits until the cacher has been emptied.
+    func cleared(_ id: CallerID, _ reply: CacherLane<Param, Content>.ClearReply, isolation: isolated (any Actor)? = #isolation) async throws
+    {
         // Cancelled or not, what has begun goes on; only the waiting is cut short.
         try await reply.value {
-            _ = state.withLock { $0.lane.clearers.removeValue(forKey: id) }
+            state.withLock { $0.lane.removeClearer(id) }
             reply.put(.failure(CancellationError()))
         }.get()
     }
 
-    private func beginClearing(_ id: CallerID, _ reply: Reply<Result<Void, any Error>>) {
+    private func beginClearing(_ id: CallerID, _ reply: CacherLane<Param, Content>.ClearReply) {
         var outbox = Outbox<Param, Content>()
         state.withLock { state in
             // Barred first: what the cleared keys want saved from here on comes after the emptying.
             if backing != nil { state.lane.clearWanted = true }
-            state.lane.forgetDeferredRecords()
-            front?.removeAll()
+            outbox.discarded += state.lane.forgetDeferredRecords()
+            if let front { outbox.dropped.append(front.removeAll()) }
             // They name the elements of lists that are forgotten.
             state.restingIndexes = RestingIndexes()
             for key in Array(state.live.values) {
@@ -77,32 +101,32 @@ extension StoreEngine {
     func clearIfWanted(_ state: inout EngineState<Param, Content>) {
         guard let backing, state.lane.clearWanted, !state.lane.isClearing, state.lane.running == 0 else { return }
         state.lane.clearWanted = false
-        state.lane.isClearing = true
-        // Those who come while it is being emptied wait for it to be emptied once more.
-        let clearers = Array(state.lane.clearers.keys)
+        // Those who want it emptied while it is being emptied wait for it to be emptied once more.
+        (state.lane.clearersServed, state.lane.clearers) = (state.lane.clearers, [:])
         let began = time.date
         Task.detached(priority: Task.currentPriority) { [self] in
             let error = await failure { try await backing.removeAll() }
-            clearingEnded(clearers, began, error)
+            clearingEnded(began, error)
         }
     }
 
-    private func clearingEnded(_ clearers: [CallerID], _ began: Date, _ error: (any Error)?) {
+    private func clearingEnded(_ began: Date, _ error: (any Error)?) {
         var outbox = Outbox<Param, Content>()
         let waiting = state.withLock { state in
             if let error, onEvent != nil { state.report(.cacherFault(.removeAll, error), nil, &outbox) }
             state.lane.forgotten = error == nil ? nil : began
-            state.lane.isClearing = false
+            let served = state.lane.clearersServed ?? [:]
+            state.lane.clearersServed = nil
             clearIfWanted(&state)
             if !state.lane.isBarred { startDeferred(&state) }
-            return clearers.compactMap { state.lane.clearers.removeValue(forKey: $0) }
+            return served
         }
         outbox.deliver(onEvent)
         let result = Result<Void, any Error> {
             guard let error else { return }
             throw StoreError(.cacherFailed, "clearing the store: the cacher could not remove its records", underlyingError: error)
         }
-        for reply in waiting { reply.put(result) }
+        for reply in waiting.values { reply.put(result) }
     }
 
     private func startDeferred(_ state: inout EngineState<Param, Content>) {

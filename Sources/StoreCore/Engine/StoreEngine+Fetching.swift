@@ -31,7 +31,8 @@ extension StoreEngine {
     /// Takes a list that is about to grow out of the memory in front, which mirrors it again in the same turn: a list of which somebody
     /// else holds a snapshot is copied as a whole for each page. Whoever reads it meanwhile waits for the engine.
     private func lendList(to key: Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) {
-        if let front, key.machine.willExtend(direction, ticket, result) { _ = front.remove(key.param) }
+        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held?.record.content else { return }
+        front.lend(key.param, held)
     }
 
     /// Gives fetches a way to report; `nil` where nobody listens.
@@ -50,12 +51,12 @@ extension StoreEngine {
     // MARK: Time
 
     /// Sees to it that the machine is told the time when it wants to be.
-    func arm(_ key: Key) {
+    func arm(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
         guard let wake = key.machine.nextWake else { return }
         // A timer that fires too early only looks again; so a deadline that keeps moving away costs no new timer each time.
         if let timer = key.timer {
             if timer.deadline <= wake { return }
-            timer.task.cancel()
+            outbox.cancelled.append(timer.task)
         }
         let id = nextID()
         let (param, time) = (key.param, time)
@@ -135,7 +136,7 @@ struct FetchRun<Param: Hashable & Sendable, Content: Sendable>: Sendable {
                 guard case .modified(let elements, let pageFreshness, _) = page.result else {
                     throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
                 }
-                merge(&content, elements, direction, &index)
+                _ = merge(&content, elements, direction, &index)
                 if pageFreshness.storage == .forbidden { freshnessOfAll.storage = .forbidden }
                 switch direction {
                 case .next: (response.nextKey, loaded.next) = (page.nextKey, loaded.next + 1)

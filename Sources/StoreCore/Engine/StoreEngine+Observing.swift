@@ -24,9 +24,9 @@ extension StoreEngine {
 
     func look(_ param: Param, _ id: CallerID, at place: Int) -> Sight {
         state.withLock { state in
-            guard let key = state.live[param], key.isHere(id, at: place) else { return .gone }
-            guard key.version > key.observers[place].seen, let state = key.machine.state else { return .nothingNew }
-            key.observers[place].seen = key.version
+            guard let key = state.live[param], let position = key.position(of: id, at: place) else { return .gone }
+            guard key.hasNews(at: position), let state = key.machine.state else { return .nothingNew }
+            key.see(at: position)
             return .state(state)
         }
     }
@@ -38,9 +38,9 @@ extension StoreEngine {
     func wait(_ param: Param, _ id: CallerID, at place: Int, _ waiting: ObserverSlot.Waiting) {
         let waits = state.withLock { state in
             // Legal: he was cancelled and has left before he could wait; the key may even have begun another life since.
-            guard let key = state.live[param], key.isHere(id, at: place) else { return false }
-            guard key.version <= key.observers[place].seen || key.machine.sight == nil else { return false }
-            key.observers[place].waiting = waiting
+            guard let key = state.live[param], let position = key.position(of: id, at: place) else { return false }
+            guard !key.hasNews(at: position) || key.machine.sight == nil else { return false }
+            key.wait(at: position, waiting)
             return true
         }
         if !waits { waiting.resume() }

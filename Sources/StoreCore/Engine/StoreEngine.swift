@@ -3,7 +3,8 @@ internal import Synchronization
 /// Drives the machines of all live keys of one store under one lock, and carries out what they want done.
 ///
 /// Under the lock: let a machine decide, register who waits. Outside it: resume, cancel, call user code. What goes beyond this file:
-/// `+Calling` callers, `+Observing` observers, `+Caching` the cacher, `+Fetching` fetches and time, `+Whole` what concerns all keys.
+/// `+Calling` callers, `+Observing` observers, `+Caching` the cacher, `+Saving` who waits for it, `+Emptying` all of it at once,
+/// `+Fetching` fetches and time, `+Whole` what concerns all keys.
 @usableFromInline
 final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Key = LiveKey<Param, Content>
@@ -111,7 +112,8 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         state.tickets = turn.tickets
         if outbox.discarded.isEmpty { outbox.discarded = turn.discarded } else { outbox.discarded += turn.discarded }
         if !turn.discardedPatches.isEmpty { outbox.discardedPatches += turn.discardedPatches }
-        arm(key)
+        if !turn.discardedErrors.isEmpty { outbox.discardedErrors += turn.discardedErrors }
+        arm(key, &outbox)
         state.retire(key, &outbox)
         return result
     }
@@ -149,12 +151,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
 
     private func publish(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
         key.version += 1
-        guard key.machine.observers > 0, key.machine.sight != nil else { return }
-        for place in key.observers.indices {
-            guard let waiting = key.observers[place].waiting else { continue }
-            key.observers[place].waiting = nil
-            outbox.observers.append(waiting)
-        }
+        if key.machine.observers > 0, key.machine.sight != nil { key.takeWaiting(into: &outbox.observers) }
     }
 }
 
@@ -213,6 +210,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
         restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details)
         if let content = key.machine.held?.record.content { outbox.discarded.append(content) }
         if let overlay = key.machine.overlay { outbox.discarded.append(overlay) }
+        key.machine.forgetFailures(into: &outbox.discardedErrors)
         if let timer = key.timer { outbox.cancelled.append(timer.task) }
         // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
         if live.isEmpty, live.capacity > 64 { live = [:] }

@@ -26,6 +26,7 @@ public struct ElementIdentity<Element>: Sendable {
             case .next: list.append(contentsOf: page)
             case .prev: list.insert(contentsOf: page, at: 0)
             }
+            return nil
         })
     }
 
@@ -33,7 +34,8 @@ public struct ElementIdentity<Element>: Sendable {
     ///
     /// Cost: one look-up for each element of a page, and one pass over the list after it was replaced.
     ///
-    /// - Parameter key: Makes an element's identity. It is called under the store's lock, so it must be quick and must not call the store.
+    /// - Parameter key: Makes an element's identity. It is called under the store's lock, where what it makes is also hashed, compared and
+    ///   released, so all of that must be quick and must not call the store.
     @inlinable  // As is the index: where the compiler sees the types it hashes at a tenth of the price.
     public static func by<ID: Hashable>(_ key: @escaping @Sendable (_ element: Element) -> ID) -> ElementIdentity {
         ElementIdentity(IdentityMerger(key: key))
@@ -61,15 +63,17 @@ extension ElementIdentity {
 }
 
 /// Adds a page at one side of a list; the last argument is the merger's own index, which is thrown away when the list changes otherwise.
+///
+/// It gives back what the page has replaced, so that whoever holds a lock need not release it there.
 @usableFromInline
-typealias PageMerge<Content> = @Sendable (inout Content, Content, PageDirection, inout AnyObject?) -> Void
+typealias PageMerge<Content> = @Sendable (inout Content, Content, PageDirection, inout AnyObject?) -> Content?
 
 /// Puts a page to a list.
 @usableFromInline
 protocol PageMerger<Element>: Sendable {
     associatedtype Element
 
-    func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?)
+    func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) -> [Element]?
 }
 
 /// Puts a page to a list of elements that have an identity.
@@ -83,13 +87,15 @@ struct IdentityMerger<Element, ID: Hashable>: PageMerger {
     }
 
     @inlinable
-    func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) {
+    func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) -> [Element]? {
         let known = (index as? IdentityIndex<ID>) ?? IdentityIndex(IdentityPlaces(of: list, by: key))
-        switch direction {
-        case .next: known.places.append(page, to: &list, by: key)
-        case .prev: known.places.prepend(page, to: &list, by: key)
-        }
         index = known
+        let replaced =
+            switch direction {
+            case .next: known.places.append(page, to: &list, by: key)
+            case .prev: known.places.prepend(page, to: &list, by: key)
+            }
+        return replaced.isEmpty ? nil : replaced
     }
 }
 
@@ -128,34 +134,51 @@ struct IdentityPlaces<ID: Hashable> {
         return place < 0 ? nil : place - start
     }
 
+    /// Puts a page at the end.
+    ///
+    /// - Returns: The elements that it has replaced.
     @inlinable
-    mutating func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
-        for element in page {
-            let id = key(element)
-            let hash = HashIndex.hash(id)
-            if let position = find(id, hash, in: list, by: key) {
-                list[position] = element
-            } else {
-                places.insert(hash, at: start + list.count)
-                list.append(element)
-            }
-        }
+    mutating func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) -> [Element] {
+        var replaced: [Element] = []
+        for element in page { put(element, into: &list, &replaced, by: key) }
+        return replaced
     }
 
+    /// Puts a page at the beginning.
+    ///
+    /// - Returns: The elements that it has replaced.
     @inlinable
-    mutating func prepend<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) {
+    mutating func prepend<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) -> [Element] {
+        var replaced: [Element] = []
         var fresh: [Element] = []
         var freshPlaces = IdentityPlaces(of: fresh, by: key)
         for element in page {
             let id = key(element)
             if let position = find(id, HashIndex.hash(id), in: list, by: key) {
+                replaced.append(list[position])
                 list[position] = element
             } else {
-                freshPlaces.append([element], to: &fresh, by: key)
+                freshPlaces.put(element, into: &fresh, &replaced, by: key)
             }
         }
         list.insert(contentsOf: fresh, at: 0)
         start -= fresh.count
         for (position, element) in fresh.enumerated() { places.insert(HashIndex.hash(key(element)), at: start + position) }
+        return replaced
+    }
+
+    /// Puts an element in the place of the one with its identity, or after all others.
+    @inlinable
+    @inline(__always)
+    mutating func put<Element>(_ element: Element, into list: inout [Element], _ replaced: inout [Element], by key: (Element) -> ID) {
+        let id = key(element)
+        let hash = HashIndex.hash(id)
+        if let position = find(id, hash, in: list, by: key) {
+            replaced.append(list[position])
+            list[position] = element
+        } else {
+            places.insert(hash, at: start + list.count)
+            list.append(element)
+        }
     }
 }

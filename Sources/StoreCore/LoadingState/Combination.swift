@@ -113,6 +113,7 @@ private struct CombinationProgress {
     /// The observer asks for news; whether it must wait for them.
     mutating func wait(_ waiter: CheckedContinuation<Void, Never>) -> Bool {
         if isOver || (hasNews && silentCount == 0) { return false }
+        if self.waiter != nil { refuseSecondWaiter() }
         self.waiter = waiter
         return true
     }

@@ -44,6 +44,9 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
     }
 
     /// One observer.
+    ///
+    /// It is used by one task at a time, and so are its copies, which are the same observer: a second task that waits in `next()` while the
+    /// first one still does ends the program with a message, as it does with an `AsyncStream`. Give each task an iterator of its own.
     public struct Iterator: AsyncIteratorProtocol {
         @usableFromInline
         enum Source {
@@ -95,6 +98,12 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
 
 @available(*, unavailable)
 extension LoadingStateSequence.Iterator: Sendable {}
+
+/// Ends the program where a second task waits in an iterator: each state goes to one of them, and the other one would wait for ever.
+func refuseSecondWaiter() -> Never {
+    fatalError(
+        "next() of an iterator of a LoadingStateSequence, or of its copy, is awaited by two tasks; make an iterator for each of them")
+}
 
 /// What one iterator draws its states from.
 ///

@@ -85,6 +85,15 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         try await lists.clear()
     }
 
+    /// Waits until the cacher has everything that was accepted before: for a program that is about to end.
+    ///
+    /// See ``Store/waitUntilSaved()``.
+    ///
+    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher failed; `CancellationError`.
+    public func waitUntilSaved() async throws {
+        try await lists.waitUntilSaved()
+    }
+
     /// Fetches observed lists at each element of a sequence, as a plain store does.
     ///
     /// See ``Store/revalidate(on:)``.

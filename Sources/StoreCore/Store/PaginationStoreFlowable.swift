@@ -132,4 +132,11 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     ///
     /// See ``StoreFlowable/clear()``.
     public func clear() async { await list.clear() }
+
+    /// Waits until the cacher has what was accepted for this list before.
+    ///
+    /// See ``StoreFlowable/waitUntilSaved()``.
+    ///
+    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher failed; `CancellationError`.
+    public func waitUntilSaved() async throws { try await list.waitUntilSaved() }
 }

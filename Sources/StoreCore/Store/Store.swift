@@ -114,6 +114,19 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         try await engine.clearAll()
     }
 
+    /// Waits until the cacher has everything that was accepted before: for a program that is about to end.
+    ///
+    /// Content is shown before it is saved, and `requireData()` and observers do not wait for that. This waits for each record and each
+    /// removal that is under way, for a ``clear()`` too, and lets the cacher try again, at once, what it has failed to take so far. It waits
+    /// neither for fetches and mutations that have still to succeed, nor for what is accepted later, except where that is saved in the
+    /// place of an older record. Cost: one look at each live key; nothing with a ``MemoryCacher``, which has nothing to save.
+    ///
+    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher failed, once everything else is saved; what it did not take stays in the
+    ///   store, so wait again when the cause is gone. `CancellationError` as soon as the task is cancelled, which does no save any harm.
+    public func waitUntilSaved() async throws {
+        try await engine.waitUntilSaved()
+    }
+
     /// Fetches observed keys at each element of a sequence: the network is back, the app is in front, a timer ticks.
     ///
     /// Bursts coalesce: a fetch that runs is joined, and between the end of a fetch and the next one lies

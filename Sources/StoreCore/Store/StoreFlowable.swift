@@ -142,4 +142,17 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     public func clear() async {
         await engine.write(key) { machine, turn in machine.cleared(&turn) }
     }
+
+    // MARK: Ending
+
+    /// Waits until the cacher has what was accepted for this key before.
+    ///
+    /// Whoever changes the data waits for that anyway; this is for data that was fetched for `requireData()` or an observer, and for a save
+    /// that has failed, which is tried again at once. See ``Store/waitUntilSaved()``.
+    ///
+    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher failed; the data stays in the store. `CancellationError` as soon as the
+    ///   task is cancelled, which does the save no harm.
+    public func waitUntilSaved() async throws {
+        try await engine.waitUntilSaved(key)
+    }
 }

@@ -124,6 +124,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
                         return pending
                     }
                     if feed.isFinished { return .some(nil) }
+                    if observer.waiter != nil { refuseSecondWaiter() }
                     feed.observers[ticket]?.waiter = waiter
                     return nil
                 }

@@ -91,6 +91,20 @@ struct PersistingTests {
         #expect(attributes[.posixPermissions] as? Int == 0o700)
     }
 
+    @Test func `a program that ends waits until everything is saved`() async throws {
+        let api = UserAPI()
+        let directory = FileManager.default.temporaryDirectory.appending(path: "persisting-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let files = FileCacher<User.ID, User>(directory: directory)
+
+        let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(api: api))
+        _ = try await users[1].requireData()
+        try await users.waitUntilSaved()
+
+        let usersAgain = Store(cacher: FileCacher<User.ID, User>(directory: directory), fetcher: UserFetcher(api: api))
+        #expect(await usersAgain[1].getData(from: .cache) != nil)
+    }
+
     @Test func `the age of a record goes on while the process does not`() async throws {
         let cacher = DatabaseCacher<User>(database: database)
         let users = Store(cacher: cacher, fetcher: fetcher, time: time)

@@ -110,6 +110,19 @@ struct LeakTests {
         #expect(bench.waiting() == 0 && bench.registered() == 0)
     }
 
+    @Test func `C15: as many callers as ever waited and left cost nothing while their key is observed`() async throws {
+        let bench = Bench()
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.isCompleted }
+        bench.fetcher.hold()
+        let callers = (0..<1_000).map { _ in Task { try await bench.store[1].requireData(from: .origin) } }
+        try await bench.callers(1_000)
+        #expect(bench.callerCapacity() >= 1_000)
+        for caller in callers { caller.cancel() }
+        for caller in callers { _ = await caller.result }
+        #expect(bench.registered() == 0 && bench.callerCapacity() <= 64)
+    }
+
     // MARK: Stores
 
     enum Ending: CaseIterable, Sendable { case idle, midFetch, midSave, abandonedObserver, timer, trigger, unsaved, cancelledCaller }

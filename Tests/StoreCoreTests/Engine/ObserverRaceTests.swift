@@ -94,7 +94,80 @@ struct ObserverRaceTests {
         try await stays.first { $0.content == 1 }
     }
 
-    /// An iterator that tasks use one after the other.
+    @Test(arguments: [0, 40])
+    func `C15: the places of a crowd of observers come back while a few stay`(_ stayingIterators: Int) async throws {
+        let bench = Bench()
+        let handle = bench.store[1]
+        await handle.update(0)
+        var (crowd, stay): ([LoadingStateSequence<Int>.Iterator], [LoadingStateSequence<Int>.Iterator]) = ([], [])
+        var tasks: [RecordingObserver<Int>] = []
+        let size = Cycles.count
+        for number in 0..<size {
+            var iterator = handle.publish().makeAsyncIterator()
+            #expect(await iterator.next()?.content == 0)
+            if stayingIterators > 0, number % (size / stayingIterators) == 7 { stay.append(iterator) } else { crowd.append(iterator) }
+            // Some wait while the others go, from the first places, the middle, and the last.
+            guard number % (size / 3) == 99 else { continue }
+            tasks.append(RecordingObserver(handle.publish()))
+            _ = try await tasks.last?.states(count: 1)
+        }
+        #expect(stay.count == stayingIterators && bench.observerPlaces() == size + tasks.count)
+        crowd = []
+        #expect(bench.observerPlaces() <= 64 + 4 * (stay.count + tasks.count))
+        #expect(bench.observerCapacity() <= 128 + 8 * (stay.count + tasks.count))
+        for number in 1...3 {
+            await handle.update(number)
+            for task in tasks { try await task.first { $0.content == number } }
+            for place in stay.indices {
+                var iterator = stay[place]
+                #expect(await iterator.next()?.content == number)
+            }
+        }
+        // Places are taken anew beside those who were moved.
+        var late = handle.publish().makeAsyncIterator()
+        #expect(await late.next()?.content == 3)
+        for task in tasks {
+            try await task.stopAndLeave()
+            #expect(task.states.compactMap(\.content) == [0, 1, 2, 3])
+        }
+        stay = []
+        #expect(bench.liveKeys == 1)
+        await handle.update(4)
+        #expect(await late.next()?.content == 4)
+    }
+
+    /// Lets two tasks wait in one iterator.
+    @MainActor private static func awaitTwice(_ sequence: LoadingStateSequence<Int>) async {
+        let shared = Shared(sequence)
+        for _ in 0..<2 { Task { @MainActor in await shared.next() } }
+        for _ in 0..<1_000 { await Task.yield() }
+    }
+
+    private static func says(_ result: ExitTest.Result?) -> Bool {
+        String(decoding: result?.standardErrorContent ?? [], as: UTF8.self).contains("is awaited by two tasks; make an iterator for each")
+    }
+
+    @Test func `C8: a second task that waits in an iterator ends the program, and the first is not left to wait for ever`() async {
+        let ofStore = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let cacher = GatedCacher<Int, Int>()
+            cacher.hold(.load)
+            let store = Store(cacher: cacher) { $0 }
+            await Self.awaitTwice(store[1].publish())
+        }
+        #expect(Self.says(ofStore))
+        let ofInput = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            await Self.awaitTwice(ManualStates<Int>().sequence)
+        }
+        #expect(Self.says(ofInput))
+        let ofCombination = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            await Self.awaitTwice(
+                ManualStates<Int>().sequence.combineState(ManualStates<Int>().sequence).mapContent { (pair: (Int, Int)) in pair.0 + pair.1 }
+            )
+        }
+        #expect(Self.says(ofCombination))
+    }
+
+    /// An iterator that tasks share.
     @MainActor private final class Shared {
         private let iterator: LoadingStateSequence<Int>.Iterator
 

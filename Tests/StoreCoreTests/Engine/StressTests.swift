@@ -113,7 +113,7 @@ struct StressTests {
         until wish: String, _ store: Store<Int, Stamp>, _ time: ManualTime, _ holds: () -> Bool
     ) async throws {
         do {
-            try await until(wish, patience: .seconds(60)) {
+            try await until(wish, patience: .seconds(200)) {
                 if !holds() { time.advance(by: .microseconds(10)) }
                 return holds()
             }

@@ -67,8 +67,8 @@ struct MachineReadingTests {
             name: "refresh is done with the save", events: [.join, .read, .arrive(.refresh), .fetched, .saved], shows: "completed(new)",
             answers: ["done"]),
         MachinePlay(
-            name: "refresh is done with a failing save",
-            events: [.join, .read, .arrive(.refresh), .fetched, .saved(succeeds: false)], shows: "completed(new)", answers: ["done"]),
+            name: "refresh is done, and told so, with a failing save",
+            events: [.join, .read, .arrive(.refresh), .fetched, .saved(succeeds: false)], shows: "completed(new)", answers: ["error"]),
         MachinePlay(
             name: "refresh is done with a failure", events: [.join, .read, .arrive(.refresh), .failed], shows: "error(old)",
             answers: ["done"]),

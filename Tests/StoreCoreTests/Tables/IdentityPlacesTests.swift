@@ -51,7 +51,7 @@ struct IdentityPlacesTests {
             for _ in 0..<25 {
                 let (next, direction) = (page(9), dice.below(2) == 0 ? PageDirection.next : .prev)
                 let expected = merged(list, next, direction) { $0.id == $1.id }
-                merge(&list, next, direction, &index)
+                _ = merge(&list, next, direction, &index)
                 #expect(list == expected)
                 // An index is forgotten now and then, as it is when the key rests for long.
                 if dice.below(6) == 0 { index = nil }
@@ -73,7 +73,7 @@ struct IdentityPlacesTests {
         for round in 0..<60 {
             let page = (0..<8).map { _ in Holder(body: bodies[dice.below(50)], tag: round) }
             let expected = merged(list, page, direction) { $0.body === $1.body }
-            merge(&list, page, direction, &index)
+            _ = merge(&list, page, direction, &index)
             #expect(list == expected)
         }
         #expect(list.count == 50)

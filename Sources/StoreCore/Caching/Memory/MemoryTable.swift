@@ -65,10 +65,23 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
+    /// Takes a key's record out if its content fits; what was taken out is released at once.
+    @inlinable
+    func remove(_ key: Param, where fits: (Content) -> Bool) {
+        _ = entries.withLock { entries -> CacheRecord<Content>? in
+            let position = entries.position(of: key)
+            guard position >= 0, fits(entries.entries[position].record.content) else { return nil }
+            return entries.remove(at: position).record
+        }
+    }
+
+    /// Takes everything out.
+    ///
+    /// - Returns: What was in it; released by the caller.
+    @discardableResult
     @usableFromInline
-    func removeAll() {
-        // The old entries are returned, and so released, outside the lock.
-        _ = entries.withLock { entries in
+    func removeAll() -> MemoryEntries<Param, Content> {
+        entries.withLock { entries in
             defer { entries = MemoryEntries() }
             return entries
         }

@@ -9,19 +9,22 @@ package struct FrontMemory<Param: Hashable & Sendable, Content: Sendable>: Senda
     /// Puts a record in, and drops what is over the bounds.
     let put: @Sendable (_ key: Param, _ record: CacheRecord<Content>, _ deadline: Int64) -> FrontMemoryDrop?
     let remove: @Sendable (_ key: Param) -> FrontMemoryDrop?
-    let removeAll: @Sendable () -> Void
+    /// Lets go of a key's record where that is the one that the engine holds, so that nobody else does.
+    let lend: @Sendable (_ key: Param, _ held: Content) -> Void
+    let removeAll: @Sendable () -> FrontMemoryDrop
     let keys: @Sendable () -> [Param]
 
     @usableFromInline
     init(
         entry: @escaping @Sendable (Param) -> (record: CacheRecord<Content>, deadline: Int64)?,
         put: @escaping @Sendable (Param, CacheRecord<Content>, Int64) -> FrontMemoryDrop?,
-        remove: @escaping @Sendable (Param) -> FrontMemoryDrop?, removeAll: @escaping @Sendable () -> Void,
-        keys: @escaping @Sendable () -> [Param]
+        remove: @escaping @Sendable (Param) -> FrontMemoryDrop?, lend: @escaping @Sendable (Param, Content) -> Void,
+        removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [Param]
     ) {
         self.entry = entry
         self.put = put
         self.remove = remove
+        self.lend = lend
         self.removeAll = removeAll
         self.keys = keys
     }
@@ -42,12 +45,21 @@ extension FrontMemory<Uniform.Key, Uniform.Content> {
         } remove: { key in
             let dropped = table.remove(key.value(as: Key.self))
             return dropped.replaced.map { FrontMemoryDrop(evicted: 0, records: $0) }
+        } lend: { key, held in
+            // Another one may be there, from somebody behind the store's back; it is replaced when the list has grown.
+            table.remove(key.value(as: Key.self)) { isSameBitForBit($0, held.value(as: Value.self)) }
         } removeAll: {
-            table.removeAll()
+            FrontMemoryDrop(evicted: 0, records: table.removeAll())
         } keys: {
             table.keys().map { Uniform.Key($0) }
         }
     }
+}
+
+/// Whether two values are the same to the last bit: then they hold the same objects, and releasing one of them frees nothing.
+@inlinable
+func isSameBitForBit<Value>(_ one: Value, _ other: Value) -> Bool {
+    withUnsafeBytes(of: one) { one in withUnsafeBytes(of: other) { other in one.elementsEqual(other) } }
 }
 
 /// What left the memory in front: released outside the lock, so that no `deinit` of user code runs under it.

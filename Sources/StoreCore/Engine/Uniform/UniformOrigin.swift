@@ -24,7 +24,9 @@ extension Uniform {
     static func merge<Value: Sendable>(_ merge: PageMerge<Value>?) -> PageMerge<Content>? {
         guard let merge else { return nil }
         return { list, page, direction, index in
-            list.change(as: Value.self) { merge(&$0, page.value(as: Value.self), direction, &index) }
+            var replaced: Value?
+            list.change(as: Value.self) { replaced = merge(&$0, page.value(as: Value.self), direction, &index) }
+            return replaced.map { Content($0) }
         }
     }
 }

@@ -105,7 +105,8 @@ final class HistoryWorld: Sendable {
             let callers = state.live.values.reduce(0) { sum, key in
                 sum + key.callers.values.count { $0.isAwaited } + (key.crowd?.awaiting ?? 0)
             }
-            let waiting = callers + state.lane.clearers.values.count { $0.isAwaited }
+            let clearers = Array(state.lane.clearers.values) + Array((state.lane.clearersServed ?? [:]).values)
+            let waiting = callers + clearers.count { $0.isAwaited }
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
             let slots = state.live.values.flatMap { $0.observers.filter { $0.id != 0 } }
             if here.2 != observers || slots.count != observers { return "observers: \(here.2) of \(observers), \(slots.count) joined" }

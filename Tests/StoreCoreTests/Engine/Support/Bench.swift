@@ -202,6 +202,14 @@ extension Bench {
 extension Bench {
     /// How many places for observers a key has, taken or not.
     func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.observers.count ?? 0 } }
+
+    /// For how many observers a key has room.
+    func observerCapacity(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.observers.capacity ?? 0 } }
+
+    /// For how many callers a key's machine has room.
+    func callerCapacity(_ param: Int = 1) -> Int {
+        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.machine.callers.capacity ?? 0 }
+    }
 }
 
 extension Store {

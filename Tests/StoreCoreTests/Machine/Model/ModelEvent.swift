@@ -107,9 +107,14 @@ extension ModelWorld {
 
     /// Whether the cacher does not know what it should, and that long enough.
     private var isRecoverable: Bool {
-        guard let since = oracle.owedSince else { return false }
-        guard oracle.owesInvalidation ? machine.isAtRest : call == nil && oracle.settled == oracle.revision else { return false }
+        guard let since = oracle.owedSince, canPayDebts else { return false }
         return since + whole(setting.rules.policy.minimumInterval) <= oracle.now
+    }
+
+    /// Whether the cacher can be told once more what it has failed to take.
+    var canPayDebts: Bool {
+        guard oracle.owedSince != nil else { return false }
+        return oracle.owesInvalidation ? machine.isAtRest : call == nil && oracle.settled == oracle.revision
     }
 
     private var fetchEvents: [ModelEvent] {

@@ -100,4 +100,5 @@ private let checkedMerge: PageMerge<[Int]> = { list, page, direction, index in
     case .prev: list = page + list
     }
     index = ListCopy(list)
+    return nil
 }

@@ -76,6 +76,12 @@ extension ModelSetting {
         ModelSetting("saving", front: true, world: [.writes, .faults, .clearAll, .noStore], needs: [.refresh, .cached], observers: 1) {
             $0.minimumInterval = .zero
         },
+        ModelSetting(
+            "waiting for saves", front: true, world: [.writes, .faults, .clearAll], needs: [.allSaved, .truth], observers: 1, callers: 3
+        ) {
+            $0.minimumInterval = .seconds(1)
+        },
+        ModelSetting("waiting for saves over time", world: [.writes, .faults, .time], needs: [.allSaved, .refresh], observers: 1),
         ModelSetting("revalidating", world: [.writes, .validators, .patches], needs: [.refresh], observers: 1, callers: 1),
         ModelSetting("mutating", world: [.patches, .failures], needs: [.content, .refresh, .truth], observers: 1, patches: 3),
         ModelSetting("mutating after failures", world: [.patches, .failures, .time], needs: [.refresh], observers: 1, callers: 1) {

@@ -86,7 +86,7 @@ extension ModelWorld {
     /// Who merely looks must not begin a fetch, and nobody may begin one of his own accord while a failure holds it off.
     private func checkCause() {
         switch moment.event {
-        case .arrive(.cached), .arrive(.truth), .arrive(.saved), .leave, .depart, .saved, .late:
+        case .arrive(.cached), .arrive(.truth), .arrive(.saved), .arrive(.allSaved), .leave, .depart, .saved, .late:
             check(moment.hasBecomeKnown, "C1", "a fetch begins because of this")
         case .patch:
             check(moment.hadFlight, "C1", "a fetch begins because of this")

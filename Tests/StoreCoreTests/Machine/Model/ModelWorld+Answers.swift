@@ -22,7 +22,7 @@ extension ModelWorld {
         switch need {
         case .content, .cached, .freshness: "C3"
         case .origin: "C5"
-        case .refresh, .saved, .truth: "C6"
+        case .refresh, .saved, .allSaved, .truth: "C6"
         case .page, .pageAfterFetch, .joinedPage: "C13"
         }
     }
@@ -39,6 +39,9 @@ extension ModelWorld {
         case (.freshness, .done): oracle.isValid(setting) || moment.isFetchEnded || moment.isUpdated || oracle.isHeldOff
         case (.refresh, .done): moment.failedWith != nil || isSaved(caller)
         case (.saved, .done): isSaved(caller) || moment.isClearedWhole
+        case (.refresh, .failure), (.saved, .failure): isSettled(caller) && oracle.hasSaveFailed
+        case (.allSaved, .done): isAllSaved(caller) || moment.isClearedWhole
+        case (.allSaved, .failure): oracle.hasSaveFailed && (isSettled(caller) || oracle.owesInvalidation)
         case (.truth, .done): oracle.isKnown
         case (.page(let direction, let continues), .page(let request)): isRight(request, direction, continues, caller.part)
         default: false
@@ -61,7 +64,15 @@ extension ModelWorld {
         return moment.failedWith == number || (oracle.isHeldOff && oracle.failure?.number == number && flight == nil)
     }
 
-    private func isSaved(_ caller: Caller) -> Bool { caller.awaits.map { $0 <= oracle.settled } ?? false }
+    private func isSettled(_ caller: Caller) -> Bool { caller.awaits.map { $0 <= oracle.settled } ?? false }
+
+    private func isSaved(_ caller: Caller) -> Bool { isSettled(caller) && !oracle.hasSaveFailed }
+
+    /// Whether the cacher knows everything that was accepted before the caller came.
+    private func isAllSaved(_ caller: Caller) -> Bool {
+        if oracle.invalidationWaits || oracle.hasSaveFailed { return false }
+        return caller.awaits.map { $0 <= oracle.settled } ?? (oracle.settled == oracle.revision)
+    }
 
     private func isNoValidCache(_ error: any Error) -> Bool {
         guard let error = error as? StoreError else { return false }

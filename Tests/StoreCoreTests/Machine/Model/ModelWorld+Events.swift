@@ -62,7 +62,9 @@ extension ModelWorld {
 
     private mutating func arrive(_ need: CallerNeed, awaits: Int? = nil, _ turn: inout Turn) {
         let id = CallerID(nextNumber())
-        callers.append(Caller(id: id, need: need, awaits: awaits))
+        if need == .allSaved { payDebts() }
+        let isSaver = need == .allSaved && oracle.isKnown
+        callers.append(Caller(id: id, need: need, awaits: isSaver ? oracle.revision : awaits))
         if let answer = machine.callerArrived(id, needing: need, &turn) { receive(answer, id) }
     }
 
@@ -109,13 +111,19 @@ extension ModelWorld {
 
     /// Another key's record could be saved.
     private mutating func recover(_ turn: inout Turn) {
+        payDebts()
+        machine.cacherRecovered(&turn)
+    }
+
+    /// The cacher is told once more what it has failed to take.
+    private mutating func payDebts() {
+        guard canPayDebts else { return }
         if oracle.owesInvalidation {
             (oracle.hasSaveFailed, oracle.owedSince, oracle.owesInvalidation) = (false, nil, false)
             (oracle.isKnown, oracle.invalidationWaits, oracle.failure, oracle.failedSides) = (false, true, nil, [:])
         } else {
             oracle.revision += 1
         }
-        machine.cacherRecovered(&turn)
     }
 
     // MARK: Writing

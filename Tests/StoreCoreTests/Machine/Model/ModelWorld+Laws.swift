@@ -35,6 +35,9 @@ extension ModelWorld {
 
     private mutating func noteParts() {
         guard oracle.isKnown else { return }
+        for place in callers.indices where callers[place].need == .allSaved && callers[place].awaits == nil {
+            callers[place].awaits = oracle.revision
+        }
         for place in callers.indices where callers[place].part == nil {
             guard case .page(let direction, continueWhenError: _) = callers[place].need else { continue }
             guard let fetch = running.first(where: { $0.direction == direction }) else {

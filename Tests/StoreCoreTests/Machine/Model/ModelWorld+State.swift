@@ -64,7 +64,7 @@ extension ModelWorld {
     /// Whether something runs that will answer a caller.
     private func isServed(_ caller: Caller) -> Bool {
         switch caller.need {
-        case .saved: return call != nil
+        case .saved, .allSaved: return call != nil
         case .refresh where caller.awaits != nil: return call != nil
         case .page(let direction, continueWhenError: _):
             if caller.part == .asked || caller.part == .joined { return running.contains { $0.direction == direction } }

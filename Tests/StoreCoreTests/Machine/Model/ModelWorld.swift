@@ -60,7 +60,8 @@ struct ModelWorld {
 
         var id: CallerID
         var need: CallerNeed
-        /// Which truth has to be saved before he is answered; for `.saved`, and for `.refresh` once its fetch has ended.
+        /// Which truth has to be saved before he is answered; for `.saved`, for `.allSaved` where the truth is known, and for `.refresh`
+        /// once its fetch has ended.
         var awaits: Int?
         /// What a caller for a page waits for.
         var part: Part?
@@ -149,6 +150,7 @@ extension CallerNeed {
         case .pageAfterFetch: 11
         case .joinedPage(.next): 12
         case .joinedPage(.prev): 13
+        case .allSaved: 14
         }
     }
 }

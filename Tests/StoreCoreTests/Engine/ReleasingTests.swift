@@ -1,0 +1,236 @@
+import Foundation
+import Testing
+
+@testable import StoreCore
+
+/// Objects of the user's that use their store when they are freed: none of them may be freed while the engine's lock is held.
+@Suite(.timeLimit(.minutes(2)))
+struct ReleasingTests {
+    /// Calls somebody when it is freed, as a model of an app may.
+    private final class Guest: Error, Sendable {
+        private let farewell: @Sendable () -> Void
+
+        init(_ farewell: @escaping @Sendable () -> Void) { self.farewell = farewell }
+
+        deinit { farewell() }
+    }
+
+    private struct Row: Identifiable, Sendable {
+        let id: Int
+        var guest: Guest?
+    }
+
+    /// An identity that holds an object of the element's.
+    private struct Name: Hashable, Sendable {
+        let id: Int
+        let guest: Guest?
+
+        static func == (lhs: Name, rhs: Name) -> Bool { lhs.id == rhs.id }
+        func hash(into hasher: inout Hasher) { hasher.combine(id) }
+    }
+
+    /// One row that holds a guest, and at each side a page with its successor.
+    private struct Rows: TwoWayPaginationFetcher {
+        let first: @Sendable () -> Guest
+
+        func fetch(param: Int) async throws -> Page<Row> {
+            param == 99 ? Page([]) : Page([Row(id: 1, guest: first())], nextKey: "n", prevKey: "p")
+        }
+
+        func fetchNext(nextKey: String, param: Int) async throws -> Page<Row> { Page([Row(id: 1), Row(id: 2)]) }
+        func fetchPrev(prevKey: String, param: Int) async throws -> Page<Row> { Page([Row(id: 1), Row(id: 2)]) }
+    }
+
+    /// A store of lists, of which somebody who is freed can be asked.
+    private final class Lists: Sendable {
+        private let store = WatchedState<PaginationStore<Int, Row>?>(nil)
+        /// How often the store was used by somebody who was being freed.
+        let farewells = WatchedState(0)
+
+        var lists: PaginationStore<Int, Row> {
+            get throws { try #require(store.current) }
+        }
+
+        init(_ make: (Lists) -> PaginationStore<Int, Row>) {
+            let made = make(self)
+            store.update { $0 = made }
+        }
+
+        func guest() -> Guest {
+            Guest { [store, farewells] in
+                // Takes the engine's lock: where it is held, this never comes back.
+                store.current?.prefetch([99])
+                farewells.update { $0 += 1 }
+            }
+        }
+
+        func end() { store.update { $0 = nil } }
+    }
+
+    @Test(arguments: PageDirection.allCases, [false, true])
+    func `C13: an element that a page replaces is freed outside the lock`(_ direction: PageDirection, _ isNamed: Bool) async throws {
+        let lists = Lists { lists in
+            PaginationStore(
+                cacher: MemoryCacher(), fetcher: Rows(first: { lists.guest() }),
+                identity: isNamed ? .by { Name(id: $0.id, guest: $0.guest) } : .id)
+        }
+        _ = try await lists.lists[1].requireData()
+        let outcome = try await (direction == .next ? lists.lists[1].requestNextData() : lists.lists[1].requestPrevData())
+        #expect(outcome == .loaded && lists.farewells.current == 1)
+        #expect(Set(try await lists.lists[1].requireData().map(\.id)) == [1, 2])
+        lists.end()
+    }
+
+    @Test func `C13: a list that somebody has put into memory behind the store's back is freed outside the lock`() async throws {
+        let cacher = MemoryCacher<Int, [Row]>()
+        let gate = WatchedState(false)
+        let lists = Lists { _ in
+            PaginationStore(
+                cacher: cacher,
+                fetcher: PaginationClosureFetcher { _, page in
+                    if page != nil { try await gate.wait { $0 ? () : nil } }
+                    return Page([Row(id: page == nil ? 1 : 2)], nextKey: "n")
+                })
+        }
+        _ = try await lists.lists[1].requireData()
+        let page = Task { try await lists.lists[1].requestNextData() }
+        try await until("somebody waits") { (try? lists.lists)?.waiting(1) == 1 }
+        await cacher.save(CacheRecord(content: [Row(id: 7, guest: lists.guest())], fetchedAt: Date()), param: 1)
+        gate.update { $0 = true }
+        #expect(try await page.value == .loaded && lists.farewells.current == 1)
+        #expect(try await lists.lists[1].requireData().map(\.id) == [1, 2])
+        lists.end()
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C6: what an emptied store forgets is freed outside the lock`(_ backing: Backing) async throws {
+        let gated = GatedCacher<Int, Row>(writesDown: false)
+        let box = WatchedState<Store<Int, Row>?>(nil)
+        let farewells = WatchedState(0)
+        let fetch: @Sendable (Int) async throws -> Row = { Row(id: $0) }
+        let store =
+            switch backing {
+            case .memory: Store(cacher: MemoryCacher(), fetch: fetch)
+            case .tiered: Store(cacher: TieredCacher(over: gated), fetch: fetch)
+            case .plain: Store(cacher: gated, fetch: fetch)
+            }
+        box.update { $0 = store }
+        @Sendable func row(_ id: Int) -> Row {
+            Row(
+                id: id,
+                guest: Guest {
+                    box.current?.prefetch([99])
+                    farewells.update { $0 += 1 }
+                })
+        }
+        await store[1].update(row(1))
+        // While the store is being emptied one save waits, and newer content waits for that.
+        gated.hold(.removeAll)
+        let first = Task { try await store.clear() }
+        if backing != .memory { try await until("it is being emptied") { gated.heldNumbers.count == 1 } }
+        for id in [2, 3] {
+            let update = Task { await store[2].update(row(id)) }
+            if backing != .memory { try await until("the update waits") { store.waiting(2) == 1 } }
+            // Whoever has brought it leaves: the store alone has it now.
+            if backing != .memory { update.cancel() }
+            await update.value
+        }
+        let second = Task { try await store.clear() }
+        if backing != .memory { try await until("the second waits") { store.engine.state.withLock { !$0.lane.clearers.isEmpty } } }
+        gated.release()
+        for clear in [first, second] { try await clear.value }
+        try await until("all are freed") { farewells.current == 3 }
+        box.update { $0 = nil }
+    }
+
+    @Test(arguments: [false, true])
+    func `C4: an error that is no longer needed is freed outside the lock`(_ isObserved: Bool) async throws {
+        let box = WatchedState<Store<Int, Int>?>(nil)
+        let farewells = WatchedState(0)
+        let store = Store<Int, Int>(cacher: MemoryCacher()) { id in
+            guard id == 1 else { return id }
+            throw Guest {
+                box.current?.prefetch([99])
+                farewells.update { $0 += 1 }
+            }
+        }
+        box.update { $0 = store }
+        var iterator = isObserved ? store[1].publish().makeAsyncIterator() : nil
+        while iterator != nil, await iterator?.next()?.error == nil {}
+        for _ in 0..<3 { await store[1].refresh() }
+        await store[1].update(5)
+        try await until("all are freed") { farewells.current == (isObserved ? 4 : 3) }
+        iterator = nil
+        box.update { $0 = nil }
+    }
+
+    /// A time whose sleeps call somebody when they are cancelled.
+    private struct Interrupted: TimeSource {
+        let time: ManualTime
+        let onCancel: @Sendable () -> Void
+
+        var now: MonotonicInstant { time.now }
+        var date: Date { time.date }
+
+        func sleep(until deadline: MonotonicInstant) async throws {
+            try await withTaskCancellationHandler {
+                try await time.sleep(until: deadline)
+            } onCancel: {
+                onCancel()
+            }
+        }
+    }
+
+    @Test func `C10: a timer that comes too late is cancelled outside the lock`() async throws {
+        let (time, box, calls) = (ManualTime(), WatchedState<Store<Int, Int>?>(nil), WatchedState(0))
+        let interrupted = Interrupted(time: time) {
+            box.current?.prefetch([99])
+            calls.update { $0 += 1 }
+        }
+        let fetcher = ScriptedFetcher<Int, Int>.counting()
+        let policy = StorePolicy(revalidatesOnExpiry: true, unwantedFetch: .cancel(after: .seconds(1)))
+        let store = Store(cacher: MemoryCacher(expiry: .after(.seconds(1_000))), fetcher: fetcher, policy: policy, time: interrupted)
+        box.update { $0 = store }
+        var iterator: LoadingStateSequence<Int>.Iterator? = store[1].publish().makeAsyncIterator()
+        while await iterator?.next()?.isCompleted == false {}
+        try await time.sleepers(atLeast: 1)
+        // The grace of a fetch that nobody wants ends long before the content expires.
+        fetcher.hold()
+        let caller = Task { try await store[1].requireData(from: .origin) }
+        try await fetcher.started(count: 2)
+        iterator = nil
+        caller.cancel()
+        _ = await caller.result
+        try await until("the old timer is cancelled") { calls.current == 1 }
+        box.update { $0 = nil }
+        fetcher.release()
+    }
+
+    // MARK: In place
+
+    @Test func `C13: a list at rest grows in place`() async throws {
+        let fetcher = PaginationClosureFetcher<Int, Int> { _, page in
+            let number = page.flatMap { Int($0) } ?? 0
+            return Page([number], nextKey: "\(number + 1)")
+        }
+        let lists = PaginationStore(cacher: MemoryCacher(), fetcher: fetcher)
+        func place() async throws -> UInt { try await lists[1].requireData().withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) } }
+        _ = try await lists[1].requireData()
+        var (last, moves) = (try await place(), 0)
+        for _ in 0..<200 {
+            #expect(await lists[1].requestNextData() == .loaded)
+            let now = try await place()
+            if now != last { moves += 1 }
+            last = now
+        }
+        #expect(try await lists[1].requireData() == Array(0...200))
+        #expect(moves < 20, "an array that doubles moves a few times, one that is copied for each page each time")
+    }
+
+    @Test func `two values are the same bit for bit only where they hold the same objects`() {
+        let list = (0..<10).map { $0 }
+        let same = list
+        #expect(isSameBitForBit(list, same) && !isSameBitForBit(list, (0..<10).map { $0 }))
+        #expect(isSameBitForBit(7, 7) && !isSameBitForBit(7, 8))
+    }
+}

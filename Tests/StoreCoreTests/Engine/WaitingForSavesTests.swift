@@ -1,0 +1,348 @@
+import Foundation
+import Testing
+
+@testable import StoreCore
+
+/// `waitUntilSaved()`: what a program does last.
+@Suite(.timeLimit(.minutes(5)))
+struct WaitingForSavesTests {
+    /// Whom one may ask.
+    enum Asked: CaseIterable, Sendable {
+        case store, handle
+
+        func wait(_ bench: Bench, _ param: Int = 1) async throws {
+            switch self {
+            case .store: try await bench.store.waitUntilSaved()
+            case .handle: try await bench.store[param].waitUntilSaved()
+            }
+        }
+    }
+
+    /// Somebody who waits, and whether he still does.
+    private final class Waiter: Sendable {
+        let task: Task<Void, any Error>
+        private let hasReturned = WatchedState(false)
+
+        init(_ wait: @escaping @Sendable () async throws -> Void) {
+            task = Task { [hasReturned] in
+                defer { hasReturned.update { $0 = true } }
+                try await wait()
+            }
+        }
+
+        var isWaiting: Bool { !hasReturned.current }
+        var outcome: String { get async { await task.outcome } }
+    }
+
+    // MARK: Slow cachers
+
+    @Test(arguments: Backing.withCacher, Asked.allCases)
+    func `C6: what was fetched is saved when waiting for it ends`(_ backing: Backing, _ asked: Asked) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        #expect(try await bench.store[1].requireData() == 1)
+        let waiter = Waiter { try await asked.wait(bench) }
+        try await bench.callers(1)
+        #expect(waiter.isWaiting && bench.cacher.record(of: 1) == nil)
+        try await bench.cacher.releaseNext(.save)
+        try await waiter.task.value
+        #expect(bench.cacher.record(of: 1)?.content == 1)
+        try await bench.idle()
+    }
+
+    @Test(arguments: Backing.withCacher, Asked.allCases)
+    func `C6: a removal under way is waited for`(_ backing: Backing, _ asked: Asked) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(7)
+        bench.cacher.hold(.remove)
+        let clear = Task { await bench.store[1].clear() }
+        try await bench.cacher.began(.remove)
+        let waiter = Waiter { try await asked.wait(bench) }
+        try await bench.callers(2)
+        #expect(waiter.isWaiting)
+        try await bench.cacher.releaseNext(.remove)
+        try await waiter.task.value
+        #expect(bench.cacher.record(of: 1) == nil)
+        await clear.value
+    }
+
+    @Test(arguments: Backing.allCases, Asked.allCases)
+    func `C6: where everything is saved nothing is done`(_ backing: Backing, _ asked: Asked) async throws {
+        let bench = Bench(backing)
+        try await asked.wait(bench)
+        await bench.store[1].update(7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        _ = try await observer.states(count: 1)
+        let calls = bench.cacher.calls.count
+        try await asked.wait(bench)
+        #expect(bench.cacher.calls.count == calls && bench.registered() == 0 && bench.liveKeys == 1)
+        try await asked.wait(bench, 2)
+        #expect(bench.liveKeys == 1)
+    }
+
+    @Test(arguments: Asked.allCases)
+    func `C6: a list is saved with its pages`(_ asked: Asked) async throws {
+        let cacher = GatedCacher<Int, [Int]>()
+        let lists = PaginationStore(
+            cacher: TieredCacher(over: cacher), fetcher: ScriptedPaginationFetcher(.page([1], nextKey: "n"), .page([2])))
+        cacher.hold(.save)
+        _ = try await lists[1].requireData()
+        #expect(await lists[1].requestNextData() == .loaded)
+        let waiter = Waiter { asked == .store ? try await lists.waitUntilSaved() : try await lists[1].waitUntilSaved() }
+        try await until("somebody waits") { lists.waiting(1) == 1 }
+        try await cacher.releaseNext(.save)
+        #expect(waiter.isWaiting, "the first page alone is not all of the list")
+        try await cacher.releaseNext(.save)
+        try await waiter.task.value
+        #expect(cacher.record(of: 1)?.content == [1, 2])
+    }
+
+    @Test func `F1: files that were waited for are there for the next process`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let store = Store<Int, Int>(cacher: TieredCacher(over: FileCacher(directory: directory))) { $0 * 2 }
+        for key in 0..<50 { #expect(try await store[key].requireData() == key * 2) }
+        try await store.waitUntilSaved()
+        let files = FileCacher<Int, Int>(directory: directory)
+        for key in 0..<50 { #expect(try await files.load(param: key)?.content == key * 2) }
+    }
+
+    // MARK: What comes meanwhile
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a save of another key that begins meanwhile is not waited for`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        _ = try await bench.store[1].requireData()
+        let waiter = Waiter { try await bench.store.waitUntilSaved() }
+        try await bench.callers(1)
+        _ = try await bench.store[2].requireData()
+        try await bench.cacher.began(.save, count: 2)
+        try await bench.cacher.releaseNext(.save)
+        try await waiter.task.value
+        #expect(bench.cacher.record(of: 1) != nil && bench.cacher.record(of: 2) == nil)
+        bench.cacher.release()
+        try await bench.store.waitUntilSaved()
+        #expect(bench.cacher.record(of: 2) != nil)
+    }
+
+    @Test(arguments: Backing.withCacher, Asked.allCases)
+    func `C6: newer content of a key is waited for by those alone who came after it`(_ backing: Backing, _ asked: Asked) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        let updates = [Task { await bench.store[1].update(1) }]
+        try await bench.cacher.began(.save)
+        let first = Waiter { try await asked.wait(bench) }
+        try await bench.callers(2)
+        let update = Task { await bench.store[1].update(2) }
+        try await bench.callers(3)
+        let second = Waiter { try await asked.wait(bench) }
+        try await bench.callers(4)
+        try await bench.cacher.releaseNext(.save)
+        try await first.task.value
+        #expect(second.isWaiting && bench.cacher.record(of: 1)?.content == 1)
+        try await bench.cacher.releaseNext(.save)
+        try await second.task.value
+        #expect(bench.cacher.record(of: 1)?.content == 2)
+        for update in updates + [update] { await update.value }
+    }
+
+    @Test func `C6: a fetch is not waited for`() async throws {
+        let bench = Bench(.plain)
+        bench.fetcher.hold()
+        let caller = Task { try await bench.store[1].requireData() }
+        try await bench.fetcher.started(count: 1)
+        try await bench.store.waitUntilSaved()
+        bench.fetcher.release()
+        _ = try await caller.value
+    }
+
+    // MARK: Failing cachers
+
+    @Test(arguments: Backing.withCacher, Asked.allCases)
+    func `C6: a save that fails is thrown, once all others have ended`(_ backing: Backing, _ asked: Asked) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        let others = asked == .store ? [2, 3, 4] : []
+        for key in [1] + others { _ = try await bench.store[key].requireData() }
+        try await bench.cacher.began(.save, count: 1 + others.count)
+        let waiter = Waiter { try await asked.wait(bench) }
+        for key in [1] + others { try await bench.callers(1, of: key) }
+        let number = try #require(bench.cacher.calls(.save).first { $0.param == 1 }?.number)
+        bench.cacher.release(number, failing: true)
+        for _ in others {
+            #expect(waiter.isWaiting)
+            try await bench.cacher.releaseNext(.save)
+        }
+        let error = try #require(await #expect(throws: StoreError.self) { try await waiter.task.value })
+        #expect(error.code == .cacherFailed && error.underlyingError is GatedCacher<Int, Int>.Broken)
+        for key in others { #expect(bench.cacher.record(of: key) != nil) }
+        #expect(await bench.store[1].getData(from: .cache) != nil, "it stays in the store")
+    }
+
+    @Test(arguments: Backing.withCacher, Asked.allCases)
+    func `C6: what could not be saved is tried again at once, each time somebody waits for it`(
+        _ backing: Backing, _ asked: Asked
+    ) async throws {
+        let bench = Bench(backing)
+        bench.cacher.fail(.save)
+        await bench.store[1].update(7)
+        for count in 2...3 {
+            await #expect(throws: StoreError.self) { try await asked.wait(bench) }
+            #expect(bench.cacher.calls(.save).count == count && bench.liveKeys == 1)
+        }
+        bench.cacher.recover()
+        try await asked.wait(bench)
+        #expect(bench.cacher.record(of: 1)?.content == 7 && bench.cacher.breaches == [])
+        try await bench.idle()
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C6: a removal that failed is made up for when somebody waits`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(7)
+        bench.cacher.fail(.remove)
+        await bench.store[1].clear()
+        await #expect(throws: StoreError.self) { try await bench.store.waitUntilSaved() }
+        bench.cacher.recover()
+        try await bench.store.waitUntilSaved()
+        #expect(bench.cacher.record(of: 1) == nil)
+        try await bench.idle()
+    }
+
+    @Test(arguments: Backing.withCacher, Asked.allCases)
+    func `C5, C6: an invalidation of a record that could not be read is made up for`(_ backing: Backing, _ asked: Asked) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.fail(.load)
+        await bench.store[1].invalidate()
+        await #expect(throws: StoreError.self) { try await asked.wait(bench) }
+        #expect(bench.liveKeys == 1)
+        bench.cacher.recover()
+        try await asked.wait(bench)
+        #expect(bench.cacher.record(of: 1)?.content == 3 && bench.cacher.record(of: 1)?.isInvalidated == true)
+        try await bench.idle()
+    }
+
+    @Test(arguments: Backing.withCacher)
+    func `C5, C6: an invalidation that is being read is waited for`(_ backing: Backing) async throws {
+        let bench = Bench(backing)
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.hold(.load)
+        let invalidation = Task { await bench.store[1].invalidate() }
+        try await bench.cacher.began(.load)
+        let waiter = Waiter { try await bench.store.waitUntilSaved() }
+        try await bench.callers(2)
+        try await bench.cacher.releaseNext(.load)
+        try await waiter.task.value
+        #expect(bench.cacher.record(of: 1)?.isInvalidated == true)
+        await invalidation.value
+    }
+
+    @Test func `C5, C6: an invalidation that cannot be saved now is said to be missing`() async throws {
+        let bench = Bench(.plain, fetcher: ScriptedFetcher { _ in .failure(Offline()) })
+        bench.cacher.put(bench.record(3), param: 1)
+        bench.cacher.fail(.load)
+        await bench.store[1].invalidate()
+        bench.cacher.recover()
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.error != nil }
+        let error = await #expect(throws: StoreError.self) { try await bench.store.waitUntilSaved() }
+        #expect(error?.code == .cacherFailed)
+        try await observer.stopAndLeave()
+        try await bench.store.waitUntilSaved()
+        #expect(bench.cacher.record(of: 1)?.isInvalidated == true)
+    }
+
+    /// A cacher that says of itself that it was cancelled.
+    private struct Cancelled: Cacher {
+        var expiry: Expiry { .never }
+        func load(param: Int) -> CacheRecord<Int>? { nil }
+        func save(_ record: CacheRecord<Int>, param: Int) throws { throw CancellationError() }
+        func remove(param: Int) {}
+        func removeAll() {}
+    }
+
+    @Test func `C9: a cancellation that nobody asked for is a failure like any other`() async throws {
+        let store = Store(cacher: Cancelled()) { $0 }
+        await store[1].update(1)
+        let error = await #expect(throws: StoreError.self) { try await store.waitUntilSaved() }
+        #expect(error?.underlyingError is CancellationError)
+    }
+
+    // MARK: Cancellation
+
+    @Test(arguments: Backing.withCacher, Asked.allCases)
+    func `C9: who waits leaves at once, and the save goes on`(_ backing: Backing, _ asked: Asked) async throws {
+        let bench = Bench(backing)
+        bench.cacher.hold(.save)
+        for key in 1...3 { _ = try await bench.store[key].requireData() }
+        let waiter = Waiter { try await asked.wait(bench) }
+        for key in 1...(asked == .store ? 3 : 1) { try await bench.callers(1, of: key) }
+        waiter.task.cancel()
+        #expect(await waiter.outcome == "CancellationError")
+        for key in 1...3 { #expect(bench.registered(key) == 0 && bench.waiting(key) == 0) }
+        bench.cacher.release()
+        try await bench.idle()
+        for key in 1...3 { #expect(bench.cacher.record(of: key) != nil) }
+        #expect(bench.cacher.breaches == [])
+    }
+
+    @Test(arguments: Asked.allCases)
+    func `C9: who is cancelled before he asks changes nothing`(_ asked: Asked) async throws {
+        let bench = Bench(.plain)
+        bench.cacher.fail(.save)
+        await bench.store[1].update(7)
+        let waiter = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await asked.wait(bench)
+        }
+        #expect(await waiter.outcome == "CancellationError")
+        #expect(bench.cacher.calls(.save).count == 1)
+    }
+
+    // MARK: Emptying
+
+    @Test(arguments: Backing.withCacher, [false, true])
+    func `C6: an emptying under way is waited for, and its failure thrown`(_ backing: Backing, _ fails: Bool) async throws {
+        let bench = Bench(backing)
+        await bench.store[1].update(7)
+        bench.cacher.hold(.removeAll)
+        let clear = Task { try await bench.store.clear() }
+        try await bench.cacher.began(.removeAll)
+        let cancelled = Waiter { try await bench.store.waitUntilSaved() }
+        let waiter = Waiter { try await bench.store[1].waitUntilSaved() }
+        try await bench.clearers(served: 3, waiting: 0)
+        cancelled.task.cancel()
+        #expect(await cancelled.outcome == "CancellationError" && waiter.isWaiting)
+        try await bench.cacher.releaseNext(.removeAll, failing: fails)
+        #expect(await waiter.outcome == (fails ? "StoreError" : "()"))
+        #expect(await clear.outcome == (fails ? "StoreError" : "()"))
+    }
+
+    @Test func `C6: an emptying that is wanted while another one runs is waited for`() async throws {
+        let bench = Bench(.plain)
+        bench.cacher.hold(.removeAll)
+        let clears = [Task { try await bench.store.clear() }]
+        try await bench.cacher.began(.removeAll)
+        let clear = Task { try await bench.store.clear() }
+        try await bench.clearers(served: 1, waiting: 1)
+        let waiter = Waiter { try await bench.store.waitUntilSaved() }
+        try await bench.clearers(served: 1, waiting: 2)
+        try await bench.cacher.releaseNext(.removeAll)
+        try await bench.cacher.began(.removeAll, count: 2)
+        #expect(waiter.isWaiting)
+        try await bench.cacher.releaseNext(.removeAll)
+        try await waiter.task.value
+        for clear in clears + [clear] { try await clear.value }
+    }
+}
+
+extension Bench {
+    /// Lets other tasks run until so many wait for the emptying under way, and for the next one.
+    fileprivate func clearers(served: Int, waiting: Int) async throws {
+        try await until("\(served) and \(waiting) wait for an emptying") {
+            self.store.engine.state.withLock { $0.lane.clearersServed?.count == served && $0.lane.clearers.count == waiting }
+        }
+    }
+}
