@@ -2,7 +2,6 @@ import Foundation
 import RemoteRouting
 import StoreCore
 import SyncEngine
-import Synchronization
 
 /// A file of a manifest.
 struct ManifestFile: FileItem, Codable {
@@ -68,10 +67,9 @@ struct Origin: FileTransfer {
         }
         let (host, path) = try reach(url.absoluteURL)
         if let size = file.size, size <= Self.resumableSize { return try part.append(try await host.data(for: Route(path: path))) }
-        let counted = Counted()
         // It keeps its own part beside the file, and goes on where that stopped; size and digest are checked by the target.
         try await host.download(Route(path: path), to: try part.workingFile()) { progress in
-            SyncProgress.transferred(Int(counted.difference(to: progress.bytes)))
+            SyncProgress.reached(progress.bytes)
         }
         part.adoptWorkingFile()
     }
@@ -82,18 +80,5 @@ struct Origin: FileTransfer {
         let path: RoutePath = "/\(segments: url.path(percentEncoded: false).split(separator: "/").map(String.init))"
         let host = RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: url.port))
         return (host.with { $0.retry = .exponential(attempts: retries + 1) }, path)
-    }
-}
-
-/// How much a download has said before.
-final class Counted: Sendable {
-    private let last = Mutex<Int64>(0)
-
-    /// What has come since the last call; negative where a download begins anew.
-    func difference(to bytes: Int64) -> Int64 {
-        last.withLock { last in
-            defer { last = bytes }
-            return bytes - last
-        }
     }
 }

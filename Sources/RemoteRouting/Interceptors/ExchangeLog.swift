@@ -1,4 +1,5 @@
 public import Foundation
+internal import StoreCore
 
 /// Tells of every exchange, without its secrets.
 ///
@@ -39,9 +40,9 @@ public struct ExchangeLog: Sendable {
             let first =
                 switch event {
                 case .sent: "→ \(operation)"
-                case .received(let status, let duration): "← \(status) \(operation) after \(duration)"
+                case .received(let status, let duration): "← \(status) \(operation) after \(duration.inWords)"
                 case .completed(let status, let bytes): "✓ \(status) \(operation), \(bytes) bytes"
-                case .waiting(let duration): "… \(operation), again in \(duration)"
+                case .waiting(let duration): "… \(operation), again in \(duration.inWords)"
                 }
             let lines = [first] + fields.map { "  \($0.name): \($0.value)" }
             return (body.isEmpty ? lines : lines + ["  " + String(decoding: body, as: UTF8.self)]).joined(separator: "\n")

@@ -94,9 +94,9 @@ extension StoreEventKind: CustomStringConvertible {
         case .miss: "miss"
         case .coalesced: "joined a running fetch"
         case .fetchBegan(let target): "fetch of \(target) began"
-        case .fetchEnded(let target, let duration, let outcome): "fetch of \(target) ended after \(duration): \(outcome)"
+        case .fetchEnded(let target, let duration, let outcome): "fetch of \(target) ended after \(duration.inWords): \(outcome)"
         case .retried(let target, let attempt, let delay, let error):
-            "fetch of \(target) failed at attempt \(attempt), next one in \(delay): \(error)"
+            "fetch of \(target) failed at attempt \(attempt), next one in \(delay.inWords): \(error)"
         case .saved: "saved"
         case .removed: "removed"
         case .cacherFault(let operation, let error): "cacher fault at \(operation): \(error)"

@@ -77,6 +77,19 @@ extension Duration {
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 
+    /// The duration in the unit that suits it, to three digits: `26.8 µs`, `340 ms`, `2 s`.
+    package var inWords: String {
+        let nanoseconds = saturatedNanoseconds
+        let units: [(name: String, size: Double)] = [("s", 1e9), ("ms", 1e6), ("µs", 1e3)]
+        let magnitude = Double(nanoseconds.magnitude)
+        // What would be rounded up to a thousand of one unit is one of the next.
+        guard let unit = units.first(where: { magnitude >= $0.size * 0.9995 }) else { return "\(nanoseconds) ns" }
+        let value = Double(nanoseconds) / unit.size
+        let scale: Double = abs(value) < 9.995 ? 100 : abs(value) < 99.95 ? 10 : 1
+        let rounded = (value * scale).rounded() / scale
+        return "\(rounded == rounded.rounded() ? "\(Int64(rounded))" : "\(rounded)") \(unit.name)"
+    }
+
     /// The duration in seconds, as Foundation's date arithmetic wants it.
     package var timeInterval: TimeInterval {
         let (seconds, attoseconds) = components

@@ -67,7 +67,7 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         if duplicates == .refuse, let first = plan.duplicates.first {
             throw SyncError(
                 .duplicateKeys,
-                "reading the remote list: \(plan.duplicates.count) items have a key that another one has, first “\(first)”; "
+                "reading the remote list: it has \(counted(plan.duplicates.count, "key")) more than once, first “\(first)”; "
                     + "mend the list, or choose by SyncOptions.duplicates which item counts",
                 stage: .sourceList)
         }

@@ -22,7 +22,7 @@ enum SafetyGate {
         if source == 0, local > 0, !overrides.contains(.emptySource) {
             return SyncError(
                 .emptySource,
-                "checking the plan: the remote list is empty and there are \(local) local items; nothing was removed. "
+                "checking the plan: the remote list is empty and the local one has \(counted(local, "item")); nothing was removed. "
                     + "If the list really is empty, call sync(overriding: .emptySource)",
                 stage: .safetyGate)
         }
@@ -31,20 +31,23 @@ enum SafetyGate {
         if !isMeantEmpty, !overrides.contains(.removalLimit), limit.isExceeded(removals: removals, local: local) {
             return SyncError(
                 .removalLimit,
-                "checking the plan: \(removals) of \(local) local items would be removed, more than \(limit); nothing was replaced or removed. "
+                "checking the plan: \(removals) of \(counted(local, "local item")) would be removed, more than \(limit); nothing was replaced or removed. "
                     + "If that is right, call sync(overriding: .removalLimit)",
                 stage: .safetyGate)
         }
         if !isMeantEmpty, local >= floor, removals + updates == local, !overrides.contains(.everythingChanged) {
             return SyncError(
                 .everythingChanged,
-                "checking the plan: of \(local) local items not one is as the source has it (\(updates) changed, \(removals) gone); "
+                "checking the plan: of \(counted(local, "local item")) not one is as the source has it (\(updates) changed, \(removals) gone); "
                     + "nothing was replaced or removed. If that is right, call sync(overriding: .everythingChanged)",
                 stage: .safetyGate)
         }
         return nil
     }
 }
+
+/// A number of things, in words.
+func counted(_ count: Int, _ thing: String) -> String { count == 1 ? "1 \(thing)" : "\(count) \(thing)s" }
 
 /// What the safety gate lets pass in one run.
 public struct SyncOverrides: OptionSet, Hashable, Sendable {

@@ -22,7 +22,7 @@ public struct SyncReport: Sendable {
     public internal(set) var removedCount = 0
     /// How many previews were downloaded.
     public internal(set) var previewCount = 0
-    /// How many bytes the items take that were downloaded.
+    /// How many bytes the items take that were downloaded, as the remote list says; it stays 0 where that gives no sizes.
     public internal(set) var downloadedBytes: Int64 = 0
 
     /// How many items of the plan were not downloaded, whether they failed or nobody tried.

@@ -143,11 +143,15 @@ final class ItemMeter: Sendable {
         if hadSlot { slots.giveBack() }
     }
 
-    func add(_ bytes: Int64) {
+    func add(_ bytes: Int64) { count { $0.saturatingAdd(bytes) } }
+
+    func reach(_ bytes: Int64) { count { _ in bytes } }
+
+    private func count(_ next: (Int64) -> Int64) {
         // Never below zero and never beyond the largest number, whatever a processor says: differences of counts then fit too.
         let change = counted.withLock { counted in
             let before = counted
-            counted = max(0, counted.saturatingAdd(bytes))
+            counted = max(0, next(counted))
             return counted - before
         }
         board?.advance(items: 0, bytes: change)
@@ -175,5 +179,12 @@ extension SyncProgress {
     /// - Parameter bytes: How many bytes have arrived since the last call; negative where an item begins anew.
     public static func transferred(_ bytes: Int) {
         ItemMeter.current?.add(Int64(bytes))
+    }
+
+    /// Says how many bytes of the present item are here, for clients that tell totals; otherwise as ``transferred(_:)``.
+    ///
+    /// - Parameter bytes: How many bytes of the item have arrived so far; fewer than before where an item begins anew.
+    public static func reached(_ bytes: Int64) {
+        ItemMeter.current?.reach(bytes)
     }
 }

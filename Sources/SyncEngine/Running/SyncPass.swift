@@ -76,7 +76,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         if let first = failures.first {
             throw SyncError(
                 .incomplete,
-                "synchronizing: \(failures.count) items failed, first \(first.description); the report names them all. "
+                "synchronizing: \(counted(failures.count, "item")) failed, first \(first.description); the report names them all. "
                     + "What is done is done: call sync() again for the rest",
                 stage: first.stage, underlyingError: first.error)
         }

@@ -80,7 +80,7 @@ struct EventTests {
         (StoreEventKind.hit, "#3 1: hit"), (.fetchBegan(.page(.next)), "#3 1: fetch of next page began"),
         (
             .fetchEnded(.content, duration: .seconds(2), .failed(Offline())),
-            "#3 1: fetch of content ended after 2.0 seconds: failed: Offline()"
+            "#3 1: fetch of content ended after 2 s: failed: Offline()"
         ),
         (.cacherFault(.save, Offline()), "#3 1: cacher fault at save: Offline()"), (.evicted(count: 4), "#3 1: evicted 4"),
         (.droppedAsOutdated(.content), "#3 1: fetch of content came too late, result dropped"),

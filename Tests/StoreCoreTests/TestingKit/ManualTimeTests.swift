@@ -4,6 +4,18 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ManualTimeTests {
+    @Test(
+        arguments: [
+            (.zero, "0 ns"), (.nanoseconds(999), "999 ns"), (.nanoseconds(1_000), "1 µs"), (.nanoseconds(26_830), "26.8 µs"),
+            (.nanoseconds(999_499), "999 µs"), (.nanoseconds(999_500), "1 ms"), (.microseconds(2_345), "2.35 ms"),
+            (.milliseconds(340), "340 ms"), (.seconds(2), "2 s"), (.milliseconds(59_960), "60 s"), (.seconds(86_400), "86400 s"),
+            (.milliseconds(-1_500), "-1.5 s"), (.nanoseconds(Int64.min), "-9223372037 s"),
+            (.seconds(Int64.max), "9223372037 s"),
+        ] as [(Duration, String)])
+    func `a duration is told in the unit that suits it`(duration: Duration, words: String) {
+        #expect(duration.inWords == words)
+    }
+
     let time = ManualTime()
 
     @Test func `C11: both clocks stand still until they are moved, and move together`() {

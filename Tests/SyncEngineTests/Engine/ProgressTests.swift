@@ -90,6 +90,27 @@ struct ProgressTests {
         SyncProgress.transferred(5)
     }
 
+    @Test func `S13 bytes of an item can be told as totals, which fall where it begins anew`() async throws {
+        let time = ManualTime()
+        let published = Published(time)
+        let seen = Lock<[Int64]>([])
+        let bench = Bench(
+            source: [Thing(1, bytes: 1000)],
+            act: {
+                guard $0 == .content(1) else { return }
+                for bytes in [400, 900, 100, -5] as [Int64] {
+                    time.advance(by: .seconds(1))
+                    SyncProgress.reached(bytes)
+                    seen.withLock { $0.append(published.last?.doneBytes ?? -1) }
+                }
+            })
+        let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: published.board)
+        #expect(try await pass.run().get().progress.doneBytes == 1000)
+        #expect(seen.withLock { $0 } == [400, 900, 100, 0])
+        // Outside a download there is nothing to count for.
+        SyncProgress.reached(5)
+    }
+
     // Stage bytes and items done, total bytes and items, seconds → rate, seconds that remain.
     @Test(
         arguments: [
