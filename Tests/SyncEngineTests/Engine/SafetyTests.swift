@@ -26,7 +26,7 @@ struct SafetyTests {
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(removalLimit: .unlimited))
         let error = await syncError { try await synchronizer.sync() }
         #expect(error?.code == .emptySource)
-        #expect(error?.message.contains("1 local") == true)
+        #expect(error?.message.contains("the local one has 1 item") == true)
         #expect(error?.report?.pendingRemovals.count ?? 0 == 0)
         #expect(await syncError { try await synchronizer.sync(overriding: [.removalLimit, .everythingChanged]) }?.code == .emptySource)
         #expect(bench.local == [1: 1])
