@@ -92,7 +92,7 @@ extension Budget {
         .beyond("exchange", .mutex, by: 50_000, noisy: false),
         .ratio("exchange-1000", to: .mutex, 1.15, noisy: false),
         .ratio("exchange-64-wide", to: .mutex, 1.15, noisy: false),
-        .beyond("exchange-1000-peak", .mutex, by: 10_000_000),
+        .beyond("exchange-1000-peak", .mutex, by: 10_000_000, noisy: false),
         // Against `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
 
@@ -123,15 +123,13 @@ extension Budget {
     /// Budgets that are not met yet, with what was measured and tried. They stay as they are, and count again as soon as their line goes.
     static let open: [String: String] = [
         "round-trip":
-            "+3.7 µs, by hand +2; was 26. An update was 2.5 µs and is 1.1 since it is specialised; the rest is two looks, two waits and wakes",
+            "+3.7 to +4.2 µs, by hand +2 to +2.7; was 26. An update is specialised, 1.1 µs of it; the rest is two looks, two waits and wakes",
         "pages":
-            "1.9 ×, 5 µs a page more; was 14 ×. Merging is cheaper than by hand now; a fetch on the caller's thread woke more than it spared",
+            "1.1 to 2.2 ×, it has two modes; was 14 ×. Merging is cheaper than by hand; a fetch on the caller's thread woke more than it spared",
         "memory-observer":
             "+1.2 kB, by hand +1.4; was 6.1. Two frames of 240 bytes are 112 each now, and no layer is generic; the task's second slab stays",
-        "exchange-1000-peak":
-            "+6 to +20 MB: 12 kB of frames for each call. A call is an object now, and two tasks less; the frames hold errors and answers",
         "text-cold-start":
-            "1.9 to 2.6 ×; was 4.2 × with JSON. Files are read side by side; left: two journals, the tables in memory, the shelf's own thread",
+            "1.8 to 2 × alone, 3 × behind the other rows; was 4.2 ×. Files are read side by side through one buffer; left: memory for texts, tables",
         "mirror":
             "1.3 ×; was 2.7 ×. One flush for many small files, no directory or second part for each. Left: the exchange's tenth, digests",
     ]
