@@ -181,7 +181,9 @@ extension SyncProgress {
         ItemMeter.current?.add(Int64(bytes))
     }
 
-    /// Says how many bytes of the present item are here, for clients that tell totals; otherwise as ``transferred(_:)``.
+    /// Says how many bytes of the present item are here by now, for clients that tell totals.
+    ///
+    /// Otherwise as ``transferred(_:)``, and the two may be mixed.
     ///
     /// - Parameter bytes: How many bytes of the item have arrived so far; fewer than before where an item begins anew.
     public static func reached(_ bytes: Int64) {
