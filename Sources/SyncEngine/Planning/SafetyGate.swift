@@ -31,8 +31,8 @@ enum SafetyGate {
         if !isMeantEmpty, !overrides.contains(.removalLimit), limit.isExceeded(removals: removals, local: local) {
             return SyncError(
                 .removalLimit,
-                "checking the plan: \(removals) of \(counted(local, "local item")) would be removed, more than \(limit); nothing was replaced or removed. "
-                    + "If that is right, call sync(overriding: .removalLimit)",
+                "checking the plan: \(removals) of \(counted(local, "local item")) would be removed, more than \(limit); "
+                    + "nothing was replaced or removed. If that is right, call sync(overriding: .removalLimit)",
                 stage: .safetyGate)
         }
         if !isMeantEmpty, local >= floor, removals + updates == local, !overrides.contains(.everythingChanged) {

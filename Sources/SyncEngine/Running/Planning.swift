@@ -156,7 +156,8 @@ struct ListReading<Reader: SourceReader> {
         guard let page = try await reader.next() else {
             throw SyncError(
                 .incompleteList,
-                "reading the remote list: it stopped after \(counted(count, "item")) without its end; nothing was replaced or removed. Read it again",
+                "reading the remote list: it stopped after \(counted(count, "item")) without its end; nothing was replaced or removed. "
+                    + "Read it again",
                 stage: .sourceList)
         }
         count += page.items.count
@@ -166,7 +167,8 @@ struct ListReading<Reader: SourceReader> {
             if let expected, expected != count {
                 throw SyncError(
                     .incompleteList,
-                    "reading the remote list: it has \(counted(count, "item")) and should have \(expected); nothing was replaced or removed. Read it again",
+                    "reading the remote list: it has \(counted(count, "item")) and should have \(expected); nothing was replaced or removed. "
+                        + "Read it again",
                     stage: .sourceList)
             }
         }

@@ -11,8 +11,8 @@ internal import FoundationNetworking
 /// let texts = try TextStore(session: "legal", fetcher: HTTPTextFetcher(deadline: .seconds(10)))
 /// ```
 ///
-/// Taken are 200, and 304 to a conditional request; redirects are followed five times at most, within one scheme and without the fields of the file; no cookies,
-/// credentials or caches of the system are used. Bytes beyond the file's limit are not read.
+/// Taken are 200, and 304 to a conditional request; redirects are followed five times at most, within one scheme and without the fields of
+/// the file; no cookies, credentials or caches of the system are used. Bytes beyond the file's limit are not read.
 public final class HTTPTextFetcher: RevalidatingFetcher {
     /// How long an answer may take, from the request to its last byte.
     public let deadline: Duration

@@ -22,7 +22,8 @@ extension SessionState {
         return .missing(
             TextStoreError(
                 .notAvailable, identifier: identifier,
-                "neither cache nor bundle has it, and the origin has not brought it; put a file into the bundle, to have one from the first start on",
+                "neither cache nor bundle has it, and the origin has not brought it; put a file into the bundle, to have one from the first "
+                    + "start on",
                 underlyingError: reason))
     }
 

@@ -83,7 +83,8 @@ final class TextEngine: Sendable {
         for fault in faults { tell(.fault(fault)) }
         guard let record = copies.first?.value, record.url == file.url.absoluteString else { return (nil, nil) }
         guard let body = record.body else { return (record, nil) }
-        // What was read before is read again, unless the source is read more strictly now; then it is asked for anew.
+        // What was read before is read again, unless the source is read more strictly now, or another process has seen a higher revision:
+        // then it is asked for anew.
         guard let manifest = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit).taken(by: source),
             let turn = try? await shelf.accept(revision: manifest.revision)
         else { return (nil, nil) }

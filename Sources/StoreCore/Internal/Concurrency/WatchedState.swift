@@ -1,7 +1,7 @@
 /// State behind one lock, and tasks that wait until something is true of it.
 ///
-/// No polling, and a cancelled waiter returns at once. Where a state has many parts, each with somebody who waits for it, the state says which
-/// of them have changed, and only those who wait for these are looked at.
+/// No polling, and a cancelled waiter returns at once. Where a state has many parts, each with somebody who waits for it, the state says
+/// which of them have changed, and only those who wait for these are looked at.
 @usableFromInline
 package final class WatchedState<State: Sendable>: Sendable {
     /// A task that waits.
