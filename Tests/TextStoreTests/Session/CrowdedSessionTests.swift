@@ -12,7 +12,7 @@ struct CrowdedSessionTests {
 
     init() throws { place = try Place() }
 
-    @Test func `T9 fetching two hundred observed texts looks at each a few times, and not at all whenever one has come`() async throws {
+    @Test func `fetching two hundred observed texts looks at each a few times, and not at all whenever one has come`() async throws {
         let names = Self.names
         let manifest = "{" + names.map { #""\#($0)":"1.0.0""# }.joined(separator: ",") + "}"
         let base = try #require(URL(string: "https://example.org/"))
@@ -38,7 +38,7 @@ struct CrowdedSessionTests {
         #expect(time.count < 60 * names.count)
     }
 
-    @Test func `T9 a look at one text leaves what is known of the others' quiet as it is`() async throws {
+    @Test func `a look at one text leaves what is known of the others' quiet as it is`() async throws {
         let base = try #require(URL(string: "https://example.org/"))
         let store = try TextStore(
             session: "quiet", directory: place.file("state"), bundle: try place.bundle("none", [:]),
