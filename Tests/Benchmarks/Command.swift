@@ -33,7 +33,9 @@ struct Command {
             write("benchmarks: this allocator has no statistics, so the rows about memory are left out\n", to: .errors)
             chosen.removeAll { $0.section == .memory }
         }
-        guard !chosen.isEmpty else { throw Options.Mistake(description: "no row contains \(options.filter ?? ""); see --list") }
+        guard !chosen.isEmpty else {
+            throw Options.Mistake(description: "no row contains \(options.filters.joined(separator: " or ")); see --list")
+        }
         let progress = Progress(experiments: chosen.count)
         #if DEBUG
         write("benchmarks: this is a debug build, whose figures mean nothing; swift run -c release benchmarks\n", to: .errors)

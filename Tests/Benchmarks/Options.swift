@@ -1,6 +1,7 @@
 /// What the command line asks for.
 struct Options: Sendable {
-    var filter: String?
+    /// Rows are measured whose name or title contains one of these; all rows where there are none.
+    var filters: [String] = []
     var checks = false
     var scale = Scale.full
     var format = Format.table
@@ -19,7 +20,7 @@ struct Options: Sendable {
 
         usage: swift run -c release benchmarks [options]
 
-          --filter <text>   only rows whose name or title contains the text
+          --filter <text>   only rows whose name or title contains the text; given again, rows with either
           --check           exit with status 1 when a budget is broken beyond doubt
           --quick           short rounds; with --check, only budgets that hold on a noisy machine
           --json            print JSON
@@ -41,7 +42,7 @@ struct Options: Sendable {
                 guard let text = rest.next(), !text.isEmpty, !text.hasPrefix("--") else {
                     throw Mistake(description: "--filter needs a text, such as --filter hit")
                 }
-                filter = text.lowercased()
+                filters.append(text.lowercased())
             case "--check": checks = true
             case "--quick": scale = .quick
             case "--json": format = try format(.json)
@@ -59,8 +60,7 @@ struct Options: Sendable {
     }
 
     func selects(_ figure: Figure) -> Bool {
-        guard let filter else { return true }
-        return figure.name.lowercased().contains(filter) || figure.title.lowercased().contains(filter)
+        filters.isEmpty || filters.contains { figure.name.lowercased().contains($0) || figure.title.lowercased().contains($0) }
     }
 
     /// A command line that is not understood.
