@@ -10,6 +10,7 @@ struct Measurement: Sendable {
         var samples: [Contestant: [[Double]]] = [:]
         onRound(experiment, 0, rounds)
         for (_, round) in contestants { _ = try await detached(round) }
+        try await Machine.rest(within: scale == .full ? .seconds(10) : .seconds(2))
         for number in 1...rounds {
             onRound(experiment, number, rounds)
             // A B B A: whoever comes first in one round comes last in the next.
