@@ -64,7 +64,7 @@ public final class TextStore: Sendable {
         }
         let place = Directory(path: parent.absoluteURL.path(percentEncoded: false))
         engine = TextEngine(
-            directory: Directory(path: place.path(of: FileNames.digest(of: session))), bundle: bundle, fetcher: fetcher, policy: policy,
+            directory: Directory(path: place.path(of: FileNames.digest(of: session).hex)), bundle: bundle, fetcher: fetcher, policy: policy,
             time: time, options: options, verify: verify, onEvent: onEvent)
     }
 

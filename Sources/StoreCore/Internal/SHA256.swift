@@ -85,7 +85,14 @@ extension SHA256 {
 
         private static func words(hex: UnsafeBufferPointer<UInt8>) -> (UInt64, UInt64, UInt64, UInt64)? {
             guard hex.count == 64 else { return nil }
-            var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+            guard let first = word(hex[0..<16]), let second = word(hex[16..<32]), let third = word(hex[32..<48]),
+                let fourth = word(hex[48..<64])
+            else { return nil }
+            return (first, second, third, fourth)
+        }
+
+        private static func word(_ hex: Slice<UnsafeBufferPointer<UInt8>>) -> UInt64? {
+            var word: UInt64 = 0
             for digit in hex {
                 let value: UInt8
                 switch digit {
@@ -93,12 +100,9 @@ extension SHA256 {
                 case 0x61...0x66: value = digit - 0x61 + 10
                 default: return nil
                 }
-                words.0 = words.0 << 4 | words.1 >> 60
-                words.1 = words.1 << 4 | words.2 >> 60
-                words.2 = words.2 << 4 | words.3 >> 60
-                words.3 = words.3 << 4 | UInt64(value)
+                word = word << 4 | UInt64(value)
             }
-            return words
+            return word
         }
 
         /// The digest as 32 bytes.
@@ -109,16 +113,25 @@ extension SHA256 {
         /// The digest as 64 lower-case hexadecimal digits.
         package var hex: String {
             String(unsafeUninitializedCapacity: 64) { digits in
-                var position = 0
-                for word in [words.0, words.1, words.2, words.3] {
-                    for shift in stride(from: UInt64(60), through: 0, by: -4) {
-                        let value = UInt8(truncatingIfNeeded: word >> shift) & 0xF
-                        digits[position] = value < 10 ? 0x30 + value : 0x61 + value - 10
-                        position += 1
-                    }
-                }
-                return position
+                write(hex: digits)
+                return 64
             }
+        }
+
+        /// Writes the digest as 64 lower-case hexadecimal digits to where as many have room.
+        package func write(hex digits: UnsafeMutableBufferPointer<UInt8>) {
+            var position = 0
+            func write(_ word: UInt64) {
+                for place in 0..<16 {
+                    let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - 4 * place)) & 0xF
+                    digits[position + place] = value < 10 ? 0x30 + value : 0x61 + value - 10
+                }
+                position += 16
+            }
+            write(words.0)
+            write(words.1)
+            write(words.2)
+            write(words.3)
         }
 
         /// The digest as hexadecimal digits.

@@ -1,4 +1,5 @@
 public import Foundation
+import StoreCore
 
 /// What a manifest says: which version each text has, and, in its rich form, where it stands and how its bytes are known.
 ///
@@ -60,6 +61,9 @@ public struct VersionManifest: Hashable, Sendable {
             self.group = group
             self.isRollback = isRollback
         }
+
+        /// Whether a file of these bytes may be the text that is meant.
+        func allows(_ digest: SHA256.Digest) -> Bool { sha256.map { SHA256.Digest(hex: $0.utf8) == digest } ?? true }
 
         /// Whether both say the same to the letter: versions of one precedence may differ in their build metadata.
         public static func == (lhs: Entry, rhs: Entry) -> Bool {

@@ -1,8 +1,10 @@
+import StoreCore
+
 /// How new a text is: first by how often the origin has taken texts back, then by version.
 ///
 /// The epoch is the revision of the manifest that ordered the last rollback, 0 without one: within an epoch nothing goes backwards, and
 /// a new epoch is the only way to an older version.
-struct Rank: Hashable, Comparable, Codable, Sendable {
+struct Rank: Hashable, Comparable, Sendable {
     var epoch: UInt64 = 0
     /// `nil` is unversioned, and lower than every version.
     var version: SemanticVersion?
@@ -18,12 +20,12 @@ struct Rank: Hashable, Comparable, Codable, Sendable {
 }
 
 /// The newest that was ever active of one text, and what is known of it.
-struct Floor: Hashable, Codable, Sendable {
+struct Floor: Hashable, Sendable {
     var rank: Rank
     /// The highest version that a rollback has taken back; a bundle must have a higher one to count as newer.
     var withdrawn: SemanticVersion?
     /// The SHA-256 of the text that was active.
-    var digest: String
+    var digest: SHA256.Digest
 
     /// The rank of a text that came with the app.
     func rankOfBundled(_ version: SemanticVersion?) -> Rank {

@@ -16,7 +16,7 @@ enum BundleReading {
                     let data = try data(of: file, in: bundle)
                     let text = try TextValidation.text(of: data, source.emptiness)
                     return SessionState.BundledText(
-                        text: text, digest: VersionedText.digest(of: text), fileDigest: data.withUnsafeBytes { SHA256.digest(of: $0).hex })
+                        text: text, digest: VersionedText.digest(of: text), fileDigest: data.withUnsafeBytes { SHA256.digest(of: $0) })
                 } catch {
                     throw TextStoreError(
                         .unreadableBundleFile, identifier: source.identifier, "reading “\(file.path)” of the bundle: \(error.message)",

@@ -63,7 +63,11 @@ extension SessionState {
 
     /// Whether a text is to be fetched.
     func wants(_ identifier: String, at now: Date, _ policy: TextStorePolicy) -> Bool {
-        guard let offer = offer(for: identifier) else { return false }
+        wants(identifier, offer(for: identifier), at: now, policy)
+    }
+
+    private func wants(_ identifier: String, _ offer: Offer?, at now: Date, _ policy: TextStorePolicy) -> Bool {
+        guard let offer else { return false }
         guard let entry = offer.entry else {
             guard !isForced, let expiry = expiry(ofUnversioned: identifier, at: now, policy) else { return true }
             return expiry <= now
@@ -82,9 +86,9 @@ extension SessionState {
 
     /// Whether the newest text is on the shelf, active or waiting, or in the bundle.
     private func isHere(_ identifier: String, _ rank: Rank, _ entry: VersionManifest.Entry) -> Bool {
-        func fits(_ found: Rank, _ digest: String?) -> Bool {
+        func fits(_ found: Rank, _ digest: SHA256.Digest?) -> Bool {
             if found > rank { return true }
-            return found == rank && (entry.sha256 == nil || digest == nil || entry.sha256 == digest)
+            return found == rank && (digest.map(entry.allows) ?? true)
         }
         if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) { return true }
         guard let found = resolved[identifier] else { return false }
@@ -146,7 +150,7 @@ extension SessionState {
             guard let file = source.remoteFile else { return nil }
             return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, nil), known: active))
         }
-        func fits(_ rank: Rank, _ digest: String) -> Bool { rank == offer.rank && (entry.sha256 == nil || entry.sha256 == digest) }
+        func fits(_ rank: Rank, _ digest: SHA256.Digest) -> Bool { rank == offer.rank && entry.allows(digest) }
         // What is active stays active: only a set with something new is switched.
         if let active, fits(active.rank, active.facts.fileDigest) { return nil }
         if let floor = held[identifier]?.floor, offer.rank < floor.rank { return nil }
@@ -154,7 +158,7 @@ extension SessionState {
             return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .copy(waiting))
         }
         if let found = bundled[identifier], let version = bundledManifest?.entries[identifier]?.version,
-            version == entry.version, entry.sha256 == nil || entry.sha256 == found.fileDigest
+            version == entry.version, entry.allows(found.fileDigest)
         {
             let facts = TextRecord.Facts(
                 version: version, epoch: offer.rank.epoch, digest: found.digest, fileDigest: found.fileDigest, isVerified: true,
@@ -271,17 +275,18 @@ extension SessionState {
 
     /// Until when a read of a text needs no more than a look; the past where something is due.
     func endOfQuiet(of identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Date {
-        let key = set(of: identifier)
         var end = Date.distantFuture
         if let expires = manifest?.expires, expires > now { end = expires }
         // What is under way makes itself known; before the manifest is here nothing else begins.
         guard manifestFlight == nil else { return end }
         if versionSource?.remoteFile != nil { end = min(end, manifestRecord?.dueAt(now) ?? .distantPast) }
-        guard flights[key] == nil else { return end }
-        if wants(identifier, at: now, policy) {
-            return min(end, failures[key].map { now.addingTimeInterval(instant.duration(to: $0.retryAt).timeInterval) } ?? .distantPast)
+        guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
+        let offer = offer(for: identifier)
+        if wants(identifier, offer, at: now, policy) {
+            let failure = failures.isEmpty ? nil : failures[set(of: identifier)]
+            return min(end, failure.map { now.addingTimeInterval(instant.duration(to: $0.retryAt).timeInterval) } ?? .distantPast)
         }
-        guard let offer = offer(for: identifier), offer.entry == nil else { return end }
+        guard let offer, offer.entry == nil else { return end }
         return min(end, expiry(ofUnversioned: identifier, at: now, policy) ?? .distantPast)
     }
 }

@@ -77,7 +77,7 @@ extension SessionState {
         changed.insert(identifier)
         guard let found, origin == .bundle, found.rank.version != nil else { return }
         if let floor = held[identifier]?.floor, found.rank <= floor.rank { return }
-        risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digest))
+        risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digestBits))
     }
 
     /// Where a text that is a set of its own is taken from.

@@ -31,14 +31,14 @@ extension SessionState {
     struct Risen: Sendable {
         var identifier: String
         var rank: Rank
-        var digest: String
+        var digest: SHA256.Digest
     }
 
     /// A text of the bundle.
     struct BundledText: Sendable {
         var text: String
-        var digest: String
-        var fileDigest: String
+        var digest: SHA256.Digest
+        var fileDigest: SHA256.Digest
     }
 
     /// The best text that is here; an object, so that who reads holds the lock no longer than it takes to find it.

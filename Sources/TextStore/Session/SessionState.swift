@@ -20,7 +20,7 @@ struct SessionState: Sendable {
     private(set) var unusable: Set<String> = []
     var manifestRecord: ManifestRecord? { didSet { stir() } }
     /// The digests of texts that were fetched in this start.
-    var fetched: [String: String] = [:]
+    var fetched: [String: SHA256.Digest] = [:]
 
     // What goes on.
     var manifestFlight: UInt64? { didSet { stir() } }

@@ -213,7 +213,7 @@ extension TextEngine {
         }
         let facts = TextRecord.Facts(
             version: item.rank.version, epoch: item.rank.epoch, digest: VersionedText.digest(of: text),
-            fileDigest: answer.bytes.withUnsafeBytes { SHA256.digest(of: $0).hex }, validator: validator, url: url,
+            fileDigest: answer.bytes.withUnsafeBytes { SHA256.digest(of: $0) }, validator: validator, url: url,
             isVerified: expected.sha256 != nil || verify != nil, fetchedAt: time.date)
         return TextRecord(identifier: item.identifier, text: text, facts: facts)
     }
@@ -222,7 +222,7 @@ extension TextEngine {
     private func confirmed(
         _ known: TextRecord, _ item: SetPlan.Item, _ expected: TextValidation.Expectation
     ) throws(TextStoreError) -> Fetched {
-        if let sha256 = expected.sha256, sha256 != known.facts.fileDigest {
+        if let sha256 = expected.sha256, sha256 != known.facts.fileDigest.hex {
             throw TextStoreError(
                 .digestMismatch, "the origin confirms a text whose SHA-256 is not what the manifest says; it or a cache before it is stale")
         }

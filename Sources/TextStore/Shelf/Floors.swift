@@ -1,4 +1,5 @@
 internal import Foundation
+import StoreCore
 
 /// The floors of all texts of a session, and the highest revision of a manifest: what only ever rises.
 struct Floors: Hashable, Sendable {
@@ -14,7 +15,7 @@ struct Floors: Hashable, Sendable {
     /// A text has become the active one.
     ///
     /// - Returns: What is to be told; `nil` where the version has not risen.
-    mutating func activated(_ identifier: String, rank: Rank, digest: String) -> VersionIncrease? {
+    mutating func activated(_ identifier: String, rank: Rank, digest: SHA256.Digest) -> VersionIncrease? {
         // An unversioned text has nothing that a later one could fall below.
         guard let version = rank.version else { return nil }
         guard let old = texts[identifier] else {
@@ -56,7 +57,7 @@ extension Floors {
         revision = try reader.optional { reader throws(RecordReader.Foreign) in try reader.number() }
         texts = try reader.table { reader throws(RecordReader.Foreign) in
             let rank = try reader.rank(), withdrawn = try reader.version()
-            return Floor(rank: rank, withdrawn: withdrawn, digest: try reader.text())
+            return Floor(rank: rank, withdrawn: withdrawn, digest: try reader.digest())
         }
     }
 }

@@ -1,13 +1,14 @@
 internal import Foundation
+import StoreCore
 
 /// Which files are the texts of a session: the one place that says so, and writing one change of it is what switches a set.
 struct Pointer: Sendable {
     /// A file, and what is in it as far as order goes.
     struct Place: Hashable, Sendable {
-        var file: String
+        var file: RecordName
         var rank: Rank
         /// The SHA-256 of the text.
-        var digest: String
+        var digest: SHA256.Digest
     }
 
     /// The active files, by text.
@@ -41,7 +42,7 @@ struct Pointer: Sendable {
     }
 
     /// All files that something refers to.
-    var files: Set<String> {
+    var files: Set<RecordName> {
         var files = Set(active.values.map(\.file))
         files.formUnion(previous.values.map(\.file))
         for set in pending.values { files.formUnion(set.values.map(\.file)) }
@@ -52,8 +53,8 @@ struct Pointer: Sendable {
     ///
     /// - Returns: The files that nothing refers to any more.
     @discardableResult
-    mutating func take(_ change: Change) -> Set<String> {
-        var released: Set<String> = []
+    mutating func take(_ change: Change) -> Set<RecordName> {
+        var released: Set<RecordName> = []
         switch change {
         case .whole(let pointer):
             let old = files
@@ -100,7 +101,7 @@ struct Pointer: Sendable {
     /// Lets a set wait, or no longer.
     ///
     /// - Returns: The files of the one that waited under this name.
-    private mutating func replace(_ set: String, by places: [String: Place]?) -> Set<String> {
+    private mutating func replace(_ set: String, by places: [String: Place]?) -> Set<RecordName> {
         let old = pending[set] ?? [:]
         for identifier in old.keys {
             setsByText[identifier]?.remove(set)
@@ -193,7 +194,7 @@ extension RecordWriter {
     fileprivate mutating func put(_ places: [String: Pointer.Place]) {
         put(all: places) { writer, entry in
             writer.put(entry.key)
-            writer.put(entry.value.file)
+            writer.put(entry.value.file.text)
             writer.put(entry.value.rank)
             writer.put(entry.value.digest)
         }
@@ -203,8 +204,9 @@ extension RecordWriter {
 extension RecordReader {
     fileprivate mutating func places() throws(Foreign) -> [String: Pointer.Place] {
         try table { reader throws(Foreign) in
-            let file = try reader.text(), rank = try reader.rank()
-            return Pointer.Place(file: file, rank: rank, digest: try reader.text())
+            guard let file = RecordName(utf8: try reader.utf8()) else { throw Foreign() }
+            let rank = try reader.rank()
+            return Pointer.Place(file: file, rank: rank, digest: try reader.digest())
         }
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+import StoreCore
 
 /// Puts values one behind the other, as ``RecordReader`` takes them out again.
 ///
@@ -18,6 +19,8 @@ struct RecordWriter {
         put(UInt64(text.utf8.count))
         bytes.append(contentsOf: text.utf8)
     }
+
+    mutating func put(_ digest: SHA256.Digest) { put(digest.hex) }
 
     mutating func put<Value>(_ value: Value?, _ body: (inout RecordWriter, Value) -> Void) {
         put(value != nil)
@@ -61,12 +64,22 @@ struct RecordReader {
     mutating func date() throws(Foreign) -> Date { Date(timeIntervalSinceReferenceDate: Double(bitPattern: try number())) }
 
     mutating func text() throws(Foreign) -> String {
-        let size = try number()
-        guard size <= UInt64(bytes.count - position) else { throw Foreign() }
-        let part = UnsafeRawBufferPointer(rebasing: bytes[position..<position + Int(size)])
-        position += Int(size)
+        let part = try utf8()
         // What the checksum lets through was written from a string; finding it valid first takes half as long as making the string.
         return String(decoding: part, as: UTF8.self)
+    }
+
+    mutating func digest() throws(Foreign) -> SHA256.Digest {
+        guard let digest = SHA256.Digest(hex: try utf8().bindMemory(to: UInt8.self)) else { throw Foreign() }
+        return digest
+    }
+
+    /// The bytes of a string, where they are.
+    mutating func utf8() throws(Foreign) -> UnsafeRawBufferPointer {
+        let size = try number()
+        guard size <= UInt64(bytes.count - position) else { throw Foreign() }
+        defer { position += Int(size) }
+        return UnsafeRawBufferPointer(rebasing: bytes[position..<position + Int(size)])
     }
 
     mutating func optional<Value>(_ body: (inout RecordReader) throws(Foreign) -> Value) throws(Foreign) -> Value? {

@@ -42,6 +42,14 @@ enum SealedFile {
         return (bytes, status)
     }
 
+    /// What was written, of all bytes of a file; `nil` where they are others.
+    private static func payload(of bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard bytes.count >= headSize, bytes.starts(with: magic) else { return nil }
+        let payload = UnsafeRawBufferPointer(rebasing: bytes[headSize...])
+        let sealed = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: magic.count, as: UInt64.self))
+        return Checksum64.of(payload) == sealed ? payload : nil
+    }
+
     /// Reads files of one directory one after the other: it is opened once, and all of them come through one buffer.
     ///
     /// A start reads thousands of small files; their paths and their memory would cost more than their bytes.
@@ -64,41 +72,52 @@ enum SealedFile {
         /// - Returns: What the body made of it; `nil` where there is no such file.
         /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem``.
         mutating func read<Value>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Value) throws(TextStoreError) -> Value? {
-            var payload: Result<Value, TextStoreError>?
-            let status = try contents(of: name) { [directory] bytes in
-                func damaged(_ reason: String) -> Result<Value, TextStoreError> {
-                    .failure(TextStoreError(.damagedFile, "reading \(directory.path(of: name)): \(reason); it is not used"))
-                }
-                guard bytes.count >= headSize, bytes.starts(with: magic) else {
-                    return payload = damaged("it does not begin as a file of a session")
-                }
-                let content = UnsafeRawBufferPointer(rebasing: bytes[headSize...])
-                let sealed = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: magic.count, as: UInt64.self))
-                payload = Checksum64.of(content) == sealed ? .success(body(content)) : damaged("its checksum is wrong")
-            }
-            return status == nil ? nil : try payload?.get()
+            guard let file = try open(name) else { return nil }
+            // Most files come whole at once; what is longer, damaged or no file at all is looked at more closely.
+            if let value = readAtOnce(file, body) { return value }
+            var value: Value?
+            _ = try contents(of: file) { bytes in value = SealedFile.payload(of: bytes).map(body) }
+            if let value { return value }
+            throw TextStoreError(
+                .damagedFile,
+                "reading \(directory.path(of: name)): it does not begin as a file of a session, or its checksum is wrong; it is not used")
         }
 
         /// Hands on the bytes of a file as they are.
         ///
         /// - Returns: What the system knows of the file; `nil` where there is none, and then nothing is handed on.
         mutating func contents(of name: String, _ body: (UnsafeRawBufferPointer) -> Void) throws(TextStoreError) -> FileStatus? {
+            guard let file = try open(name) else { return nil }
+            return try contents(of: file, body)
+        }
+
+        private func open(_ name: String) throws(TextStoreError) -> OpenFile? {
+            guard let handle else { return nil }
+            do throws(StoreError) { return try OpenFile(reading: name, in: handle) } catch { throw Self.failed(error) }
+        }
+
+        private mutating func readAtOnce<Value>(_ file: borrowing OpenFile, _ body: (UnsafeRawBufferPointer) -> Value) -> Value? {
+            if buffer.isEmpty { buffer = [UInt8](repeating: 0, count: 1 << 14) }
+            return buffer.withUnsafeMutableBytes { buffer in
+                // What keeps it from being read is told by who looks more closely.
+                guard let count = try? file.read(atOnceInto: buffer), count < buffer.count else { return nil }
+                return SealedFile.payload(of: UnsafeRawBufferPointer(rebasing: buffer[..<count])).map(body)
+            }
+        }
+
+        private mutating func contents(
+            of file: borrowing OpenFile, _ body: (UnsafeRawBufferPointer) -> Void
+        ) throws(TextStoreError) -> FileStatus {
             do throws(StoreError) {
-                guard let handle, let file = try OpenFile(reading: name, in: handle) else { return nil }
                 let status = try file.status()
                 // Read as a damaged file: whoever put a directory or a pipe there did not write one of ours.
                 let size = status.kind == .regular ? status.size : 0
                 if buffer.count < size { buffer = [UInt8](repeating: 0, count: max(size, 1 << 14)) }
-                var failure: StoreError?
-                buffer.withUnsafeMutableBytes { buffer in
-                    do throws(StoreError) {
-                        let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<size]))
-                        body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-                    } catch {
-                        failure = error
-                    }
+                try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
+                    let buffer = UnsafeMutableRawBufferPointer(buffer)
+                    let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<size]))
+                    body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                 }
-                if let failure { throw failure }
                 return status
             } catch {
                 throw Self.failed(error)

@@ -80,7 +80,9 @@ extension Shelf {
             identifiers = risen.map(\.identifier)
             if !risen.isEmpty { turn.increases += raise(risen) }
         } while !identifiers.isEmpty
-        turn.faults += faults
+        // A damaged text is looked at again when the others of its set are, and told of once.
+        var told: Set<String> = []
+        turn.faults += faults.filter { told.insert("\($0.identifier ?? "") \($0.message)").inserted }
         faults = []
         return turn
     }
@@ -118,7 +120,7 @@ extension Shelf {
             pointer.active[identifier].flatMap { place in loaded[place.file] == nil ? (identifier, place.file) : nil }
         }
         let portion = 64
-        let found = Lock<[(String, TextRecord)]>([])
+        let found = Lock<[(RecordName, TextRecord)]>([])
         DispatchQueue.concurrentPerform(iterations: (missing.count + portion - 1) / portion) { [directory] number in
             // What cannot be read is read once more by who needs it, and told there.
             guard var reader = try? SealedFile.Reader(directory) else { return }
@@ -231,8 +233,12 @@ extension Shelf {
         }
     }
 
-    func remove(_ file: String) {
+    func remove(_ file: RecordName) {
         loaded[file] = nil
+        remove(file.text)
+    }
+
+    private func remove(_ file: String) {
         do throws(StoreError) { try directory.remove(file) } catch {
             faults.append(TextStoreError(.fileSystem, "removing an old file: \(error.message)", underlyingError: error))
         }
@@ -245,17 +251,17 @@ extension Shelf {
         let files = pointer.files
         do throws(StoreError) {
             guard var listing = try directory.list() else { return }
-            var found: [String] = []
+            var found: [(name: String, isRecord: Bool)] = []
             while let entry = try listing.next() {
-                guard !files.contains(entry.name) else { continue }
-                if TextRecord.isName(entry.name) || TemporaryFile.isName(entry.name, kind: SealedFile.temporaryKind) {
-                    found.append(entry.name)
+                if let record = RecordName(entry.name) {
+                    if !files.contains(record) { found.append((entry.name, true)) }
+                } else if TemporaryFile.isName(entry.name, kind: SealedFile.temporaryKind) {
+                    found.append((entry.name, false))
                 }
             }
-            for name in found {
+            for (name, isRecord) in found {
                 guard let status = try directory.status(of: name) else { continue }
                 let isOld = FileStatus.now() - status.modified > TemporaryFile.orphanAge.saturatedNanoseconds
-                let isRecord = TextRecord.isName(name)
                 if isOld || (evenYoung && isRecord) { remove(name) }
             }
         } catch {

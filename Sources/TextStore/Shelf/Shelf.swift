@@ -19,7 +19,7 @@ actor Shelf {
     var floorJournal: Journal
     nonisolated let manifestFile: KeptValue<ManifestRecord>
     /// The records of registered texts, by their files.
-    var loaded: [String: TextRecord] = [:]
+    var loaded: [RecordName: TextRecord] = [:]
     var registered: Set<String> = []
     /// Registered texts whose active file is damaged.
     var damaged: Set<String> = []
@@ -39,6 +39,8 @@ actor Shelf {
         var faults: [TextStoreError] = []
         /// Whether anything became active that was not.
         var hasSwitched = false
+        /// Whether ``Shelf/tidy()`` is to be called when nobody waits.
+        var isUntidy = false
     }
 
     /// What the session is told in the same step.
@@ -104,14 +106,33 @@ actor Shelf {
         if mayWrite {
             // Without a readable floor nobody knows what was told: nothing is told twice.
             if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { turn.increases += increases }
-            sweep()
-            shorten()
+            turn.isUntidy = true
         } else {
             for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
         }
         // Nothing of it has been shown yet.
         isForeign = false
         return turn
+    }
+
+    /// Removes what killed processes have left, and leaves out of the journals what the next start need not read.
+    ///
+    /// Apart from the start, whose texts do not wait for it. It changes nothing of what is shown: where another process has gone on
+    /// meanwhile, tidying is left to the next start.
+    ///
+    /// - Returns: What could not be done.
+    func tidy() -> [TextStoreError] {
+        do throws(TextStoreError) {
+            try locked { () throws(TextStoreError) in
+                guard !pointerJournal.hasChanged, !floorJournal.hasChanged else { return }
+                sweep()
+                shorten()
+            }
+        } catch {
+            faults.append(error)
+        }
+        defer { faults = [] }
+        return faults
     }
 
     // MARK: Storing
@@ -161,7 +182,7 @@ actor Shelf {
         var places: [String: Pointer.Place] = [:]
         do throws(TextStoreError) {
             for record in records {
-                let name = TextRecord.makeName(record.identifier)
+                let name = RecordName(of: record.identifier)
                 places[record.identifier] = Pointer.Place(file: name, rank: record.rank, digest: record.facts.digest)
                 try record.write(as: name, in: directory, options: options)
                 loaded[name] = record

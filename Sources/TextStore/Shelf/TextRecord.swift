@@ -22,9 +22,9 @@ final class TextRecord: Equatable, Sendable {
         var version: SemanticVersion?
         var epoch: UInt64 = 0
         /// The SHA-256 of the text's UTF-8.
-        var digest: String
+        var digest: SHA256.Digest
         /// The SHA-256 of the bytes as the origin sent them, a byte order mark included.
-        var fileDigest: String
+        var fileDigest: SHA256.Digest
         var validator: Validator?
         /// The address that the validator belongs to.
         var url: String?
@@ -34,26 +34,13 @@ final class TextRecord: Equatable, Sendable {
 
     var rank: Rank { Rank(epoch: facts.epoch, version: facts.version) }
 
-    /// A name that no other record has: the identifier's digest, and 64 random bits.
-    static func makeName(_ identifier: String) -> String {
-        let random = String(UInt64.random(in: .min ... .max), radix: 16)
-        return "\(FileNames.digest(of: identifier))-\(String(repeating: "0", count: 16 - random.count))\(random).text"
-    }
-
-    /// Whether a file's name is that of a record.
-    static func isName(_ name: String) -> Bool {
-        let name = Array(name.utf8)
-        guard name.count == 64 + 1 + 16 + 5, name[64] == UInt8(ascii: "-"), name.suffix(5).elementsEqual(".text".utf8) else { return false }
-        return (name[..<64] + name[65..<81]).allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
-    }
-
-    func write(as name: String, in directory: Directory, options: FileWriteOptions) throws(TextStoreError) {
+    func write(as name: RecordName, in directory: Directory, options: FileWriteOptions) throws(TextStoreError) {
         var writer = RecordWriter()
         writer.put(identifier)
         writer.put(facts)
         writer.put(text)
         do throws(TextStoreError) {
-            try SealedFile.write(writer.bytes, as: name, in: directory, options: options)
+            try SealedFile.write(writer.bytes, as: name.text, in: directory, options: options)
         } catch {
             throw error.about(identifier)
         }
@@ -62,14 +49,14 @@ final class TextRecord: Equatable, Sendable {
     /// Reads a record.
     ///
     /// - Throws: ``TextStoreError/Code/damagedFile`` where there is none, too: a name was given because there was one.
-    static func read(_ name: String, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError) -> TextRecord {
+    static func read(_ name: RecordName, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError) -> TextRecord {
         let directory = reader.directory
         func damaged(_ reason: String) -> TextStoreError {
             TextStoreError(
-                .damagedFile, identifier: identifier, "reading \(directory.path(of: name)): \(reason); the text is fetched again")
+                .damagedFile, identifier: identifier, "reading \(directory.path(of: name.text)): \(reason); the text is fetched again")
         }
         let found: TextRecord??
-        do throws(TextStoreError) { found = try reader.read(name, TextRecord.init(reading:)) } catch { throw error.about(identifier) }
+        do throws(TextStoreError) { found = try reader.read(name.text, TextRecord.init(reading:)) } catch { throw error.about(identifier) }
         guard let found else { throw damaged("the file is missing") }
         guard let record = found else { throw damaged("another version of the framework wrote it") }
         guard record.identifier == identifier else { throw damaged("it is of another text") }
@@ -109,8 +96,8 @@ extension RecordReader {
     fileprivate mutating func facts() throws(Foreign) -> TextRecord.Facts {
         func text(_ reader: inout RecordReader) throws(Foreign) -> String { try reader.text() }
         let version = try version(), epoch = try number()
-        let digest = try self.text()
-        let fileDigest = try optional(text) ?? digest
+        let digest = try digest()
+        let fileDigest = try optional { reader throws(Foreign) in try reader.digest() } ?? digest
         let tag = try optional(text), date = try optional(text), url = try optional(text)
         return TextRecord.Facts(
             version: version, epoch: epoch, digest: digest, fileDigest: fileDigest,
@@ -122,8 +109,8 @@ extension RecordReader {
 /// Names of files for names of anything: any string has one, it leads nowhere else, and two strings never share one.
 enum FileNames {
     /// The SHA-256 of a name in the composed normal form, so that two spellings of one string are one name.
-    static func digest(of name: String) -> String {
+    static func digest(of name: String) -> SHA256.Digest {
         let composed = name.precomposedStringWithCanonicalMapping
-        return SHA256.digest(of: Array(composed.utf8)).hex
+        return SHA256.digest(of: Array(composed.utf8))
     }
 }

@@ -25,7 +25,7 @@ public struct VersionedText: Hashable, Sendable {
     /// Out of line, for it is seldom there, and texts are copied at each read.
     private var fallback: Fallback?
     /// The digest where it is known already.
-    var knownDigest: String?
+    var knownDigest: SHA256.Digest?
 
     private final class Fallback: Sendable {
         let reason: TextStoreError
@@ -62,11 +62,13 @@ public struct VersionedText: Hashable, Sendable {
     /// The SHA-256 of the text's UTF-8, without a byte order mark, in 64 hexadecimal digits.
     ///
     /// It costs a pass over the text where it came with the app, nothing elsewhere.
-    public var digest: String { knownDigest ?? Self.digest(of: text) }
+    public var digest: String { digestBits.hex }
 
-    static func digest(of text: String) -> String {
+    var digestBits: SHA256.Digest { knownDigest ?? Self.digest(of: text) }
+
+    static func digest(of text: String) -> SHA256.Digest {
         var text = text
-        return text.withUTF8 { SHA256.digest(of: UnsafeRawBufferPointer($0)).hex }
+        return text.withUTF8 { SHA256.digest(of: UnsafeRawBufferPointer($0)) }
     }
 
     /// Whether all that is known of both is equal; versions are compared as they are written.

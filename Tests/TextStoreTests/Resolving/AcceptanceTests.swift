@@ -18,7 +18,7 @@ struct AcceptanceTests {
         let text = VersionedText(identifier: "eula", text: "new", version: row.shown.flatMap { SemanticVersion($0) })
         let acceptance = Acceptance(
             identifier: "eula", version: row.accepted.flatMap { SemanticVersion($0) },
-            digest: row.isSameText ? text.digest : VersionedText.digest(of: "old"), date: Date())
+            digest: row.isSameText ? text.digest : sha256("old"), date: Date())
         let expected: [(Acceptance.Granularity, Bool)] = [(.any, row.any), (.major, row.major), (.minor, row.minor), (.digest, row.digest)]
         for (granularity, isNeeded) in expected { #expect(acceptance.isOutdated(by: text, granularity) == isNeeded, "\(granularity)") }
     }

@@ -45,17 +45,17 @@ struct ResolutionTests {
 
     @Test func `T3 a floor rises, tells each rise once, and falls only with a later revision that says so`() throws {
         var floors = Floors()
-        let told = floors.activated("eula", rank: rank("1.0.0"), digest: "a")
+        let told = floors.activated("eula", rank: rank("1.0.0"), digest: digest("a"))
         let first = try #require(told)
         #expect(first.isFirstInstallation && first.from == nil)
-        let toldAgain = floors.activated("eula", rank: rank("2.0.0"), digest: "b")
+        let toldAgain = floors.activated("eula", rank: rank("2.0.0"), digest: digest("b"))
         let second = try #require(toldAgain)
         #expect(!second.isFirstInstallation && second.from == SemanticVersion("1.0.0") && second.textChanged)
-        for (version, digest) in [("2.0.0", "b"), ("1.5.0", "c")] {
-            let increase = floors.activated("eula", rank: rank(version), digest: digest)
+        for (version, text) in [("2.0.0", "b"), ("1.5.0", "c")] {
+            let increase = floors.activated("eula", rank: rank(version), digest: digest(text))
             #expect(increase == nil)
         }
-        #expect(floors.texts["eula"]?.rank == rank("2.0.0") && floors.texts["eula"]?.digest == "b")
+        #expect(floors.texts["eula"]?.rank == rank("2.0.0") && floors.texts["eula"]?.digest == digest("b"))
 
         let floor = try #require(floors.texts["eula"])
         let old = VersionManifest.Entry(version: try SemanticVersion(parsing: "1.0.0"), isRollback: true)
@@ -63,7 +63,7 @@ struct ResolutionTests {
         #expect(floor.rankOfOffered(old, revision: 0) < floor.rank)
         let back = floor.rankOfOffered(old, revision: 8)
         #expect(back > floor.rank)
-        let increase = floors.activated("eula", rank: back, digest: "a")
+        let increase = floors.activated("eula", rank: back, digest: digest("a"))
         #expect(increase == nil)
         let after = try #require(floors.texts["eula"])
         #expect(after.rankOfBundled(SemanticVersion("1.5.0")) < after.rank)
@@ -73,9 +73,9 @@ struct ResolutionTests {
 
     @Test func `T3 of two floors the higher one counts, text by text`() {
         var one = Floors(), other = Floors()
-        _ = one.activated("eula", rank: rank("2.0.0"), digest: "a")
-        _ = other.activated("eula", rank: rank("1.0.0"), digest: "b")
-        _ = other.activated("privacy", rank: rank("3.0.0"), digest: "c")
+        _ = one.activated("eula", rank: rank("2.0.0"), digest: digest("a"))
+        _ = other.activated("eula", rank: rank("1.0.0"), digest: digest("b"))
+        _ = other.activated("privacy", rank: rank("3.0.0"), digest: digest("c"))
         other.revision = 4
         one.formMaximum(other)
         #expect(one.texts["eula"]?.rank == rank("2.0.0") && one.texts["privacy"]?.rank == rank("3.0.0") && one.revision == 4)

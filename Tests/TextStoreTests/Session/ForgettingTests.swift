@@ -37,7 +37,7 @@ struct ForgettingTests {
             TextRecord(
                 identifier: name, text: version,
                 facts: TextRecord.Facts(
-                    version: SemanticVersion(version), digest: sha256(version), fileDigest: sha256(version), isVerified: true,
+                    version: SemanticVersion(version), digest: digest(version), fileDigest: digest(version), isVerified: true,
                     fetchedAt: Date()))
         }
         let names = ["eula", "privacy"]

@@ -85,7 +85,7 @@ struct GroupOrderTests {
     @Test func `T7 a group is still known as one after its pointer was written anew`() async throws {
         var pointer = Pointer()
         func place(_ name: String, _ version: String) -> Pointer.Place {
-            Pointer.Place(file: TextRecord.makeName(name), rank: Rank(version: SemanticVersion(version)), digest: "")
+            Pointer.Place(file: RecordName(of: name), rank: Rank(version: SemanticVersion(version)), digest: digest(name))
         }
         pointer.take(.switched(dropped: ["group/g"], activated: ["a": place("a", "1.0.0"), "b": place("b", "1.0.0")]))
         pointer.take(.waits(set: "group/g", ["a": place("a", "2.0.0")]))

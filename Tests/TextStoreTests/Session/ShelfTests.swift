@@ -22,7 +22,7 @@ struct ShelfTests {
     }
 
     /// The record that a new start finds to be active.
-    private func read(_ name: String, of identifier: String) throws -> TextRecord {
+    private func read(_ name: RecordName, of identifier: String) throws -> TextRecord {
         var reader = try SealedFile.Reader(directory)
         return try TextRecord.read(name, of: identifier, with: &reader)
     }
@@ -37,7 +37,7 @@ struct ShelfTests {
         TextRecord(
             identifier: identifier, text: text,
             facts: TextRecord.Facts(
-                version: version.flatMap { SemanticVersion($0) }, digest: sha256(text), fileDigest: sha256(text),
+                version: version.flatMap { SemanticVersion($0) }, digest: digest(text), fileDigest: digest(text),
                 validator: Validator(entityTag: "\"\(text)\""), url: "http://x/", isVerified: true,
                 fetchedAt: Date(timeIntervalSince1970: 5)))
     }
@@ -67,18 +67,18 @@ struct ShelfTests {
 
     @Test func `T4 a record is whole or not there, whichever byte is damaged or missing`() async throws {
         let written = record("eula", "1.0.0", "Terms")
-        let name = TextRecord.makeName("eula")
+        let name = RecordName(of: "eula")
         try written.write(as: name, in: directory, options: FileWriteOptions())
-        let good = try Data(contentsOf: place.file(name))
+        let good = try Data(contentsOf: place.file(name.text))
         for index in good.indices {
             var bad = good
             bad[index] ^= 1
-            try bad.write(to: place.file(name))
+            try bad.write(to: place.file(name.text))
             #expect(throws: TextStoreError.self) { try read(name, of: "eula") }
-            try good.prefix(index).write(to: place.file(name))
+            try good.prefix(index).write(to: place.file(name.text))
             #expect(throws: TextStoreError.self) { try read(name, of: "eula") }
         }
-        try good.write(to: place.file(name))
+        try good.write(to: place.file(name.text))
         #expect(try read(name, of: "eula") == written)
         #expect(throws: TextStoreError.self) { try read(name, of: "other") }
     }

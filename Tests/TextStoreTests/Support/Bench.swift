@@ -143,6 +143,8 @@ func line(_ text: VersionedText) -> String {
         + (text.fallbackReason.map { " (\($0))" } ?? "")
 }
 
-func sha256(_ text: String) -> String { SHA256.digest(of: Array(text.utf8)).hex }
+func sha256(_ text: String) -> String { digest(text).hex }
+
+func digest(_ text: String) -> SHA256.Digest { SHA256.digest(of: Array(text.utf8)) }
 
 let patient = TextAwaiting.remote(timeout: .seconds(3600))

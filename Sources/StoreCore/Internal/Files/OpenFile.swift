@@ -85,6 +85,17 @@ package struct OpenFile: ~Copyable, Sendable {
         return count
     }
 
+    /// Reads from the beginning with one call: for files so small that a second one would cost more than it finds.
+    ///
+    /// - Parameter buffer: Where the bytes go.
+    /// - Returns: The number of bytes read. Fewer than the buffer holds are the whole file, unless a signal or a network came between.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func read(atOnceInto buffer: UnsafeMutableRawBufferPointer) throws(StoreError) -> Int {
+        let count = uninterrupted { pread(descriptor, buffer.baseAddress, buffer.count, 0) }
+        guard count < 0 else { return count }
+        throw .fileSystem("reading", path: path, errno: errno)
+    }
+
     /// Marks the file as used now, by its modification time; where that is not allowed, nothing happens.
     package func touch() {
         // Of no interest: on a read-only disk nothing is ever swept, and only sweeping looks at the time.

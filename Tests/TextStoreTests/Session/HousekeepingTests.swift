@@ -1,0 +1,134 @@
+import Foundation
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// What a start finds in the session's directory that nothing refers to.
+struct HousekeepingTests {
+    let place: Place
+
+    init() throws { place = try Place() }
+
+    private var directory: Directory { Directory(path: place.url.path(percentEncoded: false)) }
+
+    private func shelf() -> Shelf {
+        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()))
+    }
+
+    private func record(_ identifier: String, _ version: String, _ text: String) -> TextRecord {
+        TextRecord(
+            identifier: identifier, text: text,
+            facts: TextRecord.Facts(
+                version: SemanticVersion(version), digest: digest(text), fileDigest: digest(text), isVerified: true,
+                fetchedAt: Date(timeIntervalSince1970: 5)))
+    }
+
+    /// Lets a file be one that was last changed some minutes ago.
+    private func put(_ name: String, minutesAgo: Double) throws {
+        if !place.files.contains(name) { try Data("left behind".utf8).write(to: place.file(name)) }
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSinceNow: -60 * minutesAgo)], ofItemAtPath: place.file(name).path)
+    }
+
+    private func stored() async throws -> Shelf {
+        let shelf = shelf()
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.store("text/eula", [record("eula", "1.0.0", "one")], isActivated: true, begun: 0)
+        return shelf
+    }
+
+    @Test func `T14 what a killed process has left goes an hour later, and nothing that is used or not ours`() async throws {
+        _ = try await stored()
+        let used = Set(place.files)
+        for name in used { try put(name, minutesAgo: 600) }
+        let old = [RecordName(of: "eula").text, ".text.1.0123456789abcdef.tmp"]
+        let kept = [RecordName(of: "eula").text, ".text.1.0123456789abcde0.tmp", "notes.text", ".other.1.0123456789abcdef.tmp"]
+        for name in old { try put(name, minutesAgo: 61) }
+        for name in kept.prefix(2) { try put(name, minutesAgo: 59) }
+        for name in kept.suffix(2) { try put(name, minutesAgo: 600) }
+
+        let next = shelf()
+        let turn = await next.admit(["eula"], activatesPending: false)
+        #expect(turn.isUntidy && turn.faults.isEmpty)
+        #expect(await next.tidy().isEmpty)
+        #expect(Set(place.files) == used.union(kept))
+        #expect(next.session.read { $0.held["eula"]?.active?.text } == "one")
+        #expect(await next.admit(["eula"], activatesPending: false).isUntidy == false)
+    }
+
+    @Test func `T14 a start tidies by itself`() async throws {
+        let bench = try Bench()
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        try await bench.started().refresh()
+        let saved = try #require(bench.place.files.first { $0.hasSuffix(".text") })
+        let left = bench.place.file(saved).deletingLastPathComponent().appending(path: RecordName(of: "eula").text)
+        try Data("left behind".utf8).write(to: left)
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -4_000)], ofItemAtPath: left.path)
+        let store = try await bench.started()
+        let end = ContinuousClock.now + .seconds(60)
+        while FileManager.default.fileExists(atPath: left.path), ContinuousClock.now < end { await Task.yield() }
+        #expect(!FileManager.default.fileExists(atPath: left.path))
+        #expect(try await line(store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
+    }
+
+    @Test func `T14 where another process has gone on since the start, tidying changes nothing and shows nothing new`() async throws {
+        let other = try await stored()
+        let shelf = shelf()
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await other.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
+        let left = RecordName(of: "eula").text
+        try put(left, minutesAgo: 600)
+        let before = Set(place.files)
+        #expect(await shelf.tidy().isEmpty)
+        #expect(Set(place.files) == before)
+        #expect(shelf.session.read { $0.held["eula"]?.active?.text } == "one")
+    }
+
+    @Test func `T14 a record's name is read as it was written, and nothing else is one`() throws {
+        for identifier in ["", "eula", "../../x", "é"] {
+            let name = RecordName(of: identifier)
+            let text = name.text
+            #expect(RecordName(text) == name && text.hasSuffix(".text") && text.hasPrefix(FileNames.digest(of: identifier).hex))
+            #expect(RecordName(of: identifier) != name)
+            for index in text.indices {
+                let others = "0f-.tG/".filter { $0 != text[index] }.map { text.replacingCharacters(in: index...index, with: String($0)) }
+                #expect(others.allSatisfy { RecordName($0) != name })
+                #expect(RecordName(String(text[..<index])) == nil)
+            }
+            let others = [text.uppercased(), text + " ", " " + text, text.replacing("-", with: "_"), text.dropLast() + "_"]
+            #expect(others.allSatisfy { RecordName($0) == nil })
+        }
+    }
+
+    /// The buffer that files are read through at once is of 16 KB.
+    @Test(arguments: [0, 1, 16_000, 16_367, 16_368, 16_369, 16_384, 100_000])
+    func `T4 a file is read whole, whatever its size`(size: Int) throws {
+        let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
+        try SealedFile.write(payload, as: "sealed", in: directory, options: FileWriteOptions())
+        #expect(try SealedFile.read("sealed", in: directory) == payload)
+        try #require(FileManager.default.fileExists(atPath: place.file("sealed").path))
+        let handle = try FileHandle(forWritingTo: place.file("sealed"))
+        try handle.truncate(atOffset: UInt64(16 + size - min(size, 1)))
+        if size > 0 { #expect(throws: TextStoreError.self) { try SealedFile.read("sealed", in: directory) } }
+    }
+
+    @Test func `T4 a directory or a link in the place of a record is not read, and told of with the text's name`() async throws {
+        let shelf = try await stored()
+        let name = try #require(await shelf.pointer.active["eula"]?.file.text), elsewhere = place.file("elsewhere")
+        try FileManager.default.moveItem(at: place.file(name), to: elsewhere)
+        let replacements: [(TextStoreError.Code, () throws -> Void)] = [
+            (.damagedFile, { try FileManager.default.createDirectory(at: place.file(name), withIntermediateDirectories: false) }),
+            (.fileSystem, { try FileManager.default.createSymbolicLink(at: place.file(name), withDestinationURL: elsewhere) }),
+        ]
+        for (code, replace) in replacements {
+            try replace()
+            let next = self.shelf()
+            let turn = await next.admit(["eula"], activatesPending: false)
+            #expect(turn.faults.map(\.code) == [code] && turn.faults.first?.identifier == "eula", "\(turn.faults)")
+            #expect(next.session.read { $0.held["eula"]?.active } == nil)
+            try FileManager.default.removeItem(at: place.file(name))
+        }
+    }
+}
