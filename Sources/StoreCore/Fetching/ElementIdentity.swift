@@ -139,9 +139,30 @@ struct IdentityPlaces<ID: Hashable> {
     /// - Returns: The elements that it has replaced.
     @inlinable
     mutating func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) -> [Element] {
+        // Most pages bring nothing twice, and are put there in one piece.
+        let fresh = claim(page, behind: list, by: key)
+        guard fresh < page.count else {
+            list.append(contentsOf: page)
+            return []
+        }
         var replaced: [Element] = []
-        for element in page { put(element, into: &list, &replaced, by: key) }
+        list.append(contentsOf: page[..<fresh])
+        for element in page[fresh...] { put(element, into: &list, &replaced, by: key) }
         return replaced
+    }
+
+    /// Notes the elements of a page as standing behind a list, up to the first one whose identity is there already.
+    ///
+    /// - Returns: How many have been noted.
+    @inlinable
+    mutating func claim<Element>(_ page: [Element], behind list: [Element], by key: (Element) -> ID) -> Int {
+        let start = start, end = list.count
+        return places.insert(
+            page.count, from: start + end, hash: { HashIndex.hash(key(page[$0])) },
+            isSame: { offset, place in
+                let position = place - start
+                return key(position < end ? list[position] : page[position - end]) == key(page[offset])
+            })
     }
 
     /// Puts a page at the beginning.

@@ -52,6 +52,39 @@ struct HashIndex: Sendable {
         count += 1
     }
 
+    /// Puts in elements that stand one behind the other, until one of them is here already.
+    ///
+    /// - Parameters:
+    ///   - newCount: How many there are.
+    ///   - position: Where the first one stands.
+    ///   - hash: The hash of the element at an offset from the first one.
+    ///   - isSame: Whether the element at an offset is the one that stands at a position. Neither may touch this index.
+    /// - Returns: How many have been put in.
+    @inlinable
+    mutating func insert(
+        _ newCount: Int, from position: Int, hash: (_ offset: Int) -> UInt32, isSame: (_ offset: Int, _ position: Int) -> Bool
+    ) -> Int {
+        reserveCapacity(count + newCount)
+        let mask = words.count &- 1
+        // Through the memory itself: whether the array is anybody else's too is asked once and not for each element.
+        let inserted = words.withUnsafeMutableBufferPointer { words in
+            for offset in 0..<newCount {
+                let hash = hash(offset)
+                var bucket = Int(hash) & mask
+                while words[bucket] != 0 {
+                    let word = words[bucket]
+                    let isAlike = UInt32(truncatingIfNeeded: word >> 32) == hash
+                    if isAlike, isSame(offset, Int(word & 0xFFFF_FFFF) &- 1) { return offset }
+                    bucket = (bucket &+ 1) & mask
+                }
+                words[bucket] = Self.word(hash, position + offset)
+            }
+            return newCount
+        }
+        count += inserted
+        return inserted
+    }
+
     /// Notes that what is here stands elsewhere now.
     @inlinable
     mutating func move(_ hash: UInt32, from position: Int, to newPosition: Int) {
