@@ -49,32 +49,43 @@ public final class CacheScope: Sendable {
     ///
     /// - Throws: The first error, after everything else has been cleared all the same.
     public func clear() async throws {
-        let clears = members.withLock { $0.compactMap { $0.clear() } }
         // All at once: while one cacher is slow, what is under way for the old data must not get through in the other stores.
-        var firstError = await withTaskGroup { group in
-            for clear in clears { group.addTask { await Self.failure(of: clear) } }
-            return await group.reduce(nil) { $0 ?? $1 }
-        }
+        var firstError = await failure { try await $0.clearAll() }
         do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
         if let firstError { throw firstError }
     }
 
-    private static func failure(of clear: @Sendable () async throws -> Void) async -> (any Error)? {
-        do {
-            try await clear()
-            return nil
-        } catch {
-            return error
+    /// Waits until the cachers of all stores of the group have everything that was accepted before: for a program that is about to end.
+    ///
+    /// All stores are waited for at once, each as ``Store/waitUntilSaved()`` says.
+    ///
+    /// - Throws: The first error, after everything else is saved all the same: ``StoreError/Code/cacherFailed`` where a cacher failed.
+    ///   `CancellationError` as soon as the task is cancelled, which does no save any harm.
+    public func waitUntilSaved() async throws {
+        let firstError = await failure { try await $0.waitUntilSaved() }
+        if let firstError { throw firstError }
+    }
+
+    /// Does something with every store of the group at once.
+    ///
+    /// - Returns: The first error, when all have ended.
+    private func failure(of body: @escaping @Sendable (Uniform.Engine) async throws -> Void) async -> (any Error)? {
+        let engines = members.withLock { $0.compactMap { $0.engine() } }
+        return await withTaskGroup { group in
+            for engine in engines {
+                group.addTask { () -> (any Error)? in
+                    do { try await body(engine) } catch { return error }
+                    return nil
+                }
+            }
+            return await group.reduce(nil) { $0 ?? $1 }
         }
     }
 
     func add(_ engine: Uniform.Engine) {
-        let member = Member { [weak engine] in
-            guard let engine else { return nil }
-            return { try await engine.clearAll() }
-        }
+        let member = Member { [weak engine] in engine }
         members.withLock { members in
-            members.removeAll { $0.clear() == nil }
+            members.removeAll { $0.engine() == nil }
             members.append(member)
         }
     }
@@ -85,8 +96,8 @@ public final class CacheScope: Sendable {
         try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .children)
     }
 
-    /// A store, held weakly; gives what clears it, or `nil` once it is gone.
+    /// A store, held weakly.
     private struct Member: Sendable {
-        let clear: @Sendable () -> (@Sendable () async throws -> Void)?
+        let engine: @Sendable () -> Uniform.Engine?
     }
 }

@@ -150,6 +150,7 @@ struct PersistingTests {
         _ = try await session.users[1].requireData()
         let repos = try await session.repos["apple"].requireData()
         #expect(repos.isEmpty)
+        try await session.scope.waitUntilSaved()
         try await session.signOut()
         #expect(await session.users[1].getData(from: .cache) == nil)
     }

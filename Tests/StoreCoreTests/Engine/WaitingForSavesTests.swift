@@ -301,6 +301,42 @@ struct WaitingForSavesTests {
         #expect(bench.cacher.calls(.save).count == 1)
     }
 
+    // MARK: Several stores
+
+    @Test func `C6: a scope waits for all its stores, and throws what one of them could not save when all have ended`() async throws {
+        let scope = CacheScope()
+        let benches = (0..<3).map { _ in Bench(.plain, scope: scope) }
+        benches[0].cacher.fail(.save)
+        for bench in benches.dropFirst() { bench.cacher.hold(.save) }
+        for bench in benches { #expect(try await bench.store[1].requireData() == 1) }
+        let waiter = Waiter { try await scope.waitUntilSaved() }
+        for bench in benches.dropFirst() { try await bench.callers(1) }
+        try await benches[1].cacher.releaseNext(.save)
+        try await benches[1].idle()
+        #expect(waiter.isWaiting && benches[2].cacher.record(of: 1) == nil)
+        try await benches[2].cacher.releaseNext(.save)
+        #expect(await waiter.outcome == "StoreError")
+        #expect(benches[2].cacher.record(of: 1)?.content == 1)
+        for bench in benches { bench.cacher.recover() }
+        try await scope.waitUntilSaved()
+        #expect(benches.allSatisfy { $0.cacher.record(of: 1)?.content == 1 })
+    }
+
+    @Test func `C6: who waits for a scope can be cancelled, and one without stores is not waited for`() async throws {
+        let scope = CacheScope()
+        try await scope.waitUntilSaved()
+        let bench = Bench(.plain, scope: scope)
+        bench.cacher.hold(.save)
+        #expect(try await bench.store[1].requireData() == 1)
+        let waiter = Waiter { try await scope.waitUntilSaved() }
+        try await bench.callers(1)
+        waiter.task.cancel()
+        #expect(await waiter.outcome == "CancellationError")
+        try await bench.cacher.releaseNext(.save)
+        try await bench.idle()
+        #expect(bench.cacher.record(of: 1)?.content == 1)
+    }
+
     // MARK: Emptying
 
     @Test(arguments: Backing.withCacher, [false, true])
