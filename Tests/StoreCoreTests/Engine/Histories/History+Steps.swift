@@ -6,7 +6,7 @@ import StoreCore
 extension History {
     mutating func step() async throws {
         let key = dice.below(Self.keyCount)
-        switch dice.below(30) {
+        switch dice.below(32) {
         case 0, 1: try await observe(key, forces: dice.below(4) == 0)
         case 2: try await leave()
         case 3, 4: try await require(key, .both)
@@ -29,6 +29,7 @@ extension History {
         case 24: try await prefetch(key)
         case 25: if model.rules.hasBacking { try await releaseCall(fails: dice.below(4) == 0) }
         case 26: world.origin.answerCancelled()
+        case 27, 28: try await waitUntilSaved(dice.below(2) == 0 ? key : nil)
         default: try await answer()
         }
     }
@@ -222,6 +223,16 @@ extension History {
             return "done"
         }
         try await settle("\(id): clear all")
+    }
+
+    private mutating func waitUntilSaved(_ key: Int?) async throws {
+        let id = nextID()
+        model.waitUntilSaved(id, key.map { [$0] } ?? Array(0..<Self.keyCount))
+        callers[id] = world.call(id) { [lists = world.lists] in
+            if let key { try await lists[key].waitUntilSaved() } else { try await lists.waitUntilSaved() }
+            return "done"
+        }
+        try await settle("\(id): wait until \(key.map { "\($0)" } ?? "everything") is saved")
     }
 
     // MARK: The world

@@ -45,13 +45,14 @@ extension HistoryModel {
         case .origin, .refresh: wait(id, key, need, explicit: need == .refresh)
         case .page(let direction, let continues): admitPage(id, key, direction, continues)
         case .truth(let change): resumed.append((id, change, key))
+        case .allSaved: admitSaver(id, key)
         case .saved(let revision, let result):
             if self[key].settled >= revision {
                 results[id] = result
             } else {
                 self[key].callers.append(Caller(id: id, need: need))
             }
-        case .joined, .pageAfterFetch: self[key].callers.append(Caller(id: id, need: need))
+        case .joined, .pageAfterFetch, .kept: self[key].callers.append(Caller(id: id, need: need))
         }
     }
 
@@ -110,6 +111,7 @@ extension HistoryModel {
             results[id] = "CancellationError"
             return patchFailed(id, key)
         }
+        savers[id] = nil
         if clearers.contains(id) || clearingFor.contains(id) {
             clearers.removeAll { $0 == id }
             clearingFor.removeAll { $0 == id }
@@ -122,6 +124,7 @@ extension HistoryModel {
             case .freshness, .refresh, .truth(.invalidate): results[id] = "done"
             case .page, .joined, .pageAfterFetch: results[id] = "failed"
             case .saved(_, let result): results[id] = result
+            case .allSaved, .kept: results[id] = "CancellationError"
             case .truth(.append): results[id] = "false"
             }
             endTurn(key)
@@ -159,11 +162,10 @@ extension HistoryModel {
 
     mutating func readmit(_ key: Int) {
         let waiting = self[key].callers
-        self[key].callers = waiting.filter { if case .saved = $0.need { true } else { false } }
+        self[key].callers = waiting.filter(\.need.isSaved)
         // Those who want a page come last.
         for caller in waiting.sorted(by: { ($0.need.isPage ? 1 : 0, $0.id) < ($1.need.isPage ? 1 : 0, $1.id) }) {
-            if case .saved = caller.need { continue }
-            admit(caller.id, key, caller.need)
+            if !caller.need.isSaved { admit(caller.id, key, caller.need) }
         }
     }
 

@@ -1,6 +1,6 @@
 import StoreCore
 
-// Changes, mutations and the cacher.
+// Changes and mutations.
 
 extension HistoryModel {
     mutating func accept(_ key: Int, _ record: Record, confirms: Bool = false) {
@@ -79,7 +79,7 @@ extension HistoryModel {
         }
     }
 
-    private mutating func adoptKeys(_ key: Int, of record: Record?) {
+    mutating func adoptKeys(_ key: Int, of record: Record?) {
         let adopts = self[key].pendingKeys == .adopt
         self[key].pendingKeys = nil
         if adopts, let record, self[key].truth != nil {
@@ -201,96 +201,5 @@ extension HistoryModel {
             self[key].truth?.validator = nil
             truthChanged(key)
         }
-    }
-
-    // MARK: The cacher
-
-    mutating func advanceLane(_ key: Int) {
-        let one = self[key]
-        guard one.isRead, one.settled < one.revision else { return }
-        guard rules.hasBacking else { return settle(key, one.revision, failed: false) }
-        guard one.call == nil else { return }
-        self[key].call = Call(record: one.truth, revision: one.revision, isDeferred: isClearWanted || isClearing)
-    }
-
-    private mutating func settle(_ key: Int, _ revision: Int, failed: Bool) {
-        (self[key].settled, self[key].debt) = (revision, failed ? Debt(since: now) : nil)
-        answer(key) { if case .saved(let awaited, let result) = $0, awaited <= revision { result } else { nil } }
-    }
-
-    /// A call of the cacher has ended.
-    mutating func callEnded(_ key: Int, fails: Bool) {
-        guard let call = self[key].call else { return }
-        self[key].call = nil
-        if call.isLoad {
-            if !self[key].isRead {
-                if fails {
-                    answer(key) { $0 == .cached ? "Broken" : nil }
-                    if self[key].isInvalidationPending { self[key].debt = Debt(isInvalidation: true, since: now) }
-                } else {
-                    self[key].truth = found(key)
-                }
-                becomeRead(key)
-            } else if self[key].pendingKeys != nil {
-                adoptKeys(key, of: fails ? nil : found(key))
-            }
-        } else {
-            if !fails { stored[key] = call.record }
-            settle(key, call.revision, failed: fails)
-        }
-        endTurn(key)
-        if !call.isLoad, !fails { for other in keys.keys where other != key { recover(other) } }
-        beginClearingIfWanted()
-    }
-
-    /// What the cacher has of a key, but for what a failed emptying should have removed.
-    private func found(_ key: Int) -> Record? {
-        guard let record = stored[key], record.fetchedAt > forgotten ?? .min else { return nil }
-        return record
-    }
-
-    /// The cacher can be written to: it is told what it failed to take of another key.
-    private mutating func recover(_ key: Int) {
-        guard let debt = self[key].debt, debt.since + 1_000 <= now else { return }
-        guard debt.isInvalidation ? self[key].isAtRest : self[key].call == nil && self[key].settled == self[key].revision else { return }
-        if debt.isInvalidation {
-            self[key].debt = nil
-            self[key].isRead = false
-            self[key].heldOffUntil = nil
-            self[key].isInvalidationPending = true
-            beginReading(key)
-        } else {
-            self[key].revision += 1
-        }
-        endTurn(key)
-    }
-
-    mutating func clearAll(_ id: Int) {
-        if rules.hasBacking { isClearWanted = true }
-        for key in keys.keys where self[key].call?.isDeferred == true { self[key].call?.record = nil }
-        front = [:]
-        for key in keys.keys.sorted() where !self[key].isAtRest || self[key].debt != nil { clear(key, all: true) }
-        guard rules.hasBacking else { return results[id] = "done" }
-        clearers.append(id)
-        beginClearingIfWanted()
-    }
-
-    private mutating func beginClearingIfWanted() {
-        let isBusy = keys.values.contains { $0.call.map { !$0.isDeferred } ?? false }
-        guard isClearWanted, !isClearing, !isBusy else { return }
-        (isClearWanted, isClearing) = (false, true)
-        clearingBegan = now
-        (clearingFor, clearers) = (clearers, [])
-    }
-
-    mutating func clearingEnded(fails: Bool) {
-        isClearing = false
-        if !fails { stored = [:] }
-        forgotten = fails ? clearingBegan : nil
-        for id in clearingFor { results[id] = fails ? "StoreError" : "done" }
-        clearingFor = []
-        beginClearingIfWanted()
-        guard !isClearWanted, !isClearing else { return }
-        for key in keys.keys { self[key].call?.isDeferred = false }
     }
 }

@@ -31,12 +31,22 @@ struct HistoryModel: Sendable {
         case content, origin, cached, freshness, refresh, pageAfterFetch
         case page(PageDirection, continues: Bool), joined(PageDirection)
         case saved(Int, result: String)
+        /// What one who waits until everything is saved waits for at one key, before and after it is known what that is.
+        case allSaved, kept(Int)
         case truth(Change)
 
         var wantsFetch: Bool {
             switch self {
-            case .cached, .saved, .truth: false
+            case .cached, .saved, .allSaved, .kept, .truth: false
             default: true
+            }
+        }
+
+        /// Whether it is the cacher that is waited for, and not the truth.
+        var isSaved: Bool {
+            switch self {
+            case .saved, .kept: true
+            default: false
             }
         }
 
@@ -109,6 +119,8 @@ struct HistoryModel: Sendable {
     /// How many fetches were ever begun and cancelled.
     var begun = 0
     var cancelled = 0
+    /// Those who wait until everything is saved: for how much, and whether some of it has failed.
+    var savers: [Int: (open: Int, hasFailed: Bool)] = [:]
     var clearers: [Int] = []
     var clearingFor: [Int] = []
     var isClearWanted = false

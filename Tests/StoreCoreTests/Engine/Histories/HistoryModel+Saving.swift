@@ -1,0 +1,140 @@
+import StoreCore
+
+// The cacher, and those who wait for it.
+
+extension HistoryModel {
+    mutating func advanceLane(_ key: Int) {
+        let one = self[key]
+        guard one.isRead, one.settled < one.revision else { return }
+        guard rules.hasBacking else { return settle(key, one.revision, failed: false) }
+        guard one.call == nil else { return }
+        self[key].call = Call(record: one.truth, revision: one.revision, isDeferred: isClearWanted || isClearing)
+    }
+
+    mutating func settle(_ key: Int, _ revision: Int, failed: Bool) {
+        (self[key].settled, self[key].debt) = (revision, failed ? Debt(since: now) : nil)
+        answer(key) { if case .saved(let awaited, let result) = $0, awaited <= revision { result } else { nil } }
+        endSaving(key, fails: failed) { if case .kept(let awaited) = $0 { awaited <= revision } else { false } }
+    }
+
+    /// Somebody waits until everything is saved, of some keys.
+    mutating func waitUntilSaved(_ id: Int, _ waited: [Int]) {
+        // One for each key, one for the emptying, one for himself.
+        savers[id] = (waited.count + 2, false)
+        for key in waited {
+            tellAgain(key)
+            admitSaver(id, key)
+            endTurn(key)
+        }
+        if isClearWanted { clearers.append(id) } else if isClearing { clearingFor.append(id) } else { savingEnded(id, fails: false) }
+        savingEnded(id, fails: false)
+    }
+
+    mutating func admitSaver(_ id: Int, _ key: Int) {
+        if self[key].isInvalidationPending {
+            self[key].callers.append(Caller(id: id, need: .allSaved))
+        } else if self[key].settled < self[key].revision {
+            self[key].callers.append(Caller(id: id, need: .kept(self[key].revision)))
+        } else {
+            savingEnded(id, fails: self[key].debt != nil)
+        }
+    }
+
+    private mutating func endSaving(_ key: Int, fails: Bool, where hasEnded: (Need) -> Bool) {
+        let ended = self[key].callers.filter { hasEnded($0.need) }
+        self[key].callers.removeAll { hasEnded($0.need) }
+        for caller in ended { savingEnded(caller.id, fails: fails) }
+    }
+
+    mutating func savingEnded(_ id: Int, fails: Bool) {
+        guard var saver = savers[id] else { return }
+        saver = (saver.open - 1, saver.hasFailed || fails)
+        savers[id] = saver.open > 0 ? saver : nil
+        if saver.open == 0 { results[id] = saver.hasFailed ? "StoreError" : "done" }
+    }
+
+    /// A call of the cacher has ended.
+    mutating func callEnded(_ key: Int, fails: Bool) {
+        guard let call = self[key].call else { return }
+        self[key].call = nil
+        if call.isLoad {
+            if !self[key].isRead {
+                if fails {
+                    answer(key) { $0 == .cached ? "Broken" : nil }
+                    endSaving(key, fails: true) { $0 == .allSaved }
+                    if self[key].isInvalidationPending { self[key].debt = Debt(isInvalidation: true, since: now) }
+                } else {
+                    self[key].truth = found(key)
+                }
+                becomeRead(key)
+            } else if self[key].pendingKeys != nil {
+                adoptKeys(key, of: fails ? nil : found(key))
+            }
+        } else {
+            if !fails { stored[key] = call.record }
+            settle(key, call.revision, failed: fails)
+        }
+        endTurn(key)
+        if !call.isLoad, !fails { for other in keys.keys where other != key { recover(other) } }
+        beginClearingIfWanted()
+    }
+
+    /// What the cacher has of a key, but for what a failed emptying should have removed.
+    private func found(_ key: Int) -> Record? {
+        guard let record = stored[key], record.fetchedAt > forgotten ?? .min else { return nil }
+        return record
+    }
+
+    /// The cacher can be written to: it is told what it failed to take of another key.
+    private mutating func recover(_ key: Int) {
+        guard let debt = self[key].debt, debt.since + 1_000 <= now else { return }
+        tellAgain(key)
+        endTurn(key)
+    }
+
+    /// The cacher is told what it failed to take, unless newer truth is under way.
+    private mutating func tellAgain(_ key: Int) {
+        guard let debt = self[key].debt else { return }
+        guard debt.isInvalidation ? self[key].isAtRest : self[key].call == nil && self[key].settled == self[key].revision else { return }
+        if debt.isInvalidation {
+            self[key].debt = nil
+            self[key].isRead = false
+            self[key].heldOffUntil = nil
+            self[key].isInvalidationPending = true
+            beginReading(key)
+        } else {
+            self[key].revision += 1
+        }
+    }
+
+    mutating func clearAll(_ id: Int) {
+        if rules.hasBacking { isClearWanted = true }
+        for key in keys.keys where self[key].call?.isDeferred == true { self[key].call?.record = nil }
+        front = [:]
+        for key in keys.keys.sorted() where !self[key].isAtRest || self[key].debt != nil { clear(key, all: true) }
+        guard rules.hasBacking else { return results[id] = "done" }
+        clearers.append(id)
+        beginClearingIfWanted()
+    }
+
+    private mutating func beginClearingIfWanted() {
+        let isBusy = keys.values.contains { $0.call.map { !$0.isDeferred } ?? false }
+        guard isClearWanted, !isClearing, !isBusy else { return }
+        (isClearWanted, isClearing) = (false, true)
+        clearingBegan = now
+        (clearingFor, clearers) = (clearers, [])
+    }
+
+    mutating func clearingEnded(fails: Bool) {
+        isClearing = false
+        if !fails { stored = [:] }
+        forgotten = fails ? clearingBegan : nil
+        for id in clearingFor {
+            if savers[id] == nil { results[id] = fails ? "StoreError" : "done" } else { savingEnded(id, fails: fails) }
+        }
+        clearingFor = []
+        beginClearingIfWanted()
+        guard !isClearWanted, !isClearing else { return }
+        for key in keys.keys { self[key].call?.isDeferred = false }
+    }
+}
