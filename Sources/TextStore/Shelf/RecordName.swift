@@ -1,4 +1,3 @@
-internal import Foundation
 import StoreCore
 
 /// The name of a record's file, which no other record has: the identifier's digest, and 64 random bits.

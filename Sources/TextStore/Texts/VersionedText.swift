@@ -64,6 +64,7 @@ public struct VersionedText: Hashable, Sendable {
     /// It costs a pass over the text where it came with the app, nothing elsewhere.
     public var digest: String { digestBits.hex }
 
+    /// The digest as a number.
     var digestBits: SHA256.Digest { knownDigest ?? Self.digest(of: text) }
 
     static func digest(of text: String) -> SHA256.Digest {
