@@ -165,8 +165,8 @@ extension TextEngine {
             arm(plan.items.map(\.identifier))
         } catch {
             tell(.refused(error))
-            // What another process has changed is known before it is tried again.
-            if error.code == .incompleteSet { tell(await shelf.change()) }
+            // What another process has changed, be it the very text that was refused, is shown before it is tried again.
+            tell(await shelf.change())
             end(plan, error)
         }
     }

@@ -54,10 +54,6 @@ final class TextEngine: Sendable {
             session.versionSource != nil || identifiers.contains { session.observers[$0] != nil }
         }
         if isLookedAt { begin(identifiers) }
-        guard turn.isUntidy else { return }
-        Task(priority: .utility) { [shelf, weak self] in
-            for fault in await shelf.tidy() { self?.tell(.fault(fault)) }
-        }
     }
 
     func setVersionSource(_ source: VersionSource) async {

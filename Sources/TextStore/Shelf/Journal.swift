@@ -55,19 +55,15 @@ struct Journal: Sendable {
 
     // MARK: Reading
 
-    /// Whether there is something that this journal has neither read nor written.
-    var hasChanged: Bool {
-        guard hasRead else { return true }
-        return copies.indices.contains { number in
-            // What cannot be examined cannot be read either, and that is told then.
-            ((try? directory.status(of: file(number))) ?? nil) != copies[number].status
-        }
-    }
-
     /// Reads what is there, unless nothing has changed since this journal has looked last.
     mutating func read() -> Reading? {
-        guard hasChanged else { return nil }
         var reading = Reading()
+        let before = copies.map(\.status)
+        let now = copies.indices.map { number in
+            // What cannot be examined cannot be read either, and that is told then.
+            (try? directory.status(of: file(number))) ?? nil
+        }
+        guard now != before || !hasRead else { return nil }
         hasRead = true
         var contents: [[UInt8]] = []
         for number in copies.indices {

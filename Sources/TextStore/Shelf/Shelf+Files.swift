@@ -9,7 +9,18 @@ extension Shelf {
     func locked<Result>(_ body: () throws(TextStoreError) -> Result) throws(TextStoreError) -> Result {
         let held = try lock.take()
         defer { withExtendedLifetime(held) {} }
-        return try body()
+        let result = try body()
+        if isUntidy { tidy() }
+        return result
+    }
+
+    /// Removes what killed processes have left, and leaves out of the journals what the next start need not read.
+    ///
+    /// After the first thing that needs the session's lock anyway, and not when the shelf is opened: the texts of a start do not wait for it.
+    private func tidy() {
+        isUntidy = false
+        sweep()
+        shorten()
     }
 
     /// Takes over what another store of this session has written; floors only rise.
@@ -139,7 +150,7 @@ extension Shelf {
         var active: TextRecord?
         if let place = pointer.active[identifier] {
             active = record(place, of: identifier) ?? recordAnew(place, of: identifier)
-            if active == nil { damaged.insert(identifier) }
+            if active == nil, pointer.active[identifier] != nil { damaged.insert(identifier) }
         }
         var previous: TextRecord?
         if let place = pointer.previous[identifier] {
@@ -168,18 +179,18 @@ extension Shelf {
         }
     }
 
-    /// The record of an active text after its file was not found: another process may have switched meanwhile and removed it.
+    /// The record of an active text after its file was not found: another process may have switched or cleared meanwhile and removed it.
     private func recordAnew(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
         let told = faults.count
         // Where the lock cannot be had the text stays what was told already: damaged.
         let found: TextRecord? =
             (try? locked { () throws(TextStoreError) in
                 catchUp()
-                guard let now = pointer.active[identifier], now != place else { return nil }
-                return record(now, of: identifier)
+                guard pointer.active[identifier] != place else { return nil }
+                // It was no fault then.
+                if told > 0 { faults.remove(at: told - 1) }
+                return pointer.active[identifier].flatMap { record($0, of: identifier) }
             }) ?? nil
-        // It was no fault then.
-        if found != nil, told > 0 { faults.remove(at: told - 1) }
         return found
     }
 

@@ -29,6 +29,8 @@ actor Shelf {
     /// Texts whose floors have risen and could not be saved.
     var unsaved: Set<String> = []
     private var isOpen = false
+    /// Whether nobody has looked for what killed processes have left since this shelf was opened.
+    var isUntidy = false
     /// How often everything was forgotten.
     var generation: UInt64 = 0
     var faults: [TextStoreError] = []
@@ -39,8 +41,6 @@ actor Shelf {
         var faults: [TextStoreError] = []
         /// Whether anything became active that was not.
         var hasSwitched = false
-        /// Whether ``Shelf/tidy()`` is to be called when nobody waits.
-        var isUntidy = false
     }
 
     /// What the session is told in the same step.
@@ -82,6 +82,7 @@ actor Shelf {
                 faults.append(error)
                 turn = open(activatesPending: false, mayWrite: false)
             }
+            isUntidy = true
         }
         registered.formUnion(identifiers)
         return publish(identifiers, turn, change)
@@ -106,33 +107,12 @@ actor Shelf {
         if mayWrite {
             // Without a readable floor nobody knows what was told: nothing is told twice.
             if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { turn.increases += increases }
-            turn.isUntidy = true
         } else {
             for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
         }
         // Nothing of it has been shown yet.
         isForeign = false
         return turn
-    }
-
-    /// Removes what killed processes have left, and leaves out of the journals what the next start need not read.
-    ///
-    /// Apart from the start, whose texts do not wait for it. It changes nothing of what is shown: where another process has gone on
-    /// meanwhile, tidying is left to the next start.
-    ///
-    /// - Returns: What could not be done.
-    func tidy() -> [TextStoreError] {
-        do throws(TextStoreError) {
-            try locked { () throws(TextStoreError) in
-                guard !pointerJournal.hasChanged, !floorJournal.hasChanged else { return }
-                sweep()
-                shorten()
-            }
-        } catch {
-            faults.append(error)
-        }
-        defer { faults = [] }
-        return faults
     }
 
     // MARK: Storing

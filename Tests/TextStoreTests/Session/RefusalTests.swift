@@ -213,4 +213,24 @@ struct RefusalTests {
             #expect(error?.code == .tooLarge)
         }
     }
+
+    @Test func `T3 who is refused because another store was faster shows what that one has stored`() async throws {
+        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
+        bench.serve("eula", "Remote terms 3")
+        let faster = try await bench.started()
+        let slow = try TextStore(
+            session: "legal", directory: bench.place.file("state"), bundle: try bench.bundle(),
+            fetcher: RevalidatingClosureFetcher { file, _ in
+                if file.url.lastPathComponent == "versions.json" {
+                    return .modified(RemoteText(bytes: Data(#"{"eula":"2.0.0"}"#.utf8), contentType: "application/json"))
+                }
+                try await faster.refresh()
+                return .modified(RemoteText(bytes: Data("Remote terms 2".utf8), contentType: "text/plain"))
+            }, time: bench.time)
+        try await slow.register(bench.source("eula"))
+        await slow.setVersionSource(bench.versions)
+        let error = await #expect(throws: TextStoreError.self) { try await slow.refresh() }
+        #expect(error?.code == .belowFloor)
+        #expect(try await line(slow.text(for: bench.source("eula"))) == "3.0.0 cache: Remote terms 3")
+    }
 }
