@@ -233,6 +233,8 @@ extension SessionState {
         _ plan: SetPlan, _ failure: TextStoreError?, at instant: MonotonicInstant, _ policy: TextStorePolicy
     ) -> Bool {
         guard flights[plan.key] == plan.ticket else { return false }
+        // It is under way until what is wanted now has been begun.
+        guard !isOutdated(plan) else { return true }
         setFlight(nil, of: plan.key)
         guard let failure else {
             setFailure(nil, of: plan.key)
@@ -242,6 +244,21 @@ extension SessionState {
         let retryAt = instant.advanced(by: policy.delay(after: failure, failures: count))
         setFailure(SetFailure(error: failure, count: count, retryAt: retryAt), of: plan.key)
         return true
+    }
+
+    /// Begins anew what was fetched as a manifest said that is not the newest any more: whoever waits, waits for what the newest one says.
+    mutating func restart(
+        _ plan: SetPlan, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
+    ) -> [SessionAction] {
+        guard flights[plan.key] == plan.ticket else { return [] }
+        setFlight(nil, of: plan.key)
+        // When the manifest is here, all that it wants is begun.
+        return manifestFlight == nil ? beginSets([plan.key], at: now, instant, policy) : []
+    }
+
+    /// Whether a set was fetched in other versions than are wanted now.
+    private func isOutdated(_ plan: SetPlan) -> Bool {
+        plan.items.contains { item in offer(for: item.identifier).map { $0.rank != item.rank } ?? false }
     }
 
     // MARK: Time

@@ -162,7 +162,7 @@ extension TextEngine {
                 })
             guard let turn else { return }
             tell(turn)
-            arm(plan.items.map(\.identifier))
+            goOn(after: plan)
         } catch {
             tell(.refused(error))
             // What another process has changed, be it the very text that was refused, is shown before it is tried again.
@@ -174,7 +174,12 @@ extension TextEngine {
     private func end(_ plan: SetPlan, _ failure: TextStoreError) {
         let instant = time.now
         session.update { [policy] session in _ = session.setEnded(plan, failure, at: instant, policy) }
-        arm(plan.items.map(\.identifier))
+        goOn(after: plan)
+    }
+
+    private func goOn(after plan: SetPlan) {
+        let now = time.date, instant = time.now
+        perform(session.update { [policy] session in session.restart(plan, at: now, instant, policy) }, of: plan.items.map(\.identifier))
     }
 
     @concurrent

@@ -247,4 +247,36 @@ struct RefreshTests {
         #expect(bench.origin.requests(to: "/moved").last?.headers["X-Key"] == "secret")
         #expect(bench.origin.requests(to: "/there").last?.headers["X-Key"] == nil)
     }
+
+    @Test(arguments: [false, true])
+    func `T6 refreshing waits for what the newest manifest says, also of a text that is being fetched as an older one says`(
+        oldFails: Bool
+    ) async throws {
+        let events = bench.events
+        let manifests = Lock(1)
+        let store = try bench.store(
+            bundle: bench.bundle([:]),
+            fetcher: RevalidatingClosureFetcher { file, _ in
+                let name = file.url.lastPathComponent
+                guard name == "versions.json" else {
+                    // The older text comes, or fails, when the newer manifest is here.
+                    if name == "2.txt" { try await events.waitForChecks(2) }
+                    if name == "2.txt", oldFails { throw TextStoreError(.unexpectedStatus, "it is gone") }
+                    return .modified(RemoteText(bytes: Data("Remote terms \(name)".utf8), contentType: "text/plain"))
+                }
+                let version = manifests.withLock { number in
+                    number += 1
+                    return number
+                }
+                let manifest = #"{"texts":{"eula":{"version":"\#(version).0.0","url":"\#(version).txt"}}}"#
+                return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "application/json"))
+            })
+        let eula = TextSource(identifier: "eula", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "eula.txt")))
+        try await store.register(eula)
+        await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "versions.json"))))
+        try await events.waitForChecks(1)
+        try await store.refresh()
+        #expect(try await line(store.text(for: eula)) == "3.0.0 remote: Remote terms 3.txt")
+        #expect(events.saved.last == "eula 3.0.0")
+    }
 }
