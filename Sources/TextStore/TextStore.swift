@@ -27,7 +27,7 @@ public import StoreCore
 /// All registered texts are held in memory: a read takes one lock and touches neither disk nor network. Fetches belong to the store and go
 /// on when whoever waited for them leaves.
 public final class TextStore: Sendable {
-    let engine: TextEngine
+    @usableFromInline let engine: TextEngine
 
     /// Opens a session; the directory is read at the first registration, and made at the first save.
     ///
@@ -118,6 +118,7 @@ public final class TextStore: Sendable {
     ///   - awaiting: Whether to wait for the origin.
     /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task is
     ///   cancelled while it waits.
+    @inlinable  // A text that is here is a look under a lock, which costs less than a generic call.
     public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
         let identifier = provider.textIdentifier
         if awaiting == .nothing, let text = engine.resident(identifier) { return text }

@@ -3,13 +3,15 @@ import StoreCore
 
 extension TextEngine {
     /// The text in memory, where nothing is due and it needs no more than a look.
+    @usableFromInline
     func resident(_ identifier: String) -> VersionedText? {
         guard let found = session.read({ $0.quiet(identifier) }), let quiet = found.quiet else { return nil }
         // Where time changes nothing it is not asked for: that would be half the price.
-        guard quiet.isEndless || quiet.contains(time.date) else { return nil }
+        guard quiet.isEndless || quiet.contains(quickDate) else { return nil }
         return found.text(ifExpired: quiet.expiredSince)
     }
 
+    @usableFromInline
     func text(_ identifier: String, _ awaiting: TextAwaiting) async throws -> VersionedText {
         let now = time.date, instant = time.now
         if awaiting == .nothing, let seen = session.update({ $0.see(identifier, at: now, instant, policy) }) {

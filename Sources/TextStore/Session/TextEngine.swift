@@ -2,6 +2,7 @@ internal import Foundation
 import StoreCore
 
 /// Drives a session: does what its state decides, and tells the state how it ended.
+@usableFromInline
 final class TextEngine: Sendable {
     /// One lock for all that is known: a read is one look under it.
     let session = WatchedState(SessionState()) { $0.takeChanges() }
@@ -10,6 +11,8 @@ final class TextEngine: Sendable {
     let bundle: Bundle
     let policy: TextStorePolicy
     let time: any TimeSource
+    /// Whether time is the system's, which can be asked at a lower price.
+    private let isOnSystemTime: Bool
     let verify: (@Sendable (TextVerification) throws -> Void)?
     let onEvent: (@Sendable (TextStoreEvent) -> Void)?
     let acceptances: AcceptanceLedger
@@ -26,6 +29,7 @@ final class TextEngine: Sendable {
         self.fetcher = fetcher
         self.policy = policy
         self.time = time
+        isOnSystemTime = time is SystemTime
         self.verify = verify
         self.onEvent = onEvent
         shelf = Shelf(directory: directory, options: options, session: session)
@@ -36,6 +40,9 @@ final class TextEngine: Sendable {
         // Nobody reads or observes any longer, or he would hold the engine.
         for task in tasks.withLock({ Array($0.values) }) { task.cancel() }
     }
+
+    /// The wall clock as a read looks at it; on the system's it may be some milliseconds late, and a text is looked at anew as much later.
+    var quickDate: Date { isOnSystemTime ? Date(timeIntervalSince1970: coarseSeconds()) : time.date }
 
     // MARK: Registering
 
