@@ -2,6 +2,9 @@
 internal import Darwin
 #elseif canImport(Glibc)
 internal import Glibc
+#if canImport(SwiftOverlayShims)
+internal import SwiftOverlayShims
+#endif
 #elseif canImport(Musl)
 internal import Musl
 #endif

@@ -3,6 +3,9 @@
 import Darwin
 #elseif canImport(Glibc)
 import Glibc
+#if canImport(SwiftOverlayShims)
+import SwiftOverlayShims
+#endif
 #elseif canImport(Musl)
 import Musl
 #endif
