@@ -13,6 +13,8 @@ struct SingleFlightTests {
         let handle = bench.store[1]
         let callers = (0..<count).map { _ in Task { try await handle.requireData() } }
         try await bench.callers(count)
+        // The fetch is a task of its own, and on a busy machine one of the last to run.
+        if backing == .memory { try await bench.fetcher.started(count: 1) }
         #expect(bench.fetcher.startedCount == (backing == .memory ? 1 : 0))
         bench.cacher.release()
         try await bench.fetcher.started(count: 1)
