@@ -57,7 +57,8 @@ struct PowerTests {
         let steps = log.steps.withLock { $0 }
         #expect(steps.count { if case .renames = $0 { true } else { false } } == 121)
         #expect(steps.contains(.synchronizes("large")))
-        if DirectoryHandle.synchronizesFileSystems { #expect(steps.count { $0 == .flushBegins } < 115, "flushes are shared") }
+        // One for each of the small files if none were; how many are depends on how fast the machine writes.
+        if DirectoryHandle.synchronizesFileSystems { #expect(steps.count { $0 == .flushBegins } < 120, "flushes are shared") }
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
