@@ -85,24 +85,10 @@ extension SHA256 {
 
         private static func words(hex: UnsafeBufferPointer<UInt8>) -> (UInt64, UInt64, UInt64, UInt64)? {
             guard hex.count == 64 else { return nil }
-            guard let first = word(hex[0..<16]), let second = word(hex[16..<32]), let third = word(hex[32..<48]),
-                let fourth = word(hex[48..<64])
+            guard let first = UInt64(hexadecimal: hex[0..<16]), let second = UInt64(hexadecimal: hex[16..<32]),
+                let third = UInt64(hexadecimal: hex[32..<48]), let fourth = UInt64(hexadecimal: hex[48..<64])
             else { return nil }
             return (first, second, third, fourth)
-        }
-
-        private static func word(_ hex: Slice<UnsafeBufferPointer<UInt8>>) -> UInt64? {
-            var word: UInt64 = 0
-            for digit in hex {
-                let value: UInt8
-                switch digit {
-                case 0x30...0x39: value = digit - 0x30
-                case 0x61...0x66: value = digit - 0x61 + 10
-                default: return nil
-                }
-                word = word << 4 | UInt64(value)
-            }
-            return word
         }
 
         /// The digest as 32 bytes.
@@ -120,18 +106,10 @@ extension SHA256 {
 
         /// Writes the digest as 64 lower-case hexadecimal digits to where as many have room.
         package func write(hex digits: UnsafeMutableBufferPointer<UInt8>) {
-            var position = 0
-            func write(_ word: UInt64) {
-                for place in 0..<16 {
-                    let value = UInt8(truncatingIfNeeded: word >> UInt64(60 - 4 * place)) & 0xF
-                    digits[position + place] = value < 10 ? 0x30 + value : 0x61 + value - 10
-                }
-                position += 16
-            }
-            write(words.0)
-            write(words.1)
-            write(words.2)
-            write(words.3)
+            words.0.write(hexadecimal: digits, at: 0)
+            words.1.write(hexadecimal: digits, at: 16)
+            words.2.write(hexadecimal: digits, at: 32)
+            words.3.write(hexadecimal: digits, at: 48)
         }
 
         /// The digest as hexadecimal digits.

@@ -226,24 +226,16 @@ extension SessionState {
         return beginSets(sets, at: now, instant, policy)
     }
 
-    /// The fetch of a set has ended.
-    ///
-    /// - Returns: Whether it counted.
-    mutating func setEnded(
-        _ plan: SetPlan, _ failure: TextStoreError?, at instant: MonotonicInstant, _ policy: TextStorePolicy
-    ) -> Bool {
-        guard flights[plan.key] == plan.ticket else { return false }
-        // It is under way until what is wanted now has been begun.
-        guard !isOutdated(plan) else { return true }
+    /// The fetch of a set has ended; nothing, where it does not count any more.
+    mutating func setEnded(_ plan: SetPlan, _ failure: TextStoreError?, at instant: MonotonicInstant, _ policy: TextStorePolicy) {
+        // An outdated one is under way until what is wanted now has been begun.
+        guard flights[plan.key] == plan.ticket, !isOutdated(plan) else { return }
         setFlight(nil, of: plan.key)
-        guard let failure else {
-            setFailure(nil, of: plan.key)
-            return true
+        let failure = failure.map { failure in
+            let count = (failures[plan.key]?.count ?? 0) + 1
+            return SetFailure(error: failure, count: count, retryAt: instant.advanced(by: policy.delay(after: failure, failures: count)))
         }
-        let count = (failures[plan.key]?.count ?? 0) + 1
-        let retryAt = instant.advanced(by: policy.delay(after: failure, failures: count))
-        setFailure(SetFailure(error: failure, count: count, retryAt: retryAt), of: plan.key)
-        return true
+        setFailure(failure, of: plan.key)
     }
 
     /// Begins anew what was fetched as a manifest said that is not the newest any more: whoever waits, waits for what the newest one says.

@@ -158,7 +158,7 @@ extension TextEngine {
                 { [policy] session in
                     // In one step with the new text: nobody is shown the old one as complete.
                     for record in records { session.fetched[record.identifier] = record.facts.digest }
-                    _ = session.setEnded(plan, nil, at: instant, policy)
+                    session.setEnded(plan, nil, at: instant, policy)
                 })
             guard let turn else { return }
             tell(turn)
@@ -173,7 +173,7 @@ extension TextEngine {
 
     private func end(_ plan: SetPlan, _ failure: TextStoreError) {
         let instant = time.now
-        session.update { [policy] session in _ = session.setEnded(plan, failure, at: instant, policy) }
+        session.update { [policy] session in session.setEnded(plan, failure, at: instant, policy) }
         goOn(after: plan)
     }
 

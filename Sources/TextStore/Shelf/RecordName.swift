@@ -25,24 +25,12 @@ struct RecordName: Hashable, Sendable {
 
     /// Reads a name as it is saved.
     init?(utf8 name: UnsafeRawBufferPointer) {
+        let name = name.bindMemory(to: UInt8.self)
         guard name.count == Self.size, name[64] == UInt8(ascii: "-"), name[81...].elementsEqual(Self.ending.utf8),
-            let identifier = SHA256.Digest(hex: name[..<64].bindMemory(to: UInt8.self))
+            let identifier = SHA256.Digest(hex: name[..<64]), let random = UInt64(hexadecimal: name[65..<81])
         else { return nil }
-        var random: UInt64 = 0
-        for digit in name[65..<81] {
-            guard let value = Self.value(ofHexadecimal: digit) else { return nil }
-            random = random << 4 | UInt64(value)
-        }
         self.identifier = identifier
         self.random = random
-    }
-
-    private static func value(ofHexadecimal digit: UInt8) -> UInt8? {
-        switch digit {
-        case 0x30...0x39: digit - 0x30
-        case 0x61...0x66: digit - 0x61 + 10
-        default: nil
-        }
     }
 
     /// The name as the file has it.
@@ -50,10 +38,7 @@ struct RecordName: Hashable, Sendable {
         String(unsafeUninitializedCapacity: Self.size) { name in
             identifier.write(hex: name)
             name[64] = UInt8(ascii: "-")
-            for place in 0..<16 {
-                let value = UInt8(truncatingIfNeeded: random >> UInt64(60 - 4 * place)) & 0xF
-                name[65 + place] = value < 10 ? 0x30 + value : 0x61 + value - 10
-            }
+            random.write(hexadecimal: name, at: 65)
             _ = name[81...].update(fromContentsOf: Self.ending.utf8)
             return Self.size
         }

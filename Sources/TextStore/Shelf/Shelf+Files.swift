@@ -183,7 +183,7 @@ extension Shelf {
     private func recordAnew(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
         let told = faults.count
         // Where the lock cannot be had the text stays what was told already: damaged.
-        let found: TextRecord? =
+        return
             (try? locked { () throws(TextStoreError) in
                 catchUp()
                 guard pointer.active[identifier] != place else { return nil }
@@ -191,7 +191,6 @@ extension Shelf {
                 if told > 0 { faults.remove(at: told - 1) }
                 return pointer.active[identifier].flatMap { record($0, of: identifier) }
             }) ?? nil
-        return found
     }
 
     // MARK: Writing

@@ -14,6 +14,7 @@ enum Machine {
         var quietStretches = 0
         var (before, instant) = (busyTime, ContinuousClock.now)
         while quietStretches < 3, instant < end {
+            // Real time: it is the machine that is waited for.
             try await Task.sleep(for: .milliseconds(100))
             guard let earlier = before, let now = busyTime, let threads else { return }
             let stretch = ContinuousClock.now - instant

@@ -12,23 +12,12 @@ struct HousekeepingTests {
 
     private var directory: Directory { Directory(path: place.url.path(percentEncoded: false)) }
 
-    private func shelf() -> Shelf {
-        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()))
-    }
-
-    private func record(_ identifier: String, _ version: String, _ text: String) -> TextRecord {
-        TextRecord(
-            identifier: identifier, text: text,
-            facts: TextRecord.Facts(
-                version: SemanticVersion(version), digest: digest(text), fileDigest: digest(text), isVerified: true,
-                fetchedAt: Date(timeIntervalSince1970: 5)))
-    }
+    private func shelf() -> Shelf { place.shelf() }
 
     /// Lets a file be one that was last changed some minutes ago.
     private func put(_ name: String, minutesAgo: Double) throws {
         if !place.files.contains(name) { try Data("left behind".utf8).write(to: place.file(name)) }
-        try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSinceNow: -60 * minutesAgo)], ofItemAtPath: place.file(name).path)
+        try place.age(name, minutes: minutesAgo)
     }
 
     private func stored() async throws -> Shelf {
@@ -84,11 +73,11 @@ struct HousekeepingTests {
         bench.serve("eula", "Remote terms 2")
         try await bench.started().refresh()
         let saved = try #require(bench.place.files.first { $0.hasSuffix(".text") })
-        let left = bench.place.file(saved).deletingLastPathComponent().appending(path: RecordName(of: "eula").text)
-        try Data("left behind".utf8).write(to: left)
-        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -4_000)], ofItemAtPath: left.path)
+        let left = (saved as NSString).deletingLastPathComponent + "/" + RecordName(of: "eula").text
+        try Data("left behind".utf8).write(to: bench.place.file(left))
+        try bench.place.age(left, minutes: 61)
         let store = try await bench.started()
-        #expect(!FileManager.default.fileExists(atPath: left.path))
+        #expect(!bench.place.files.contains(left))
         #expect(try await line(store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
     }
 
@@ -137,7 +126,6 @@ struct HousekeepingTests {
         let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
         try SealedFile.write(payload, as: "sealed", in: directory, options: FileWriteOptions())
         #expect(try SealedFile.read("sealed", in: directory) == payload)
-        try #require(FileManager.default.fileExists(atPath: place.file("sealed").path))
         let handle = try FileHandle(forWritingTo: place.file("sealed"))
         try handle.truncate(atOffset: UInt64(16 + size - min(size, 1)))
         if size > 0 { #expect(throws: TextStoreError.self) { try SealedFile.read("sealed", in: directory) } }

@@ -249,7 +249,7 @@ struct RefreshTests {
     }
 
     @Test(arguments: [false, true])
-    func `T6 refreshing waits for what the newest manifest says, also of a text that is being fetched as an older one says`(
+    func `T9 refreshing waits for what the newest manifest says, also of a text that is being fetched as an older one says`(
         oldFails: Bool
     ) async throws {
         let events = bench.events

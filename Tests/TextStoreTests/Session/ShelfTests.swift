@@ -12,9 +12,7 @@ struct ShelfTests {
 
     private var directory: Directory { Directory(path: place.url.path(percentEncoded: false)) }
 
-    private func shelf() -> Shelf {
-        Shelf(directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()))
-    }
+    private func shelf() -> Shelf { place.shelf() }
 
     private func reading(_ journal: inout Journal) throws -> Journal.Reading {
         let reading = journal.read()
@@ -31,15 +29,6 @@ struct ShelfTests {
         let shelf = shelf()
         _ = await shelf.admit([identifier], activatesPending: false)
         return shelf.session.read { $0.held[identifier]?.active }
-    }
-
-    private func record(_ identifier: String, _ version: String?, _ text: String) -> TextRecord {
-        TextRecord(
-            identifier: identifier, text: text,
-            facts: TextRecord.Facts(
-                version: version.flatMap { SemanticVersion($0) }, digest: digest(text), fileDigest: digest(text),
-                validator: Validator(entityTag: "\"\(text)\""), url: "http://x/", isVerified: true,
-                fetchedAt: Date(timeIntervalSince1970: 5)))
     }
 
     @Test(arguments: ["1.9.0", "2.0.0-rc.1", nil])

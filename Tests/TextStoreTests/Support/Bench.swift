@@ -143,6 +143,29 @@ func line(_ text: VersionedText) -> String {
         + (text.fallbackReason.map { " (\($0))" } ?? "")
 }
 
+extension Place {
+    /// The files of a session alone, without an origin.
+    func shelf() -> Shelf {
+        Shelf(
+            directory: Directory(path: url.path(percentEncoded: false)), options: FileWriteOptions(), session: WatchedState(SessionState()))
+    }
+
+    /// Lets a file be one that was last changed some minutes ago.
+    func age(_ name: String, minutes: Double) throws {
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -60 * minutes)], ofItemAtPath: file(name).path)
+    }
+}
+
+/// A text as it is saved.
+func record(_ identifier: String, _ version: String?, _ text: String) -> TextRecord {
+    TextRecord(
+        identifier: identifier, text: text,
+        facts: TextRecord.Facts(
+            version: version.flatMap { SemanticVersion($0) }, digest: digest(text), fileDigest: digest(text),
+            validator: Validator(entityTag: "\"\(text)\""), url: "http://x/", isVerified: true,
+            fetchedAt: Date(timeIntervalSince1970: 5)))
+}
+
 func sha256(_ text: String) -> String { digest(text).hex }
 
 func digest(_ text: String) -> SHA256.Digest { SHA256.digest(of: Array(text.utf8)) }

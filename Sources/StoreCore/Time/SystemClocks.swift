@@ -11,7 +11,21 @@ internal import Musl
 
 // A file of its own, because beside an import of Foundation the compiler takes `timespec` for a type of a module that cannot be imported.
 
-/// The wall clock in seconds since 1970 as it was up to ten milliseconds ago, at a fifth of the price of `Date()`.
+/// One reading of the clock that goes on while the machine is asleep.
+///
+/// Half the price of `ContinuousClock.now`, whose 128-bit arithmetic would be most of the cost of a hit on content that expires.
+@usableFromInline
+func continuousNanoseconds() -> Int64 {
+    #if canImport(Darwin)
+    Int64(bitPattern: clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW))
+    #else
+    var reading = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &reading)
+    return Int64(reading.tv_sec) * 1_000_000_000 + Int64(reading.tv_nsec)
+    #endif
+}
+
+/// The wall clock in seconds since 1970 as it was up to ten milliseconds ago, at a lower price than `Date()`.
 ///
 /// It is the clock as the system's last tick has left it; systems without such a reading give the exact one.
 package func coarseSeconds() -> Double {
