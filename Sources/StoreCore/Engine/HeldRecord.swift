@@ -4,11 +4,11 @@ struct HeldRecord<Content: Sendable> {
     /// From when on the content is no longer valid; `.distantFuture` is never, `.distantPast` is beyond every stale window.
     var deadline: MonotonicInstant
 
-    /// A record from the origin or an update, dated now.
-    init(_ record: CacheRecord<Content>, expiry: Expiry, now: MonotonicInstant) {
+    /// A record from the origin or an update, dated now. The time is asked for only where the record ever expires.
+    init(_ record: CacheRecord<Content>, expiry: Expiry, now: @autoclosure () -> MonotonicInstant) {
         self.record = record
         let lifetime = record.freshness.lifetime ?? expiry.lifetime
-        deadline = lifetime.map { now.advanced(by: max(.zero, $0)) } ?? .distantFuture
+        deadline = lifetime.map { now().advanced(by: max(.zero, $0)) } ?? .distantFuture
     }
 
     /// A record from a cacher, whose wall-clock age has become `remaining` (C11).
@@ -29,7 +29,7 @@ struct HeldRecord<Content: Sendable> {
         self.deadline = deadline
     }
 
-    func isValid(at now: MonotonicInstant) -> Bool { now < deadline }
+    func isValid(at now: @autoclosure () -> MonotonicInstant) -> Bool { deadline == .distantFuture || now() < deadline }
 
     /// Whether the expired content may still be served within `window` after its deadline.
     func isUsable(within window: Duration, at now: MonotonicInstant) -> Bool {
@@ -55,6 +55,7 @@ final class KeyRules<Content: Sendable>: Sendable {
     let reports: Bool
     /// Adds a page to a list at one side; `nil` for content that is not a list.
     let merge: PageMerge<Content>?
+    let isList: Bool
 
     init(
         expiry: Expiry = .never, policy: StorePolicy = .default, hasFront: Bool = false, hasBacking: Bool = true,
@@ -66,5 +67,6 @@ final class KeyRules<Content: Sendable>: Sendable {
         self.hasBacking = hasBacking
         self.reports = reports
         self.merge = merge
+        isList = merge != nil
     }
 }

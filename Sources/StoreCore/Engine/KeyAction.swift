@@ -87,6 +87,8 @@ struct Fetched<Content: Sendable>: Sendable {
 }
 
 /// What a machine wants done; carried out by the engine in the order given.
+///
+/// Beside these a turn says whether there is something new to see and to mirror: that is done once, at the end.
 enum KeyAction<Content: Sendable> {
     /// Load the record from the cacher, and report it with this ticket.
     case read(Ticket)
@@ -100,10 +102,6 @@ enum KeyAction<Content: Sendable> {
     case cancel(Ticket)
     /// Answer a caller, who is no longer registered unless he waits for the truth.
     case answer(CallerID, CallerAnswer<Content>)
-    /// Let observers see the present state.
-    case publish
-    /// Put the record into the memory in front, or take it out.
-    case mirror(CacheRecord<Content>?, deadline: MonotonicInstant)
     /// Tell the store's event hook.
     case report(StoreEventKind)
 }

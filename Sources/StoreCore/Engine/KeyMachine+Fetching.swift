@@ -103,9 +103,9 @@ extension KeyMachine {
     }
 
     private mutating func flightFailed(_ error: any Error, _ turn: inout Turn) {
-        forgetFailure(into: &turn.discardedErrors)
+        forgetFailure(into: &turn.leftovers)
         failure = Failure(error: error, holdsUntil: turn.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
-        let contentAnswer = failureAnswer(error, turn)
+        let contentAnswer = failureAnswer(error, &turn)
         answerCallers(&turn) { need in
             switch need {
             case .content: contentAnswer
@@ -123,25 +123,25 @@ extension KeyMachine {
         held = HeldRecord(record, expiry: rules.expiry, now: turn.now)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
         if keepingContent {
-            forgetFailure(into: &turn.discardedErrors)
+            forgetFailure(into: &turn.leftovers)
         } else {
             contentNumber += 1
             mergeIndex = nil
-            forgetFailures(into: &turn.discardedErrors)
+            forgetFailures(into: &turn.leftovers)
         }
         truthChanged(&turn)
     }
 
     /// Forgets what the last fetch failed with, and what the last pages did; the errors are the user's, and so not released here.
-    mutating func forgetFailures(into errors: inout [any Error]) {
-        forgetFailure(into: &errors)
-        next.forgetFailure(into: &errors)
-        prev.forgetFailure(into: &errors)
+    mutating func forgetFailures(into leftovers: inout [any Sendable]) {
+        forgetFailure(into: &leftovers)
+        next.forgetFailure(into: &leftovers)
+        prev.forgetFailure(into: &leftovers)
     }
 
-    mutating func forgetFailure(into errors: inout [any Error]) {
+    mutating func forgetFailure(into leftovers: inout [any Sendable]) {
         guard let failure else { return }
-        errors.append(failure.error)
+        leftovers.append(failure.error)
         self.failure = nil
     }
 
@@ -155,12 +155,14 @@ extension KeyMachine {
 
     /// Lets the memory in front hold what a reader may get without asking the machine.
     func mirror(_ turn: inout Turn) {
-        guard rules.hasFront else { return }
-        guard let held, held.record.freshness.storage == .allowed else {
-            turn.actions.append(.mirror(nil, deadline: .distantPast))
-            return
-        }
+        if rules.hasFront { turn.mirrors = true }
+    }
+
+    /// What the memory in front is to hold; `nil` for nothing.
+    var mirrored: HeldRecord<Content>? {
+        guard var held, held.record.freshness.storage == .allowed else { return nil }
         // With patches over it, the record alone is not what a reader should get.
-        turn.actions.append(.mirror(held.record, deadline: patches.isEmpty ? held.deadline : .distantPast))
+        if !patches.isEmpty { held.deadline = .distantPast }
+        return held
     }
 }

@@ -53,7 +53,7 @@ extension KeyMachine {
             return
         }
         self[direction].ticket = nil
-        self[direction].forgetFailure(into: &turn.discardedErrors)
+        self[direction].forgetFailure(into: &turn.leftovers)
         turn.publishes = true
         switch result {
         case .success(let fetched):

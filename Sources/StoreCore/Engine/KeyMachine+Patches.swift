@@ -41,7 +41,7 @@ extension KeyMachine {
     mutating func patchFailed(_ id: Ticket, _ turn: inout Turn) {
         // Legal: `clear()` has forgotten the patch.
         guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
-        turn.discardedPatches.append(patches.remove(at: position))
+        turn.leftovers.append(patches.remove(at: position))
         rebuildOverlay(&turn)
         contentNumber += 1
         turn.publishes = true
@@ -64,7 +64,7 @@ extension KeyMachine {
     /// Takes out patches that fit.
     mutating func discardPatches(_ turn: inout Turn, where fits: (Patch) -> Bool) {
         guard !patches.isEmpty else { return }
-        turn.discardedPatches += patches.filter(fits)
+        turn.leftovers += patches.filter(fits) as [any Sendable]
         patches.removeAll(where: fits)
     }
 
@@ -105,7 +105,7 @@ extension KeyMachine {
     private mutating func foldConfirmed(_ turn: inout Turn) {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
-        turn.discardedPatches += confirmed
+        turn.leftovers += Array(confirmed) as [any Sendable]
         if !confirmed.isEmpty, var record = held?.record {
             turn.discarded.append(record.content)
             for patch in confirmed { patch.apply(&record.content) }

@@ -101,7 +101,7 @@ extension KeyMachine {
             return .content(content)
         }
         if flight == nil, let failure, holdsOff(at: turn.now) {
-            return need == .content ? failureAnswer(failure.error, turn) : .done
+            return need == .content ? failureAnswer(failure.error, &turn) : .done
         }
         return nil
     }
@@ -120,7 +120,7 @@ extension KeyMachine {
     }
 
     /// What a `.content` caller gets when fetching failed: the stale content where a policy allows it, else the error (RFC 5861 §4).
-    func failureAnswer(_ error: any Error, _ turn: borrowing Turn) -> CallerAnswer<Content> {
+    func failureAnswer(_ error: any Error, _ turn: inout Turn) -> CallerAnswer<Content> {
         if let held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
             // A refresh may have been asked for while the content is still valid: then there is nothing stale about it.

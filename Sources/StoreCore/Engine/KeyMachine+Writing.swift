@@ -84,7 +84,7 @@ extension KeyMachine {
         isRead = true
         if let old = held?.record.content { turn.discarded.append(old) }
         held = nil
-        forgetFailures(into: &turn.discardedErrors)
+        forgetFailures(into: &turn.leftovers)
         mergeIndex = nil
         discardPatches(&turn) { _ in true }
         refetchesAtDeadline = false
@@ -203,7 +203,7 @@ extension KeyMachine {
             // Whoever is here has been told that there is nothing, and has a fetch.
             guard isAtRest else { return }
             debt = nil
-            forgetFailures(into: &turn.discardedErrors)
+            forgetFailures(into: &turn.leftovers)
             (isRead, invalidatePending) = (false, true)
             beginReading(&turn)
         }

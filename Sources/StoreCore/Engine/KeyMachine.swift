@@ -122,15 +122,15 @@ struct KeyMachine<Content: Sendable> {
         var ticket: Ticket?
         var failure: (any Error)?
 
-        mutating func forgetFailure(into errors: inout [any Error]) {
+        mutating func forgetFailure(into leftovers: inout [any Sendable]) {
             guard let failure else { return }
-            errors.append(failure)
+            leftovers.append(failure)
             self.failure = nil
         }
     }
 
     /// An optimistic change that is not part of the truth yet.
-    struct Patch {
+    struct Patch: Sendable {
         var id: Ticket
         var isConfirmed = false
         var apply: @Sendable (inout Content) -> Void
@@ -147,22 +147,28 @@ struct KeyMachine<Content: Sendable> {
         }
     }
 
-    /// What a machine may see of the world while it handles one fact.
+    /// What a machine may see of the world while it handles one fact, and what it wants done.
     struct Turn {
-        let now: MonotonicInstant
-        let date: Date
+        /// The moment of the fact. Read once, and only where it is asked for: most facts need neither clock.
+        private(set) lazy var now = time.now
+        private(set) lazy var date = time.date
+        private let time: any TimeSource
         var tickets: TicketCounter
-        var actions: [KeyAction<Content>] = []
-        var publishes = false
-        /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
-        var discarded: [Content] = []
-        /// Patches and errors that are no longer needed: what they hold is the user's, too.
-        var discardedPatches: [Patch] = []
-        var discardedErrors: [any Error] = []
 
-        init(now: MonotonicInstant, date: Date, tickets: TicketCounter) {
-            self.now = now
-            self.date = date
+        var actions: [KeyAction<Content>] = []
+        /// Whether the state may look different now, which is decided at the end.
+        var publishes = false
+        /// Whether observers are to see the present state.
+        var isPublished = false
+        /// Whether the memory in front is to hold what is `mirrored` now.
+        var mirrors = false
+        /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
+        var discarded = Few<Content>.none
+        /// Patches and errors that are no longer needed: what they hold is the user's, too.
+        var leftovers: [any Sendable] = []
+
+        init(time: any TimeSource, tickets: TicketCounter) {
+            self.time = time
             self.tickets = tickets
         }
     }
@@ -174,6 +180,9 @@ extension KeyMachine {
     /// What observers and callers get: the truth with the patches over it.
     var content: Content? { overlay ?? held?.record.content }
 
+    /// Whether there is anything to show.
+    var isSeen: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
+
     /// What an observer may show; `nil` before anything is known.
     var state: LoadingState<Content>? {
         if flight != nil { return .loading(content: content) }
@@ -184,14 +193,15 @@ extension KeyMachine {
 
     /// What tells the present state from others.
     var sight: Sight? {
-        let number = content == nil ? nil : contentNumber
+        let number = held == nil && overlay == nil ? nil : contentNumber
         if flight != nil { return Sight(kind: .loading, content: number) }
         if failure != nil { return Sight(kind: .error, content: number) }
         return number.map { Sight(kind: .completed(next: pageSight(.next), prev: pageSight(.prev)), content: $0) }
     }
 
     private func pageSight(_ direction: PageDirection) -> Sight.Page {
-        switch additionalState(direction) {
+        guard rules.isList else { return .none }
+        return switch additionalState(direction) {
         case .loading: .loading
         case .error: .error
         case .fixed(let canRequest): canRequest ? .more : .none
@@ -199,6 +209,7 @@ extension KeyMachine {
     }
 
     func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
+        guard rules.isList else { return .none }
         let side = self[direction]
         if side.ticket != nil { return .loading }
         if let error = side.failure { return .error(rawError: error) }
@@ -206,8 +217,8 @@ extension KeyMachine {
     }
 
     func pageKey(_ direction: PageDirection) -> String? {
-        // Without a merger the content is no list, whatever keys its record carries.
-        guard rules.merge != nil else { return nil }
+        // Content that is no list has no pages, whatever keys its record carries.
+        guard rules.isList else { return nil }
         return direction == .next ? held?.record.nextKey : held?.record.prevKey
     }
 
@@ -251,7 +262,6 @@ extension KeyMachine {
     }
 
     /// When the machine wants to be told the time again.
-    // Inlined, because a machine is copied for whatever looks at all of it, and most of the time there is nothing to wait for.
     @inline(__always)
     var nextWake: MonotonicInstant? {
         graceEnds != nil || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
@@ -302,7 +312,7 @@ extension KeyMachine {
             turn.publishes = false
             // Much of what happens under a running fetch looks the same as before (C7).
             let sight = sight
-            if sight != shown { turn.actions.append(.publish) }
+            if sight != shown { turn.isPublished = true }
             shown = sight
         }
     }

@@ -1,6 +1,8 @@
 /// A key about which something goes on: its machine, and those whom the machine only counts. Lives under the engine's lock.
-final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
+struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     let param: Param
+    /// Where it stands among the live keys.
+    let place: Int
     var machine: KeyMachine<Content>
 
     /// How often the state has changed; an observer who has seen this number has seen the present state.
@@ -19,13 +21,14 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
     var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
 
-    init(param: Param, rules: KeyRules<Content>) {
+    init(param: Param, place: Int, rules: KeyRules<Content>) {
         self.param = param
+        self.place = place
         machine = KeyMachine(rules: rules)
     }
 
     /// Finds a place for an observer, by which he is found until he leaves.
-    func addObserver(_ id: CallerID) -> Int {
+    mutating func addObserver(_ id: CallerID) -> Int {
         let slot = ObserverSlot(id: id)
         guard let free = freeSlots.popLast() else {
             observers.append(slot)
@@ -40,21 +43,41 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         observers.indices.contains(place) && observers[place].id == id ? place : moved[id]
     }
 
-    /// Whether an observer has yet to see the present state.
-    func hasNews(at position: Int) -> Bool { version > observers[position].seen }
+    /// What an observer finds when he looks.
+    enum Sight: Sendable {
+        case state(LoadingState<Content>)
+        case nothingNew
+        /// He has left: cancelled, while he was on his way.
+        case gone
+    }
 
-    /// Notes that an observer has seen the present state.
-    func see(at position: Int) { observers[position].seen = version }
+    /// Gives an observer the present state, unless he has seen it.
+    mutating func look(_ id: CallerID, at place: Int) -> Sight {
+        guard let position = position(of: id, at: place) else { return .gone }
+        guard version > observers[position].seen, let state = machine.state else { return .nothingNew }
+        observers[position].seen = version
+        return .state(state)
+    }
 
-    /// Lets an observer wait.
-    func wait(at position: Int, _ waiting: ObserverSlot.Waiting) {
+    /// Lets an observer wait until there is a state that he has not seen.
+    ///
+    /// - Returns: `false` where there is one, or where he has left.
+    mutating func wait(_ id: CallerID, at place: Int, _ waiting: ObserverSlot.Waiting) -> Bool {
+        guard let position = position(of: id, at: place) else { return false }
+        if version > observers[position].seen, machine.isSeen { return false }
         // The first one would wait for ever.
         if observers[position].waiting != nil { refuseSecondWaiter() }
         observers[position].waiting = waiting
+        return true
     }
 
-    /// Takes out what all observers wait on.
-    func takeWaiting(into waiting: inout [ObserverSlot.Waiting]) {
+    /// Whether nothing would be lost but what the cacher does not know, if the engine forgot this key.
+    mutating func isAtRest() -> Bool { machine.isAtRest }
+
+    /// Has a new state, and takes out what all observers wait on.
+    mutating func publish(_ waiting: inout Few<ObserverSlot.Waiting>) {
+        version += 1
+        guard machine.observers > 0, machine.isSeen else { return }
         for position in observers.indices {
             guard let continuation = observers[position].waiting else { continue }
             observers[position].waiting = nil
@@ -65,7 +88,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     /// Takes an observer's place back.
     ///
     /// - Returns: Whether he still was here, and what he waits on, if he does.
-    func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot.Waiting?) {
+    mutating func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot.Waiting?) {
         guard let position = position(of: id, at: place) else { return (false, nil) }
         let waiting = observers[position].waiting
         observers[position] = ObserverSlot(id: ObserverSlot.nobody)
@@ -78,7 +101,7 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     /// Lets those who are left close up: the places of a crowd that has gone would cost as long as the key lives, and at each state.
     ///
     /// Rare enough to cost nothing: as many have left as are looked at, three times over those who are moved.
-    private func closeUp() {
+    private mutating func closeUp() {
         var left: [ObserverSlot] = []
         var places: [CallerID: Int] = [:]
         left.reserveCapacity(observers.count - freeSlots.count)
@@ -90,21 +113,21 @@ final class LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     /// Takes out the crowd that the machine knows by this number.
-    func takeCrowd(_ id: CallerID) -> Crowd<CallerAnswer<Content>>? {
+    mutating func takeCrowd(_ id: CallerID) -> Crowd<CallerAnswer<Content>>? {
         guard let crowd, crowd.id == id else { return nil }
         self.crowd = nil
         return crowd
     }
 
     /// Takes out whoever waits for an answer.
-    func takeCaller(_ id: CallerID) -> Reply<CallerAnswer<Content>>? {
+    mutating func takeCaller(_ id: CallerID) -> Reply<CallerAnswer<Content>>? {
         let caller = callers.removeValue(forKey: id)
         // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
         if callers.isEmpty, callers.capacity > 64 { callers = [:] }
         return caller
     }
 
-    func takeFetch(_ ticket: Ticket) -> Task<Void, Never>? {
+    mutating func takeFetch(_ ticket: Ticket) -> Task<Void, Never>? {
         guard let position = fetches.firstIndex(where: { $0.ticket == ticket }) else { return nil }
         return fetches.remove(at: position).task
     }
@@ -126,22 +149,32 @@ struct ObserverSlot {
 
 /// What is to be done when the lock is open again: nothing of it may run user code under it.
 struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
-    var observers: [ObserverSlot.Waiting] = []
-    var callers: [(caller: Reply<CallerAnswer<Content>>, answer: CallerAnswer<Content>)] = []
-    var crowds: [(crowd: Crowd<CallerAnswer<Content>>, answer: CallerAnswer<Content>)] = []
-    var cancelled: [Task<Void, Never>] = []
-    var events: [StoreEvent<Param>] = []
-    /// Records and contents that are no longer needed: releasing one may run a `deinit` of the user's.
-    var dropped: [FrontMemoryDrop] = []
-    var discarded: [Content] = []
-    var discardedPatches: [KeyMachine<Content>.Patch] = []
-    var discardedErrors: [any Error] = []
+    enum Parcel {
+        case answer(Reply<CallerAnswer<Content>>, CallerAnswer<Content>)
+        case answerToAll(Crowd<CallerAnswer<Content>>, CallerAnswer<Content>)
+        case cancellation(Task<Void, Never>)
+        case event(StoreEvent<Param>)
+    }
+
+    /// What observers wait on who have something to see. Most turns have nothing but these, and one content to let go of.
+    var observers = Few<ObserverSlot.Waiting>.none
+    var parcels: [Parcel] = []
+    /// Content that is no longer needed: releasing it may run a `deinit` of the user's.
+    var discarded = Few<Content>.none
+    /// Whatever else of the user's is no longer needed: patches, errors, records.
+    var leftovers: [any Sendable] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
-        for (caller, answer) in callers { caller.put(answer) }
-        for (crowd, answer) in crowds { crowd.put(answer) }
-        for waiting in observers { waiting.resume() }
-        for task in cancelled { task.cancel() }
-        if let onEvent { for event in events { onEvent(event) } }
+        guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
+        for parcel in parcels {
+            switch parcel {
+            case .answer(let caller, let answer): caller.put(answer)
+            case .answerToAll(let crowd, let answer): crowd.put(answer)
+            case .cancellation, .event: break
+            }
+        }
+        observers.forEach { $0.resume() }
+        for case .cancellation(let task) in parcels { task.cancel() }
+        if let onEvent { for case .event(let event) in parcels { onEvent(event) } }
     }
 }

@@ -11,7 +11,7 @@ enum CacherCall<Content: Sendable>: Sendable {
 
 extension StoreEngine {
     /// Reads a key's record: from the memory in front on the spot, otherwise from the cacher behind it.
-    func read(_ ticket: Ticket, _ key: Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>) {
+    func read(_ ticket: Ticket, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>) {
         if let entry = front?.entry(key.param) {
             let held =
                 entry.deadline == .min
@@ -38,15 +38,18 @@ extension StoreEngine {
         return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh ?? (remaining <= .zero), now: now)
     }
 
-    func mirror(
-        _ record: CacheRecord<Content>?, _ deadline: MonotonicInstant, _ param: Param, _ state: inout EngineState<Param, Content>,
-        _ outbox: inout Outbox<Param, Content>
-    ) {
+    /// Lets the memory in front hold what readers may get of a key.
+    func mirror(_ key: inout Key, _ turn: Turn, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         guard let front else { return }
-        let drop = record.map { front.put(param, $0, deadline.nanoseconds) } ?? front.remove(param)
+        let drop: FrontMemoryDrop?
+        if let held = key.machine.mirrored {
+            drop = front.put(key.param, held.record, held.deadline.nanoseconds, turn.discarded.first)
+        } else {
+            drop = front.remove(key.param)
+        }
         guard let drop else { return }
         if drop.evicted > 0, onEvent != nil { state.report(.evicted(count: drop.evicted), nil, &outbox) }
-        outbox.dropped.append(drop)
+        outbox.leftovers.append(drop.records)
     }
 
     // MARK: Calls
@@ -108,7 +111,7 @@ extension StoreEngine {
     ///   - param: The key.
     ///   - hasWritten: Whether the cacher has just shown that it can be written to.
     ///   - tell: Tells the key's machine.
-    private func finish(_ param: Param, hasWritten: Bool, _ tell: @Sendable (Key, inout Turn) -> Void) {
+    private func finish(_ param: Param, hasWritten: Bool, _ tell: @Sendable (inout Key, inout Turn) -> Void) {
         var outbox = Outbox<Param, Content>()
         state.withLock { state in
             state.lane.running -= 1

@@ -28,14 +28,7 @@ extension StoreEngine {
         case .answered(let answer):
             return answer
         case .waiting(let reply):
-            await withTaskCancellationHandler {
-                // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
-                _ = isolation
-                await withUnsafeContinuation { reply.wait($0) }
-            } onCancel: {
-                release(id, of: param)
-            }
-            return reply.take()
+            return await reply.value { release(id, of: param) }
         }
     }
 
@@ -92,7 +85,7 @@ extension StoreEngine {
     @inline(never)
     private func poseInCrowd(_ param: Param) -> AskedInCrowd {
         let seated = state.withLock { state -> AskedInCrowd? in
-            guard let crowd = state.live[param]?.crowd else { return nil }
+            guard let crowd = state.live[param]?.value.crowd else { return nil }
             return .waiting(crowd, crowd.join())
         }
         if let seated { return seated }
@@ -156,10 +149,38 @@ extension StoreEngine {
 
     /// Tells a machine something that makes a new truth, and waits until the cacher has it, or a newer one, or has failed to take it.
     func write(_ param: Param, _ change: @Sendable (inout KeyMachine<Content>, inout Turn) -> Ticket) async {
-        _ = await ask(param, id: nextID()) { machine, id, turn in
+        if let saving = beginWriting(param, change) { await saving.end() }
+    }
+
+    /// Tells a machine something that makes a new truth.
+    ///
+    /// - Returns: Who waits until the cacher has it; `nil` where there is nothing to wait for.
+    func beginWriting(_ param: Param, _ change: @Sendable (inout KeyMachine<Content>, inout Turn) -> Ticket) -> Saving? {
+        guard backing != nil else {
+            // Without a cacher that has to be called, what is true counts as saved.
+            turn(param) { key, turn in _ = change(&key.machine, &turn) }
+            return nil
+        }
+        let id = nextID()
+        let asked = pose(param, id) { machine, id, turn in
             let revision = change(&machine, &turn)
             return machine.callerArrived(id, needing: .saved(revision), &turn)
         }
+        guard case .waiting(let reply) = asked else { return nil }
+        return Saving(engine: self, param: param, id: id, reply: reply)
+    }
+
+    /// Somebody who waits until the cacher has what he has told.
+    @usableFromInline
+    struct Saving: Sendable {
+        let engine: StoreEngine
+        let param: Param
+        let id: CallerID
+        let reply: Reply<CallerAnswer<Content>>
+
+        /// Waits until the cacher has it, or a newer one, or has failed to take it, or the task is cancelled.
+        @usableFromInline
+        func end() async { _ = await reply.value { engine.release(id, of: param) } }
     }
 
     func invalidate(_ param: Param) async {

@@ -83,11 +83,11 @@ extension StoreEngine {
         state.withLock { state in
             // Barred first: what the cleared keys want saved from here on comes after the emptying.
             if backing != nil { state.lane.clearWanted = true }
-            outbox.discarded += state.lane.forgetDeferredRecords()
-            if let front { outbox.dropped.append(front.removeAll()) }
+            for content in state.lane.forgetDeferredRecords() { outbox.discarded.append(content) }
+            if let front { outbox.leftovers.append(front.removeAll().records) }
             // They name the elements of lists that are forgotten.
             state.restingIndexes = RestingIndexes()
-            for key in Array(state.live.values) {
+            for key in state.live.all {
                 take(key, &state, &outbox) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }
             }
             guard backing != nil else { return reply.put(.success(())) }

@@ -20,7 +20,7 @@ extension StoreEngine {
             case .content:
                 key.machine.fetchFinished(ticket, result, &turn)
             case .page(let direction, key: _):
-                lendList(to: key, direction, ticket, result)
+                lendList(to: &key, direction, ticket, result)
                 key.machine.pageFinished(direction, ticket, result, &turn)
             }
         }
@@ -30,7 +30,7 @@ extension StoreEngine {
 
     /// Takes a list that is about to grow out of the memory in front, which mirrors it again in the same turn: a list of which somebody
     /// else holds a snapshot is copied as a whole for each page. Whoever reads it meanwhile waits for the engine.
-    private func lendList(to key: Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) {
+    private func lendList(to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) {
         guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held?.record.content else { return }
         front.lend(key.param, held)
     }
@@ -51,12 +51,12 @@ extension StoreEngine {
     // MARK: Time
 
     /// Sees to it that the machine is told the time when it wants to be.
-    func arm(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
+    func arm(_ key: inout Key, _ outbox: inout Outbox<Param, Content>) {
         guard let wake = key.machine.nextWake else { return }
         // A timer that fires too early only looks again; so a deadline that keeps moving away costs no new timer each time.
         if let timer = key.timer {
             if timer.deadline <= wake { return }
-            outbox.cancelled.append(timer.task)
+            outbox.parcels.append(.cancellation(timer.task))
         }
         let id = nextID()
         let (param, time) = (key.param, time)

@@ -6,58 +6,61 @@ extension StoreEngine {
     /// Makes an observer join.
     ///
     /// - Returns: His place.
-    func join(_ param: Param, _ id: CallerID, forces: Bool) -> Int {
+    func join(_ param: Param, _ id: CallerID, forces: Bool) -> ObserverPlace {
         turn(param) { key, turn in
-            let place = key.addObserver(id)
+            let place = ObserverPlace(key: key.place, position: key.addObserver(id))
             key.machine.observerJoined(forces: forces, &turn)
             return place
         }
     }
 
-    /// What an observer finds when he looks.
-    enum Sight: Sendable {
-        case state(LoadingState<Content>)
-        case nothingNew
-        /// He has left: cancelled, while he was on his way.
-        case gone
-    }
-
-    func look(_ param: Param, _ id: CallerID, at place: Int) -> Sight {
-        state.withLock { state in
-            guard let key = state.live[param], let position = key.position(of: id, at: place) else { return .gone }
-            guard key.hasNews(at: position), let state = key.machine.state else { return .nothingNew }
-            key.see(at: position)
-            return .state(state)
-        }
+    /// Looks for a state that an observer has not seen.
+    func look(_ id: CallerID, at place: ObserverPlace) -> Key.Sight {
+        state.withLock { $0.live.key(at: place.key)?.value.look(id, at: place.position) ?? .gone }
     }
 
     /// Lets an observer wait until there is a state that he has not seen; wakes him at once where there is one, or where he has left.
     ///
     /// He is only woken, and looks for himself when he runs: so no state is on its way to him that is no longer the newest, and none
     /// that holds on to a list while it grows, which then would have to be copied.
-    func wait(_ param: Param, _ id: CallerID, at place: Int, _ waiting: ObserverSlot.Waiting) {
-        let waits = state.withLock { state in
-            // Legal: he was cancelled and has left before he could wait; the key may even have begun another life since.
-            guard let key = state.live[param], let position = key.position(of: id, at: place) else { return false }
-            guard !key.hasNews(at: position) || key.machine.sight == nil else { return false }
-            key.wait(at: position, waiting)
-            return true
-        }
+    func wait(_ id: CallerID, at place: ObserverPlace, _ waiting: ObserverSlot.Waiting) {
+        // He may have left before he could wait; another key may even live there since.
+        let waits = state.withLock { $0.live.key(at: place.key)?.value.wait(id, at: place.position, waiting) ?? false }
         if !waits { waiting.resume() }
     }
 
     /// Takes an observer out; does nothing where he has left already.
-    func leave(_ param: Param, _ id: CallerID, at place: Int) {
+    func leave(_ id: CallerID, at place: ObserverPlace) {
         var outbox = Outbox<Param, Content>()
         state.withLock { state in
-            guard let key = state.live[param] else { return }
-            let (wasHere, waiting) = key.removeObserver(id, at: place)
+            guard let key = state.live.key(at: place.key) else { return }
+            let (wasHere, waiting) = key.value.removeObserver(id, at: place.position)
             guard wasHere else { return }
             if let waiting { outbox.observers.append(waiting) }
             take(key, &state, &outbox) { key, turn in key.machine.observerLeft(&turn) }
         }
         outbox.deliver(onEvent)
     }
+}
+
+/// Where an observer is found: the place of his key among the live ones, and his own there.
+struct ObserverPlace: Hashable, Sendable {
+    let key: Int
+    let position: Int
+
+    init(key: Int, position: Int) {
+        self.key = key
+        self.position = position
+    }
+
+    /// Reads a place from one word; `nil` where it is none.
+    init?(word: Int) {
+        guard word >= 0 else { return nil }
+        (key, position) = (word >> 32, word & 0xFFFF_FFFF)
+    }
+
+    /// The place in one word, which is never negative.
+    var word: Int { key << 32 | position }
 }
 
 /// One observer of one key.
@@ -71,11 +74,11 @@ final class EngineObserver: Sendable {
     private let forces: Bool
     private let id: CallerID
     /// Where the engine keeps this observer; negative before he has joined and after he has left.
-    private let place = Atomic(Place.none)
+    private let place = Atomic(Nowhere.yet)
 
-    private enum Place {
-        static let none = -1
-        static let left = -2
+    private enum Nowhere {
+        static let yet = -1
+        static let anymore = -2
     }
 
     init(_ engine: Uniform.Engine, _ key: Uniform.Key, forces: Bool) {
@@ -90,7 +93,7 @@ final class EngineObserver: Sendable {
     /// Suspends until there may be a state that this observer has not seen.
     ///
     /// - Returns: `false` once the task is cancelled.
-    @usableFromInline
+    @inlinable
     func pause(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         guard enter() else { return false }
         await withTaskCancellationHandler {
@@ -112,13 +115,14 @@ final class EngineObserver: Sendable {
 
     @usableFromInline
     func look() -> LoadingState<Uniform.Content>? {
-        switch engine.look(key, id, at: place.load(ordering: .relaxed)) {
+        guard let seat = ObserverPlace(word: place.load(ordering: .relaxed)) else { return nil }
+        switch engine.look(id, at: seat) {
         case .state(let state):
             return state
         case .nothingNew:
             return nil
         case .gone:
-            place.store(Place.left, ordering: .relaxed)
+            place.store(Nowhere.anymore, ordering: .relaxed)
             return nil
         }
     }
@@ -126,23 +130,23 @@ final class EngineObserver: Sendable {
     /// Joins where that has not been done yet.
     ///
     /// - Returns: Whether he is here.
-    @inline(never)
-    private func enter() -> Bool {
+    @usableFromInline
+    func enter() -> Bool {
         let place = place.load(ordering: .relaxed)
-        guard place == Place.none else { return place >= 0 }
+        guard place == Nowhere.yet else { return place >= 0 }
         guard !Task.isCancelled else { return false }
-        self.place.store(engine.join(key, id, forces: forces), ordering: .relaxed)
+        self.place.store(engine.join(key, id, forces: forces).word, ordering: .relaxed)
         return true
     }
 
-    @inline(never)
-    private func wait(_ waiting: ObserverSlot.Waiting) {
-        engine.wait(key, id, at: place.load(ordering: .relaxed), waiting)
+    @usableFromInline
+    func wait(_ waiting: UnsafeContinuation<Void, Never>) {
+        guard let place = ObserverPlace(word: place.load(ordering: .relaxed)) else { return waiting.resume() }
+        engine.wait(id, at: place, waiting)
     }
 
-    @inline(never)
-    private func leave() {
-        let place = place.load(ordering: .relaxed)
-        if place >= 0 { engine.leave(key, id, at: place) }
+    @usableFromInline
+    func leave() {
+        if let place = ObserverPlace(word: place.load(ordering: .relaxed)) { engine.leave(id, at: place) }
     }
 }

@@ -50,8 +50,8 @@ extension StoreEngine {
     private func beginWaiting(_ param: Param?) -> (saves: [Save], clearing: Clearing?) {
         var outbox = Outbox<Param, Content>()
         let waiting = state.withLock { state -> ([Save], Clearing?) in
-            let keys = param.map { [state.live[$0]].compactMap { $0 } } ?? Array(state.live.values)
-            let saves = keys.compactMap { key in take(key, &state, &outbox) { key, turn in beginWaiting(key, &turn) } }
+            let keys = param.map { [state.live[$0]].compactMap { $0 } } ?? state.live.all
+            let saves = keys.compactMap { key in take(key, &state, &outbox) { key, turn in beginWaiting(&key, &turn) } }
             guard state.lane.isBarred else { return (saves, nil) }
             let clearing = Clearing(id: nextID(), reply: CacherLane<Param, Content>.ClearReply())
             state.lane.awaitClearing(clearing.id, clearing.reply)
@@ -62,7 +62,7 @@ extension StoreEngine {
     }
 
     /// - Returns: `nil` where everything is saved.
-    private func beginWaiting(_ key: Key, _ turn: inout Turn) -> Save? {
+    private func beginWaiting(_ key: inout Key, _ turn: inout Turn) -> Save? {
         let id = nextID()
         let answer = key.machine.callerArrived(id, needing: .allSaved, &turn)
         if case .done = answer { return nil }

@@ -51,7 +51,8 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     deinit {
         // Nobody observes, calls or saves any longer, or he would hold the engine: what still runs is unwanted.
         let tasks = state.withLock { state in
-            state.triggers.values + state.live.values.flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
+            state.triggers.values
+                + state.live.all.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
         }
         for task in tasks { task.cancel() }
     }
@@ -66,10 +67,10 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     ///   - param: The key.
     ///   - body: Tells the machine; runs under the lock.
     /// - Returns: What `body` returned.
-    func turn<Result: Sendable>(_ param: Param, _ body: @Sendable (Key, inout Turn) -> Result) -> Result {
+    func turn<Result: Sendable>(_ param: Param, _ body: @Sendable (inout Key, inout Turn) -> Result) -> Result {
         var outbox = Outbox<Param, Content>()
         let result = state.withLock { state in
-            let key = state.key(for: param, rules: rules)
+            let key = state.live.key(for: param, rules: rules)
             return take(key, &state, &outbox, body)
         }
         outbox.deliver(onEvent)
@@ -80,7 +81,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     ///
     /// - Returns: Whether the key is live.
     @discardableResult
-    func turnIfLive(_ param: Param, _ body: @Sendable (Key, inout Turn) -> Void) -> Bool {
+    func turnIfLive(_ param: Param, _ body: @Sendable (inout Key, inout Turn) -> Void) -> Bool {
         var outbox = Outbox<Param, Content>()
         let isLive = state.withLock { state in
             guard let key = state.live[param] else { return false }
@@ -96,35 +97,50 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     /// Bodies are `@Sendable` so that the compiler can see that nothing of the lock's state leaves through them.
     @discardableResult
     func take<Result>(
-        _ key: Key, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
-        _ body: @Sendable (Key, inout Turn) -> Result
+        _ cell: Cell<Key>, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
+        _ body: @Sendable (inout Key, inout Turn) -> Result
     ) -> Result {
-        var turn = Turn(now: time.now, date: time.date, tickets: state.tickets)
-        let result = body(key, &turn)
+        let result = play(&cell.value, &state, &outbox, body)
+        state.retire(cell, &outbox)
+        return result
+    }
+
+    private func play<Result>(
+        _ key: inout Key, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
+        _ body: @Sendable (inout Key, inout Turn) -> Result
+    ) -> Result {
+        var turn = Turn(time: time, tickets: state.tickets)
+        let result = body(&key, &turn)
+        if !turn.actions.isEmpty { carryOut(&key, &turn, &state, &outbox) }
+        state.tickets = turn.tickets
+        if turn.mirrors { mirror(&key, turn, &state, &outbox) }
+        if turn.isPublished { key.publish(&outbox.observers) }
+        outbox.discarded.append(contentsOf: turn.discarded)
+        if !turn.leftovers.isEmpty { outbox.leftovers += turn.leftovers }
+        arm(&key, &outbox)
+        return result
+    }
+
+    private func carryOut(
+        _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>
+    ) {
         // Reading the memory in front is done on the spot and makes more to do.
         while !turn.actions.isEmpty {
             // Taken from the end of a list of its own, an action is moved and not copied.
             var actions = turn.actions
             turn.actions = []
             actions.reverse()
-            while let action = actions.popLast() { carryOut(action, key, &turn, &state, &outbox) }
+            while let action = actions.popLast() { carryOut(action, &key, &turn, &state, &outbox) }
         }
-        state.tickets = turn.tickets
-        if outbox.discarded.isEmpty { outbox.discarded = turn.discarded } else { outbox.discarded += turn.discarded }
-        if !turn.discardedPatches.isEmpty { outbox.discardedPatches += turn.discardedPatches }
-        if !turn.discardedErrors.isEmpty { outbox.discardedErrors += turn.discardedErrors }
-        arm(key, &outbox)
-        state.retire(key, &outbox)
-        return result
     }
 
     private func carryOut(
-        _ action: consuming KeyAction<Content>, _ key: Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>,
+        _ action: consuming KeyAction<Content>, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>,
         _ outbox: inout Outbox<Param, Content>
     ) {
         switch consume action {
         case .read(let ticket):
-            read(ticket, key, &turn, &state)
+            read(ticket, &key, &turn, &state)
         case .save(let ticket, let record):
             call(.save(record), ticket, key.param, &state)
         case .remove(let ticket):
@@ -132,33 +148,24 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         case .fetch(let ticket, let order):
             key.fetches.append((ticket, startFetch(ticket, order, key.param)))
         case .cancel(let ticket):
-            if let task = key.takeFetch(ticket) { outbox.cancelled.append(task) }
+            if let task = key.takeFetch(ticket) { outbox.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
             // Neither is legal, too: a caller who holds on to the truth has had his answer.
             if let caller = key.takeCaller(id) {
-                outbox.callers.append((caller, answer))
+                outbox.parcels.append(.answer(caller, answer))
             } else if let crowd = key.takeCrowd(id) {
-                outbox.crowds.append((crowd, answer))
+                outbox.parcels.append(.answerToAll(crowd, answer))
             }
-        case .publish:
-            publish(key, &outbox)
-        case .mirror(let record, let deadline):
-            mirror(record, deadline, key.param, &state, &outbox)
         case .report(let kind):
             state.report(kind, key.param, &outbox)
         }
-    }
-
-    private func publish(_ key: Key, _ outbox: inout Outbox<Param, Content>) {
-        key.version += 1
-        if key.machine.observers > 0, key.machine.sight != nil { key.takeWaiting(into: &outbox.observers) }
     }
 }
 
 /// Everything of a store that changes.
 struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     /// Keys about which something goes on; all others cost what the cacher keeps (C15).
-    var live: [Param: LiveKey<Param, Content>] = [:]
+    var live = LiveKeys<Param, Content>()
     /// The one counter of epochs, tickets and order.
     var tickets = TicketCounter()
     var events: UInt64 = 0
@@ -170,7 +177,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     var restingIndexes = RestingIndexes<Param>()
 
     /// The key that has been waiting longest for a cacher that failed.
-    var longestUnsaved: LiveKey<Param, Content>? {
+    var longestUnsaved: Cell<LiveKey<Param, Content>>? {
         guard !unsaved.isEmpty, let oldest = unsaved.min(by: { $0.value.order < $1.value.order })?.key else { return nil }
         return live[oldest]
     }
@@ -178,46 +185,38 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     /// How many keys may be kept because the cacher fails; a broken disk must not fill the memory.
     static var unsavedLimit: Int { 1_000 }
 
-    mutating func key(for param: Param, rules: KeyRules<Content>) -> LiveKey<Param, Content> {
-        if let key = live[param] { return key }
-        let key = LiveKey(param: param, rules: rules)
-        live[param] = key
-        return key
-    }
-
     /// Forgets a key about which nothing goes on any longer.
-    mutating func retire(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
-        guard let debt = key.machine.debt else {
-            if !unsaved.isEmpty { unsaved[key.param] = nil }
-            if key.machine.isAtRest { drop(key, &outbox) }
+    mutating func retire(_ cell: Cell<LiveKey<Param, Content>>, _ outbox: inout Outbox<Param, Content>) {
+        guard let debt = cell.value.machine.debt else {
+            if !unsaved.isEmpty { unsaved[cell.value.param] = nil }
+            if cell.value.isAtRest() { drop(&cell.value, &outbox) }
             return
         }
+        let param = cell.value.param
         // Once more at the end of the queue after each failure, so that one that always fails does not stand in the others' way.
-        if unsaved[key.param]?.since != debt.since {
+        if unsaved[param]?.since != debt.since {
             unsavedOrder += 1
-            unsaved[key.param] = (unsavedOrder, debt.since)
+            unsaved[param] = (unsavedOrder, debt.since)
         }
         guard unsaved.count > Self.unsavedLimit else { return }
-        let resting = unsaved.filter { live[$0.key]?.machine.isAtRest ?? true }
+        let resting = unsaved.filter { live[$0.key]?.value.isAtRest() ?? true }
         guard resting.count > Self.unsavedLimit, let oldest = resting.min(by: { $0.value.order < $1.value.order })?.key else { return }
         unsaved[oldest] = nil
         report(.droppedUnsaved, oldest, &outbox)
-        if let given = live[oldest] { drop(given, &outbox) }
+        if let given = live[oldest] { drop(&given.value, &outbox) }
     }
 
-    private mutating func drop(_ key: LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
-        live[key.param] = nil
+    private mutating func drop(_ key: inout LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
+        live.remove(key.param)
         restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details)
         if let content = key.machine.held?.record.content { outbox.discarded.append(content) }
         if let overlay = key.machine.overlay { outbox.discarded.append(overlay) }
-        key.machine.forgetFailures(into: &outbox.discardedErrors)
-        if let timer = key.timer { outbox.cancelled.append(timer.task) }
-        // A dictionary keeps its size when it empties: a thousand keys once live would cost for ever.
-        if live.isEmpty, live.capacity > 64 { live = [:] }
+        key.machine.forgetFailures(into: &outbox.leftovers)
+        if let timer = key.timer { outbox.parcels.append(.cancellation(timer.task)) }
     }
 
     mutating func report(_ kind: StoreEventKind, _ param: Param?, _ outbox: inout Outbox<Param, Content>) {
         events += 1
-        outbox.events.append(StoreEvent(number: events, param: param, kind: kind))
+        outbox.parcels.append(.event(StoreEvent(number: events, param: param, kind: kind)))
     }
 }

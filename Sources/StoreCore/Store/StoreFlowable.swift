@@ -95,7 +95,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// - Parameter content: The data, dated now, of which the origin has said nothing; `nil` is the same as ``clear()``.
     @inlinable
     public func update(_ content: Content?) async {
-        await engine.set(key, content.map { Uniform.Content($0) })
+        if let saving = engine.set(key, content.map { Uniform.Content($0) }) { await saving.end() }
     }
 
     /// Changes the data in place.

@@ -1,4 +1,4 @@
-import StoreCore
+@testable import StoreCore
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -113,17 +113,24 @@ struct ObservingTests {
         #expect(bench.liveKeys == 0)
     }
 
-    @Test func `C8: observers who leave while the key lives on for others harm nobody`() async throws {
+    @Test(arguments: [
+        // A place that he had in the key's earlier life, one that somebody else has now, one at which no key lives any longer.
+        ObserverPlace(key: 0, position: 3), ObserverPlace(key: 0, position: 0), ObserverPlace(key: 7, position: 0),
+    ])
+    func `C8: observers who leave while the key lives on for others harm nobody`(left: ObserverPlace) async throws {
         let bench = Bench(.plain)
-        // A cancelled observer asks the engine for a state with a place that belongs to a key's earlier life.
         bench.cacher.put(bench.record(1), param: 1)
         bench.cacher.hold(.load)
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
-        let isGone = await bench.store.waitAsObserver(of: 1, at: 3)
+        let other = RecordingObserver(bench.store[1].publish())
+        try await until("another one observes") { bench.observerPlaces() == 1 }
+        let isGone = await bench.store.waitAsObserver(at: left)
         #expect(isGone, "an observer who has left was not told so")
         bench.cacher.release()
         #expect(try await caller.value == 1)
+        _ = try await other.states(count: 1)
+        #expect(other.summary == "completed(1)")
     }
 
     @Test func `C8: cancelling an observer between two states ends its sequence`() async throws {

@@ -80,8 +80,10 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     /// Puts an entry in, in place of the key's older one, which is returned so that it can be released outside the lock.
     @inlinable
-    mutating func put(_ key: Param, _ record: CacheRecord<Content>, deadline: Int64, cost: Int) -> CacheRecord<Content>? {
-        let found = position(of: key)
+    mutating func put(
+        _ key: Param, hash: UInt32, _ record: CacheRecord<Content>, deadline: Int64, cost: Int
+    ) -> CacheRecord<Content>? {
+        let found = index.position(hash) { entries[$0].key == key }
         if found >= 0 {
             let replaced = entries[found].record
             totalCost += cost - entries[found].cost
@@ -93,7 +95,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         }
         // Arrays double; with entries of this size that would leave a third of the memory unused on average.
         if entries.count == entries.capacity { entries.reserveCapacity(max(16, entries.count + entries.count / 4)) }
-        let entry = MemoryEntry(key: key, hash: HashIndex.hash(key), record: record, deadline: deadline, cost: cost)
+        let entry = MemoryEntry(key: key, hash: hash, record: record, deadline: deadline, cost: cost)
         entries.append(entry)
         totalCost += cost
         index.insert(entry.hash, at: entries.count - 1)

@@ -47,9 +47,15 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     /// - Returns: What was dropped; released by the caller, so that no `deinit` of user code runs under the lock.
     @inlinable
     func put(_ key: Param, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
+        put(key, hash: HashIndex.hash(key), record, deadline: deadline)
+    }
+
+    /// The same with a hash that is known already.
+    @inlinable
+    func put(_ key: Param, hash: UInt32, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
         let cost = max(0, self.cost?(record.content) ?? 0)
         return entries.withLock { entries in
-            let replaced = entries.put(key, record, deadline: deadline, cost: cost)
+            let replaced = entries.put(key, hash: hash, record, deadline: deadline, cost: cost)
             // The common case allocates nothing.
             guard entries.count > countLimit || entries.totalCost > costLimit else { return Dropped(replaced: replaced, evicted: []) }
             return Dropped(replaced: replaced, evicted: entries.trim(count: countLimit, cost: costLimit))

@@ -3,11 +3,11 @@
 /// Closures and not a protocol: a closure is compiled where it is written, which is the module that makes the cacher and knows the types
 /// of its key and content. What is generic in here is called once for each update.
 @usableFromInline
-package struct FrontMemory<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+package final class FrontMemory<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The record of a key and its monotonic deadline, `.min` where the memory does not know it.
     let entry: @Sendable (_ key: Param) -> (record: CacheRecord<Content>, deadline: Int64)?
-    /// Puts a record in, and drops what is over the bounds.
-    let put: @Sendable (_ key: Param, _ record: CacheRecord<Content>, _ deadline: Int64) -> FrontMemoryDrop?
+    /// Puts a record in, and drops what is over the bounds. What is still held elsewhere may be the content of the record before.
+    let put: @Sendable (_ key: Param, _ record: CacheRecord<Content>, _ deadline: Int64, _ heldElsewhere: Content?) -> FrontMemoryDrop?
     let remove: @Sendable (_ key: Param) -> FrontMemoryDrop?
     /// Lets go of a key's record where that is the one that the engine holds, so that nobody else does.
     let lend: @Sendable (_ key: Param, _ held: Content) -> Void
@@ -17,7 +17,7 @@ package struct FrontMemory<Param: Hashable & Sendable, Content: Sendable>: Senda
     @usableFromInline
     init(
         entry: @escaping @Sendable (Param) -> (record: CacheRecord<Content>, deadline: Int64)?,
-        put: @escaping @Sendable (Param, CacheRecord<Content>, Int64) -> FrontMemoryDrop?,
+        put: @escaping @Sendable (Param, CacheRecord<Content>, Int64, Content?) -> FrontMemoryDrop?,
         remove: @escaping @Sendable (Param) -> FrontMemoryDrop?, lend: @escaping @Sendable (Param, Content) -> Void,
         removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [Param]
     ) {
@@ -33,14 +33,19 @@ package struct FrontMemory<Param: Hashable & Sendable, Content: Sendable>: Senda
 extension FrontMemory<Uniform.Key, Uniform.Content> {
     /// A table as the engine sees it.
     @inlinable
-    init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
+    convenience init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
         self.init { key in
             guard let (record, deadline) = table.entry(of: key.value(as: Key.self)) else { return nil }
             return (record.holding(Uniform.Content(record.content)), deadline)
-        } put: { key, record, deadline in
+        } put: { key, record, deadline, heldElsewhere in
             let dropped = table.put(
-                key.value(as: Key.self), record.holding(record.content.value(as: Value.self)), deadline: deadline)
-            if dropped.replaced == nil, dropped.evicted.isEmpty { return nil }
+                key.value(as: Key.self), hash: HashIndex.hash(key), record.holding(record.content.value(as: Value.self)), deadline: deadline
+            )
+            if dropped.evicted.isEmpty {
+                guard let replaced = dropped.replaced else { return nil }
+                // Letting go of it here frees nothing of the user's.
+                if let heldElsewhere, isSameBitForBit(replaced.content, heldElsewhere.value(as: Value.self)) { return nil }
+            }
             return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
         } remove: { key in
             let dropped = table.remove(key.value(as: Key.self))

@@ -65,15 +65,20 @@ enum Uniform {
 
         @usableFromInline
         func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+
+        /// What finds it in a table of our own, where it need not be hashed again.
+        @usableFromInline var hashValue: Int { hash }
     }
 }
 
 // What users' modules call stands here and not in the generic engine: called from there, that would not be specialised.
 extension Uniform.Engine {
     /// Sets the content of a key; `nil` forgets it.
+    ///
+    /// - Returns: Who waits until it is saved; `nil` where that is done, so that most callers need no frame to wait in.
     @usableFromInline
-    func set(_ key: Uniform.Key, _ content: Uniform.Content?) async {
-        await write(key) { machine, turn in machine.updated(content, &turn) }
+    func set(_ key: Uniform.Key, _ content: Uniform.Content?) -> Saving? {
+        beginWriting(key) { machine, turn in machine.updated(content, &turn) }
     }
 }
 

@@ -97,25 +97,26 @@ final class HistoryWorld: Sendable {
             let here = inside.read { ($0.open, $0.performing.count, $0.observers.count) }
             if origin.begun != begun { return "fetches: \(origin.begun) begun, expected \(begun)" }
             if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) cancelled, expected \(cancelled)" }
-            let fetches = state.live.values.reduce(0) { $0 + $1.fetches.count }
+            let keys = state.live.all.map(\.value)
+            let fetches = keys.reduce(0) { $0 + $1.fetches.count }
             if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
             let calls = state.lane.running + (state.lane.isClearing ? 1 : 0)
             if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
             // One who is registered but does not wait yet would not see at once that he is cancelled.
-            let callers = state.live.values.reduce(0) { sum, key in
+            let callers = keys.reduce(0) { sum, key in
                 sum + key.callers.values.count { $0.isAwaited } + (key.crowd?.awaiting ?? 0)
             }
             let clearers = Array(state.lane.clearers.values) + Array((state.lane.clearersServed ?? [:]).values)
             let waiting = callers + clearers.count { $0.isAwaited }
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
-            let slots = state.live.values.flatMap { $0.observers.filter { $0.id != 0 } }
+            let slots = keys.flatMap { $0.observers.filter { $0.id != 0 } }
             if here.2 != observers || slots.count != observers { return "observers: \(here.2) of \(observers), \(slots.count) joined" }
             if slots.contains(where: { $0.waiting == nil }) { return "observers: one has a state to take" }
             let now = time.now
-            if state.live.values.contains(where: { $0.timer.map { $0.deadline <= now } ?? false }) { return "timers: one is due" }
+            if keys.contains(where: { $0.timer.map { $0.deadline <= now } ?? false }) { return "timers: one is due" }
             return nil
         }
     }
 
-    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.keys.map { $0.value(as: Int.self) }) } }
+    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.all.map { $0.value.param.value(as: Int.self) }) } }
 }

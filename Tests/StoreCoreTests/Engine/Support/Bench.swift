@@ -157,9 +157,9 @@ extension Store where Param == Int, Content == Int {
     /// Asks for a state as an observer does who has left meanwhile.
     ///
     /// - Returns: Whether he was told that he is gone.
-    func waitAsObserver(of param: Int, at place: Int) async -> Bool {
-        await withUnsafeContinuation { engine.wait(Uniform.Key(param), .max, at: place, $0) }
-        if case .gone = engine.look(Uniform.Key(param), .max, at: place) { return true }
+    func waitAsObserver(at place: ObserverPlace) async -> Bool {
+        await withUnsafeContinuation { engine.wait(.max, at: place, $0) }
+        if case .gone = engine.look(.max, at: place) { return true }
         return false
     }
 }
@@ -179,7 +179,7 @@ extension Store {
     /// How many callers wait in the engine for a key.
     func waiting(_ param: Param) -> Int {
         engine.state.withLock { state in
-            guard let key = state.live[Uniform.Key(param)] else { return 0 }
+            guard let key = state.live[Uniform.Key(param)]?.value else { return 0 }
             return key.callers.count + (key.crowd?.count ?? 0)
         }
     }
@@ -196,32 +196,37 @@ extension Store {
 
 extension Bench {
     /// How many callers a key's machine knows, those without a continuation included.
-    func registered(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.machine.callers.count ?? 0 } }
+    func registered(_ param: Int = 1) -> Int {
+        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.machine.callers.count ?? 0 }
+    }
 }
 
 extension Bench {
     /// How many places for observers a key has, taken or not.
-    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.observers.count ?? 0 } }
+    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.observers.count ?? 0 } }
 
     /// For how many observers a key has room.
-    func observerCapacity(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.observers.capacity ?? 0 } }
+    func observerCapacity(_ param: Int = 1) -> Int {
+        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.observers.capacity ?? 0 }
+    }
 
     /// For how many callers a key's machine has room.
     func callerCapacity(_ param: Int = 1) -> Int {
-        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.machine.callers.capacity ?? 0 }
+        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.machine.callers.capacity ?? 0 }
     }
 }
 
 extension Store {
     /// How many fetches of live keys run.
-    var runningFetches: Int { engine.state.withLock { $0.live.values.reduce(0) { $0 + $1.fetches.count } } }
+    var runningFetches: Int { engine.state.withLock { $0.live.all.reduce(0) { $0 + $1.value.fetches.count } } }
 }
 
 extension Store {
     /// What the engine is busy with, for the message of a test that waited in vain.
     var engineSummary: String {
         engine.state.withLock { state in
-            let keys = state.live.values.map { key in
+            let keys = state.live.all.map { cell in
+                let key = cell.value
                 let machine = key.machine
                 return "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
                     + "flight \(String(describing: machine.flight)), lane \(machine.lane), fetches \(key.fetches.map(\.ticket.number)), "
@@ -236,7 +241,7 @@ extension Store {
 extension Store where Param == Int {
     /// Those who wait for a key's content together.
     func crowd(_ param: Int) -> Crowd<CallerAnswer<Uniform.Content>>? {
-        engine.state.withLock { $0.live[Uniform.Key(param)]?.crowd }
+        engine.state.withLock { $0.live[Uniform.Key(param)]?.value.crowd }
     }
 
     /// Tells the engine that the last of a crowd has left.

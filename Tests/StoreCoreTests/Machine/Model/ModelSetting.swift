@@ -1,3 +1,5 @@
+internal import Foundation
+
 @testable import StoreCore
 
 /// What one search may do: the rules of the machine, and the events that the world around it is made of.
@@ -78,6 +80,14 @@ func whole(_ duration: Duration) -> Int { Int(duration.components.seconds) }
 /// A second of the model's clock, which begins at 100; before the beginning there is nothing but the distant past.
 func instant(_ second: Int) -> MonotonicInstant {
     second < 0 ? .distantPast : MonotonicInstant(nanoseconds: Int64(second) * 1_000_000_000)
+}
+
+/// A clock that stands still while a fact is handled.
+struct StandingTime: TimeSource {
+    let now: MonotonicInstant
+    let date: Date
+
+    func sleep(until deadline: MonotonicInstant) async throws { preconditionFailure("a machine does not wait") }
 }
 
 /// What a fetch of the model fails with.

@@ -10,6 +10,12 @@ extension ModelWorld {
             carryOut(turn.actions[position], &turn)
             position += 1
         }
+        if turn.isPublished { moment.published += 1 }
+        if turn.mirrors {
+            check(setting.rules.hasFront, "C6", "mirrors where there is no memory in front")
+            front = machine.mirrored.map { ($0.record, $0.deadline) }
+            wasEvicted = false
+        }
     }
 
     private mutating func carryOut(_ action: KeyAction<[Int]>, _ turn: inout Turn) {
@@ -28,11 +34,6 @@ extension ModelWorld {
             beginPage(ModelFetch(ticket: ticket, order: .page(direction, key: key), epoch: oracle.epoch), direction, key)
         case .cancel(let ticket): cancel(ticket)
         case .answer(let id, let answer): receive(answer, id)
-        case .publish: moment.published += 1
-        case .mirror(let record, let deadline):
-            check(setting.rules.hasFront, "C6", "mirrors where there is no memory in front")
-            front = record.map { ($0, deadline) }
-            wasEvicted = false
         case .report: break
         }
     }
@@ -43,7 +44,7 @@ extension ModelWorld {
             becomeKnown(front.record)
             let isDated = front.deadline != .distantPast
             let found =
-                isDated ? HeldRecord(front.record, deadline: front.deadline) : HeldRecord(front.record, at: turn, setting.rules.expiry)
+                isDated ? HeldRecord(front.record, deadline: front.deadline) : HeldRecord(front.record, at: &turn, setting.rules.expiry)
             machine.cacheReadFinished(ticket, .success(found), &turn)
         } else if setting.rules.hasBacking {
             begin(Call(kind: .read, ticket: ticket))

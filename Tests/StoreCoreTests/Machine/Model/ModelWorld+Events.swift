@@ -15,7 +15,7 @@ extension ModelWorld {
         moment.wasWanted = isWanted
         moment.hadFlight = flight != nil
         moment.dueBefore = observers > 0 && flight == nil ? oracle.due(setting) : nil
-        var turn = Turn(now: instant(oracle.now), date: date, tickets: tickets)
+        var turn = Turn(time: StandingTime(now: instant(oracle.now), date: date), tickets: tickets)
         happen(event, &turn)
         // Without a cacher behind, what is true counts as saved.
         if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
@@ -75,7 +75,7 @@ extension ModelWorld {
         call = nil
         if succeeds {
             becomeKnown(stored)
-            let found = stored.map { HeldRecord($0, at: turn, setting.rules.expiry) }
+            let found = stored.map { HeldRecord($0, at: &turn, setting.rules.expiry) }
             machine.cacheReadFinished(ended.ticket, .success(found), &turn)
         } else {
             moment.readFailed = true
@@ -225,7 +225,7 @@ extension ModelWorld {
 
 extension HeldRecord<[Int]> {
     /// A record of a cacher, with its age on the monotonic clock, as the engine tells it.
-    init(_ record: CacheRecord<[Int]>, at turn: borrowing KeyMachine<[Int]>.Turn, _ expiry: Expiry) {
+    init(_ record: CacheRecord<[Int]>, at turn: inout KeyMachine<[Int]>.Turn, _ expiry: Expiry) {
         let remaining = record.remainingLifetime(expiry: expiry, now: turn.date)
         self.init(record, remaining: remaining, needsRefresh: remaining <= .zero, now: turn.now)
     }

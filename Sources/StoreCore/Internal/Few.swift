@@ -1,0 +1,45 @@
+/// A list that most often holds nothing or one element, which then costs no allocation.
+enum Few<Element> {
+    case none
+    case one(Element)
+    case many([Element])
+
+    var isEmpty: Bool { if case .none = self { true } else { false } }
+
+    /// The element that was put in first.
+    var first: Element? {
+        switch self {
+        case .none: nil
+        case .one(let element): element
+        case .many(let elements): elements.first
+        }
+    }
+
+    mutating func append(_ element: Element) {
+        switch self {
+        case .none:
+            self = .one(element)
+        case .one(let first):
+            self = .many([first, element])
+        case .many(var elements):
+            // Let go of first, or the list would be copied.
+            self = .none
+            elements.append(element)
+            self = .many(elements)
+        }
+    }
+
+    mutating func append(contentsOf elements: Few) {
+        if case .none = self { self = elements } else { elements.forEach { append($0) } }
+    }
+
+    func forEach(_ body: (Element) -> Void) {
+        switch self {
+        case .none: break
+        case .one(let element): body(element)
+        case .many(let elements): for element in elements { body(element) }
+        }
+    }
+}
+
+extension Few: Sendable where Element: Sendable {}
