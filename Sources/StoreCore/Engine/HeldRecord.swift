@@ -5,9 +5,9 @@ struct HeldRecord<Content: Sendable> {
     var deadline: MonotonicInstant
 
     /// A record from the origin or an update, dated now. The time is asked for only where the record ever expires.
-    init(_ record: CacheRecord<Content>, expiry: Expiry, now: @autoclosure () -> MonotonicInstant) {
-        self.record = record
+    init(_ record: consuming CacheRecord<Content>, expiry: Expiry, now: @autoclosure () -> MonotonicInstant) {
         let lifetime = record.freshness.lifetime ?? expiry.lifetime
+        self.record = record
         deadline = lifetime.map { now().advanced(by: max(.zero, $0)) } ?? .distantFuture
     }
 

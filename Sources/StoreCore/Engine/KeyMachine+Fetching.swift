@@ -118,15 +118,17 @@ extension KeyMachine {
     }
 
     /// Makes a record the truth (C6): from here on every reader gets it.
-    mutating func accept(_ record: CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
-        if let old = held?.record.content { turn.discarded.append(old) }
-        held = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+    mutating func accept(_ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
+        // Exchanged and not set, so that neither record is copied on the way.
+        var replaced: HeldRecord<Content>? = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+        swap(&held, &replaced)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
+        if let replaced { turn.discarded.append(replaced.record.content) }
         if keepingContent {
             forgetFailure(into: &turn.leftovers)
         } else {
             contentNumber += 1
-            mergeIndex = nil
+            if mergeIndex != nil { mergeIndex = nil }
             forgetFailures(into: &turn.leftovers)
         }
         truthChanged(&turn)

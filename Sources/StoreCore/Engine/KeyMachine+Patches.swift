@@ -54,7 +54,7 @@ extension KeyMachine {
     mutating func rebuildOverlay(_ turn: inout Turn) {
         if let overlay { turn.discarded.append(overlay) }
         guard !patches.isEmpty, var patched = held?.record.content else {
-            overlay = nil
+            if overlay != nil { overlay = nil }
             return
         }
         for patch in patches { patch.apply(&patched) }

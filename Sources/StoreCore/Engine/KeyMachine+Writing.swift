@@ -14,8 +14,7 @@ extension KeyMachine {
     mutating func updated(_ content: Content?, keys: PageKeys = .kept, _ turn: inout Turn) -> Ticket {
         guard let content else { return cleared(&turn) }
         let wasExplicit = dropFlight(&turn) || forcePending
-        forcePending = false
-        invalidatePending = false
+        forgetPending()
         supersedePages(&turn)
         var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
         if keys != .kept || held?.record.details != nil { record.fields = fields(afterUpdateWith: keys) }
@@ -23,13 +22,21 @@ extension KeyMachine {
         isRead = true
         // A list keeps the keys that its record has, also where that record has still to be read.
         if keys != .kept || rules.merge == nil {
-            pendingKeys = nil
+            if pendingKeys != nil { pendingKeys = nil }
         } else if !wasRead {
             pendingKeys = .adopt
             beginReading(&turn)
         }
         accept(record, &turn)
-        let answer = self.content.map { CallerAnswer.content($0) }
+        if !callers.isEmpty { answerAfterUpdate(&turn) }
+        if wasExplicit || callers.values.contains(.refresh) { restartIfWanted(explicit: true, &turn) }
+        if !wasRead { readmitCallers(&turn) }
+        endTurn(&turn)
+        return revision
+    }
+
+    private mutating func answerAfterUpdate(_ turn: inout Turn) {
+        let answer = content.map { CallerAnswer.content($0) }
         answerCallers(&turn) { need in
             switch need {
             case .content, .origin, .cached: answer
@@ -38,10 +45,12 @@ extension KeyMachine {
             default: nil
             }
         }
-        if wasExplicit || callers.values.contains(.refresh) { restartIfWanted(explicit: true, &turn) }
-        if !wasRead { readmitCallers(&turn) }
-        endTurn(&turn)
-        return revision
+    }
+
+    /// What waited for the cache to be read has been overtaken.
+    private mutating func forgetPending() {
+        if forcePending { forcePending = false }
+        if invalidatePending { invalidatePending = false }
     }
 
     /// What stays of the record's details when its content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
@@ -76,8 +85,7 @@ extension KeyMachine {
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
         let wasExplicit = dropFlight(&turn) || forcePending || callers.values.contains(.refresh)
-        forcePending = false
-        invalidatePending = false
+        forgetPending()
         pendingKeys = nil
         supersedePages(&turn)
         let wasRead = isRead
@@ -159,7 +167,8 @@ extension KeyMachine {
     /// The cacher is done with the truth of this number, for better or worse.
     private mutating func settle(_ revision: Ticket, failure: (any Error)? = nil, _ turn: inout Turn) {
         settledRevision = revision
-        debt = failure.map { _ in Debt(kind: .truth, since: turn.now) }
+        if failure != nil || debt != nil { debt = failure.map { _ in Debt(kind: .truth, since: turn.now) } }
+        guard !callers.isEmpty else { return }
         let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
         answerCallers(&turn) { need in
             if case .saved(let awaited) = need, awaited <= revision { answer } else { nil }

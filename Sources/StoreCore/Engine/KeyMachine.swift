@@ -9,27 +9,27 @@ internal import Foundation
 /// `+Fetching` fetches of the content; `+Pages` fetches beside it; `+Writing` updates and the cacher's lane; `+Patches` optimistic
 /// mutations.
 struct KeyMachine<Content: Sendable> {
-    let rules: KeyRules<Content>
+    // MARK: The truth, and what is seen of it
 
-    // MARK: The truth
+    // What each change writes stands first and together: two cores that take turns with a key hand each other few cache lines.
 
-    /// Whether the truth is known: the cache was read, or something newer has been said.
-    var isRead = false
     /// The newest accepted record; without it the key has no content.
     var held: HeldRecord<Content>?
     /// When the truth was changed last; what the cacher has to catch up with.
     var revision = Ticket(number: 0)
-    /// What the last fetch failed with, until one succeeds or the truth is set.
-    var failure: Failure?
-    /// The page merger's index of the content; dropped whenever the content changes in another way.
-    var mergeIndex: AnyObject?
-
-    // MARK: What is seen of it
-
+    /// The truth that the cacher has, or that it failed to take.
+    var settledRevision = Ticket(number: 0)
     /// How often what readers get has changed.
     var contentNumber: UInt64 = 0
     /// What was published last.
     var shown: Sight?
+    /// Whether the truth is known: the cache was read, or something newer has been said.
+    var isRead = false
+    /// What the last fetch failed with, until one succeeds or the truth is set.
+    var failure: Failure?
+    /// The page merger's index of the content; dropped whenever the content changes in another way.
+    var mergeIndex: AnyObject?
+    let rules: KeyRules<Content>
 
     // MARK: Patches, in the order in which they were applied
 
@@ -43,8 +43,6 @@ struct KeyMachine<Content: Sendable> {
     var next = Side()
     var prev = Side()
     var lane = Lane.idle
-    /// The truth that the cacher has, or that it failed to take.
-    var settledRevision = Ticket(number: 0)
     /// What the cacher has still to be told, because it failed; the key must stay here as long.
     var debt: Debt?
 
@@ -301,10 +299,10 @@ extension KeyMachine {
     /// What follows from any fact: the cacher catches up, unwanted fetches get their grace, observers see the outcome once.
     mutating func endTurn(_ turn: inout Turn) {
         advanceLane(&turn)
-        if observers == 0 { (forcePending, triggerPending) = (false, false) }
+        if observers == 0, forcePending || triggerPending { (forcePending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
         if isWanted || !isFetching || flight?.isPromised == true {
-            graceEnds = nil
+            if graceEnds != nil { graceEnds = nil }
         } else if graceEnds == nil, case .cancel(let grace) = rules.policy.unwantedFetch {
             if grace > .zero { graceEnds = turn.now.advanced(by: grace) } else { cancelUnwanted(&turn) }
         }
@@ -312,8 +310,10 @@ extension KeyMachine {
             turn.publishes = false
             // Much of what happens under a running fetch looks the same as before (C7).
             let sight = sight
-            if sight != shown { turn.isPublished = true }
-            shown = sight
+            if sight != shown {
+                turn.isPublished = true
+                shown = sight
+            }
         }
     }
 

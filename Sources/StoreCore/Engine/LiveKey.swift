@@ -1,13 +1,13 @@
 /// A key about which something goes on: its machine, and those whom the machine only counts. Lives under the engine's lock.
 struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
-    let param: Param
-    /// Where it stands among the live keys.
-    let place: Int
-    var machine: KeyMachine<Content>
-
     /// How often the state has changed; an observer who has seen this number has seen the present state.
     var version: UInt64 = 1
     private(set) var observers: [ObserverSlot] = []
+    var machine: KeyMachine<Content>
+
+    let param: Param
+    /// Where it stands among the live keys.
+    let place: Int
     private var freeSlots: [Int] = []
     /// Where observers stand who were moved, and who go on asking at their old place.
     private var moved: [CallerID: Int] = [:]

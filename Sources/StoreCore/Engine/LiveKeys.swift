@@ -3,13 +3,9 @@
 struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
     typealias Key = Cell<LiveKey<Param, Content>>
 
-    /// One who lives here; the key stands beside its cell too, which may be in use while another key is looked for.
-    private struct Place {
-        let param: Param
-        let key: Key
-    }
-
-    private var places: ContiguousArray<Place?> = []
+    // Two lists: what is read of a list of pairs is copied with both.
+    private var params: ContiguousArray<Param?> = []
+    private var cells: ContiguousArray<Key?> = []
     /// Places that have been left; the one left last is taken first.
     private var free: [Int] = []
     private var index = HashIndex()
@@ -18,44 +14,60 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
     var isEmpty: Bool { index.count == 0 }
 
     /// How many keys there is room for.
-    var capacity: Int { places.capacity }
+    var capacity: Int { cells.capacity }
 
     /// All of them, in no order.
-    var all: [Key] { places.compactMap { $0?.key } }
+    var all: [Key] { cells.compactMap { $0 } }
 
     subscript(param: Param) -> Key? {
-        let place = place(of: param)
-        return place < 0 ? nil : places[place]?.key
+        let place = place(HashIndex.hash(param)) { $0 == param }
+        return place < 0 ? nil : cells[place]
     }
 
     /// The key that lives at a place, which need not be the one that did.
-    func key(at place: Int) -> Key? { places.indices.contains(place) ? places[place]?.key : nil }
+    func key(at place: Int) -> Key? { cells.indices.contains(place) ? cells[place] : nil }
 
     /// The key, which becomes live where it was not.
     mutating func key(for param: Param, rules: KeyRules<Content>) -> Key {
-        if let key = self[param] { return key }
-        let place = free.popLast() ?? places.count
+        key(hash: HashIndex.hash(param), where: { $0 == param }, make: { param }, rules: rules)
+    }
+
+    /// The same for who has not made the key yet, and need not where it is live.
+    mutating func key(hash: UInt32, where fits: (Param) -> Bool, make: () -> Param, rules: KeyRules<Content>) -> Key {
+        let place = place(hash, where: fits)
+        if place >= 0, let key = cells[place] { return key }
+        return insert(make(), hash, rules)
+    }
+
+    private mutating func insert(_ param: Param, _ hash: UInt32, _ rules: KeyRules<Content>) -> Key {
+        let place = free.popLast() ?? cells.count
         let key = Cell(LiveKey<Param, Content>(param: param, place: place, rules: rules))
-        if place == places.count { places.append(nil) }
-        places[place] = Place(param: param, key: key)
-        index.insert(HashIndex.hash(param), at: place)
+        if place == cells.count {
+            params.append(param)
+            cells.append(key)
+        } else {
+            (params[place], cells[place]) = (param, key)
+        }
+        index.insert(hash, at: place)
         return key
     }
 
     mutating func remove(_ param: Param) {
-        let place = place(of: param)
+        let hash = HashIndex.hash(param)
+        let place = place(hash) { $0 == param }
         guard place >= 0 else { return }
-        index.remove(HashIndex.hash(param), at: place)
+        index.remove(hash, at: place)
         // A list keeps its size when it empties: a thousand keys once live would cost for ever.
-        if index.count == 0, places.count > 64 {
+        if index.count == 0, cells.count > 64 {
             self = LiveKeys()
         } else {
-            places[place] = nil
+            (params[place], cells[place]) = (nil, nil)
             free.append(place)
         }
     }
 
-    private func place(of param: Param) -> Int {
-        index.position(HashIndex.hash(param)) { places[$0]?.param == param }
+    // The keys stand beside their cells, because a cell may be in use while another key is looked for.
+    private func place(_ hash: UInt32, where fits: (Param) -> Bool) -> Int {
+        index.position(hash) { place in params[place].map(fits) ?? false }
     }
 }

@@ -100,15 +100,16 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         _ cell: Cell<Key>, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
         _ body: @Sendable (inout Key, inout Turn) -> Result
     ) -> Result {
-        let result = play(&cell.value, &state, &outbox, body)
-        state.retire(cell, &outbox)
+        let (result, ends) = play(&cell.value, &state, &outbox, body)
+        if ends { state.retire(cell, &outbox) }
         return result
     }
 
+    /// - Returns: What `body` returned, and whether the key may have to be forgotten, or to be kept although it is at rest.
     private func play<Result>(
         _ key: inout Key, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
         _ body: @Sendable (inout Key, inout Turn) -> Result
-    ) -> Result {
+    ) -> (Result, ends: Bool) {
         var turn = Turn(time: time, tickets: state.tickets)
         let result = body(&key, &turn)
         if !turn.actions.isEmpty { carryOut(&key, &turn, &state, &outbox) }
@@ -118,7 +119,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         outbox.discarded.append(contentsOf: turn.discarded)
         if !turn.leftovers.isEmpty { outbox.leftovers += turn.leftovers }
         arm(&key, &outbox)
-        return result
+        return (result, key.machine.isAtRest || key.machine.isUnsaved || !state.unsaved.isEmpty)
     }
 
     private func carryOut(

@@ -95,7 +95,12 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// - Parameter content: The data, dated now, of which the origin has said nothing; `nil` is the same as ``clear()``.
     @inlinable
     public func update(_ content: Content?) async {
-        if let saving = engine.set(key, content.map { Uniform.Content($0) }) { await saving.end() }
+        let saving = engine.set(content.map { Uniform.Content($0) }, ofKeyWithHash: param.hashValue) { [param] key in
+            key.value(as: Param.self) == param
+        } makeKey: { [param] in
+            Uniform.Key(param)
+        }
+        if let saving { await saving.end() }
     }
 
     /// Changes the data in place.

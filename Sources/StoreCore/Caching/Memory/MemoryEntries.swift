@@ -85,9 +85,9 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     ) -> CacheRecord<Content>? {
         let found = index.position(hash) { entries[$0].key == key }
         if found >= 0 {
-            let replaced = entries[found].record
+            var replaced = record
+            swap(&entries[found].record, &replaced)
             totalCost += cost - entries[found].cost
-            entries[found].record = record
             entries[found].deadline = deadline
             entries[found].cost = cost
             touch(found)

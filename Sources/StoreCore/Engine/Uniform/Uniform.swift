@@ -76,9 +76,25 @@ extension Uniform.Engine {
     /// Sets the content of a key; `nil` forgets it.
     ///
     /// - Returns: Who waits until it is saved; `nil` where that is done, so that most callers need no frame to wait in.
+    ///
+    /// - Parameters:
+    ///   - content: What it is.
+    ///   - hash: The hash of the key, which becomes an object only where it is not live yet.
+    ///   - isKey: Whether a live key is the one.
+    ///   - makeKey: Makes the key.
     @usableFromInline
-    func set(_ key: Uniform.Key, _ content: Uniform.Content?) -> Saving? {
-        beginWriting(key) { machine, turn in machine.updated(content, &turn) }
+    func set(
+        _ content: Uniform.Content?, ofKeyWithHash hash: Int, where isKey: @Sendable (Uniform.Key) -> Bool,
+        makeKey: @Sendable () -> Uniform.Key
+    ) -> Saving? {
+        guard backing == nil else { return beginWriting(makeKey()) { machine, turn in machine.updated(content, &turn) } }
+        var outbox = Outbox<Uniform.Key, Uniform.Content>()
+        state.withLock { state in
+            let key = state.live.key(hash: UInt32(truncatingIfNeeded: hash), where: isKey, make: makeKey, rules: rules)
+            take(key, &state, &outbox) { key, turn in _ = key.machine.updated(content, &turn) }
+        }
+        outbox.deliver(onEvent)
+        return nil
     }
 }
 
