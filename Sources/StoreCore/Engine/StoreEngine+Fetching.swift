@@ -4,7 +4,7 @@ extension StoreEngine {
     func startFetch(_ ticket: Ticket, _ order: FetchOrder, _ param: Param) -> Task<Void, Never> {
         // Weak, so that a store that nobody holds is freed with its fetch; one that runs to completion holds the store itself.
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
-        let run = FetchRun(origin: origin, retry: rules.policy.retry, time: time, merge: rules.merge)
+        let run = FetchRun(respond: respond, retry: rules.policy.retry, time: time, merge: rules.merge)
         let report = reporter(for: param)
         // Detached: the first caller's priority, but not his task-locals, which would be an accident for everybody else.
         return Task.detached(priority: Task.currentPriority) { [weak self] in
@@ -79,7 +79,7 @@ extension StoreEngine {
 
 /// One fetch, with its attempts and, for a list that is refreshed whole, its pages.
 struct FetchRun<Param: Hashable & Sendable, Content: Sendable>: Sendable {
-    let origin: any Origin<Param, Content>
+    let respond: Respond<Param, Content>
     let retry: RetryPolicy
     let time: any TimeSource
     let merge: PageMerge<Content>?
@@ -154,7 +154,7 @@ struct FetchRun<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         var attempt = 1
         while true {
             do {
-                return try await origin.respond(to: request)
+                return try await respond(request)
             } catch {
                 guard !Task.isCancelled, let delay = retry.delay(after: error, attempt: attempt, unit: .random(in: 0..<1)) else {
                     throw error

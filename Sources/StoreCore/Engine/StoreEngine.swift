@@ -10,7 +10,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     typealias Key = LiveKey<Param, Content>
     typealias Turn = KeyMachine<Content>.Turn
 
-    let origin: any Origin<Param, Content>
+    let respond: Respond<Param, Content>
     let front: FrontMemory<Param, Content>?
     let backing: (any Cacher<Param, Content>)?
     let rules: KeyRules<Content>
@@ -22,11 +22,11 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     private let ids = Atomic<UInt64>(0)
 
     init(
-        origin: any Origin<Param, Content>, front: FrontMemory<Param, Content>?, backing: (any Cacher<Param, Content>)?,
+        respond: @escaping Respond<Param, Content>, front: FrontMemory<Param, Content>?, backing: (any Cacher<Param, Content>)?,
         expiry: Expiry, policy: StorePolicy, time: any TimeSource, merge: PageMerge<Content>?,
         onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
     ) {
-        self.origin = origin
+        self.respond = respond
         self.front = front
         self.backing = backing
         self.time = time

@@ -4,16 +4,18 @@
 /// let users = Store(cacher: MemoryCacher<Int, String>()) { id in "user \(id)" }
 /// ```
 public struct ClosureFetcher<Param: Hashable & Sendable, Content: Sendable>: Fetcher {
-    private let body: @Sendable (Param) async throws -> Content
+    @usableFromInline let body: @Sendable (Param) async throws -> Content
 
     /// Makes a fetcher.
     ///
     /// - Parameter body: Gets the content for a key; runs in the store's own task, which is cancelled when nobody wants the answer.
+    @inlinable
     public init(_ body: @escaping @Sendable (_ param: Param) async throws -> Content) {
         self.body = body
     }
 
     /// Gets the content for a key by calling the closure.
+    @inlinable
     public func fetch(param: Param) async throws -> Content {
         try await body(param)
     }
@@ -21,16 +23,18 @@ public struct ClosureFetcher<Param: Hashable & Sendable, Content: Sendable>: Fet
 
 /// A revalidating fetcher made of a closure.
 public struct RevalidatingClosureFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher {
-    private let body: @Sendable (Param, Validator?) async throws -> FetchResult<Content>
+    @usableFromInline let body: @Sendable (Param, Validator?) async throws -> FetchResult<Content>
 
     /// Makes a fetcher.
     ///
     /// - Parameter body: Gets the content for a key unless the origin confirms the version that the validator names.
+    @inlinable
     public init(_ body: @escaping @Sendable (_ param: Param, _ validator: Validator?) async throws -> FetchResult<Content>) {
         self.body = body
     }
 
     /// Gets the content for a key by calling the closure.
+    @inlinable
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
         try await body(param, validator)
     }
@@ -38,21 +42,24 @@ public struct RevalidatingClosureFetcher<Param: Hashable & Sendable, Content: Se
 
 /// A one-way pagination fetcher made of a closure; the closure gets `nil` for the first page.
 public struct PaginationClosureFetcher<Param: Hashable & Sendable, Element: Sendable>: PaginationFetcher {
-    private let body: @Sendable (Param, String?) async throws -> Page<Element>
+    @usableFromInline let body: @Sendable (Param, String?) async throws -> Page<Element>
 
     /// Makes a fetcher.
     ///
     /// - Parameter body: Gets the page that `nextKey` names, and the first page for `nil`.
+    @inlinable
     public init(_ body: @escaping @Sendable (_ param: Param, _ nextKey: String?) async throws -> Page<Element>) {
         self.body = body
     }
 
     /// Gets the first page by calling the closure.
+    @inlinable
     public func fetch(param: Param) async throws -> Page<Element> {
         try await body(param, nil)
     }
 
     /// Gets the page that `nextKey` names by calling the closure.
+    @inlinable
     public func fetchNext(nextKey: String, param: Param) async throws -> Page<Element> {
         try await body(param, nextKey)
     }

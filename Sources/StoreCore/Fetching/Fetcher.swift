@@ -24,6 +24,7 @@ public protocol Fetcher<Param, Content>: Origin {
 
 extension Fetcher {
     /// Answers a store's request by fetching; a plain fetcher has no pages and confirms nothing.
+    @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
         switch request {
         case .content(let param, revalidating: _):
@@ -66,6 +67,7 @@ public protocol RevalidatingFetcher<Param, Content>: Origin {
 
 extension RevalidatingFetcher {
     /// Answers a store's request by a conditional fetch; such a fetcher has no pages.
+    @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
         switch request {
         case .content(let param, let validator):

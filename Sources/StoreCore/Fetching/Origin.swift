@@ -42,6 +42,7 @@ public struct OriginResponse<Content: Sendable>: Sendable {
     ///   - result: The content, or the word that the store's own is still right.
     ///   - nextKey: What asks for the page after this one.
     ///   - prevKey: What asks for the page before this one.
+    @inlinable
     public init(_ result: FetchResult<Content>, nextKey: String? = nil, prevKey: String? = nil) {
         self.result = result
         self.nextKey = nextKey

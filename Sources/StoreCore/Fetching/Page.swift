@@ -27,6 +27,7 @@ public struct Page<Element: Sendable>: Sendable {
     ///   - prevKey: What asks for the page before this one; `nil` or empty where there is none.
     ///   - freshness: What the origin said of the page's lifetime.
     ///   - validator: What asks the origin later whether the page has changed.
+    @inlinable
     public init(
         _ elements: [Element], nextKey: String? = nil, prevKey: String? = nil,
         freshness: Freshness = .unspecified, validator: Validator? = nil

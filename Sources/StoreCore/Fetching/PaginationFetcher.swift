@@ -44,6 +44,7 @@ public protocol TwoWayPaginationFetcher<Param, Element>: PaginationFetcher {
 
 extension PaginationFetcher {
     /// Answers a store's request; a one-way fetcher never has a page before the first.
+    @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
         switch request {
         case .content(let param, revalidating: _):
@@ -58,6 +59,7 @@ extension PaginationFetcher {
 
 extension TwoWayPaginationFetcher {
     /// Answers a store's request in both directions.
+    @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
         switch request {
         case .content(let param, revalidating: _):
@@ -72,7 +74,8 @@ extension TwoWayPaginationFetcher {
 
 extension OriginResponse {
     /// A page as a response; `direction` is the only side whose key counts, `nil` keeps both.
-    fileprivate init<Element>(_ page: Page<Element>, keeping direction: PageDirection?) where Content == [Element] {
+    @inlinable
+    init<Element>(_ page: Page<Element>, keeping direction: PageDirection?) where Content == [Element] {
         self.init(
             .modified(page.elements, page.freshness, page.validator),
             nextKey: direction == .prev ? nil : page.nextKey,

@@ -39,9 +39,15 @@ struct HashIndex: Sendable {
         guard capacity * 4 > words.count * 3 else { return }
         var size = max(16, words.count * 2)
         while capacity * 4 > size * 3 { size *= 2 }
-        let old = words
-        words = ContiguousArray(repeating: 0, count: size)
-        for word in old where word != 0 { put(word) }
+        var larger = ContiguousArray<UInt64>(repeating: 0, count: size)
+        larger.withUnsafeMutableBufferPointer { larger in
+            for word in words where word != 0 {
+                var bucket = Int(word >> 32) & (size &- 1)
+                while larger[bucket] != 0 { bucket = (bucket &+ 1) & (size &- 1) }
+                larger[bucket] = word
+            }
+        }
+        words = larger
     }
 
     /// Puts in what is not here yet.

@@ -21,6 +21,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - time: Where time comes from; a test gives a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
     ///   - onEvent: Gets everything that happens, outside all locks; it must be quick.
+    @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
         identity: ElementIdentity<Element> = .automatic, policy: StorePolicy = .default, time: some TimeSource = .system,
@@ -41,6 +42,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ///   - time: Where time comes from; a test gives a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
     ///   - onEvent: Gets everything that happens, outside all locks; it must be quick.
+    @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
         identity: ElementIdentity<Element> = .id, policy: StorePolicy = .default, time: some TimeSource = .system,
@@ -49,12 +51,14 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
     }
 
-    private init(
+    @inlinable
+    init(
         of cacher: some Cacher<Param, [Element]>, _ fetcher: some PaginationFetcher<Param, Element>, identity: ElementIdentity<Element>,
         policy: StorePolicy, time: some TimeSource, scope: CacheScope?, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         lists = Store(
-            cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, merge: identity.merge, onEvent: onEvent)
+            cacher: cacher, respond: Uniform.respond(fetcher), policy: policy, time: time, scope: scope,
+            merge: Uniform.merge(identity.merge), onEvent: onEvent)
     }
 
     /// The handle on one list; it is the key and one reference, free to make and to throw away.

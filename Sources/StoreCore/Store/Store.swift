@@ -26,24 +26,28 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - scope: A group of stores that are cleared together.
     ///   - onEvent: Gets everything that happens, outside all locks, on whatever thread it happens; it must be quick. With it, a hit
     ///     takes the way through the engine, so that it can be reported.
+    @inlinable
     public convenience init(
         cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, policy: StorePolicy = .default,
         time: some TimeSource = .system, scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
-        self.init(cacher: cacher, fetcher: fetcher, policy: policy, time: time, scope: scope, merge: nil, onEvent: onEvent)
+        self.init(
+            cacher: cacher, respond: Uniform.respond(fetcher), policy: policy, time: time, scope: scope, merge: nil, onEvent: onEvent)
     }
 
-    /// Makes the store behind a pagination store.
+    /// Makes a store of content that may be put together from pages.
+    @usableFromInline
     init(
-        cacher: some Cacher<Param, Content>, fetcher: some Origin<Param, Content>, policy: StorePolicy, time: some TimeSource,
-        scope: CacheScope?, merge: PageMerge<Content>?, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
+        cacher: some Cacher<Param, Content>, respond: @escaping Respond<Uniform.Key, Uniform.Content>, policy: StorePolicy,
+        time: some TimeSource, scope: CacheScope?, merge: PageMerge<Uniform.Content>?,
+        onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
         let backing = fronted == nil ? cacher : fronted?.behind
         engine = Uniform.Engine(
-            origin: Uniform.Origin(origin: fetcher), front: fronted?.front,
+            respond: respond, front: fronted?.front,
             backing: backing.map { Uniform.Cacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
-            merge: Uniform.merge(merge), onEvent: Self.listener(onEvent))
+            merge: merge, onEvent: Self.listener(onEvent))
         front = onEvent == nil ? fronted?.table : nil
         clock = HitClock(time)
         scope?.add(engine)
@@ -65,6 +69,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     ///   - scope: A group of stores that are cleared together.
     ///   - onEvent: Gets everything that happens.
     ///   - fetch: Gets the content for a key.
+    @inlinable
     public convenience init(
         cacher: some Cacher<Param, Content>, policy: StorePolicy = .default, time: some TimeSource = .system,
         scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil,

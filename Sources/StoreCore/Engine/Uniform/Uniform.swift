@@ -30,6 +30,7 @@ enum Uniform {
         }
 
         /// Changes the content, in place where nobody else has it.
+        @inlinable
         mutating func change<Value: Sendable, Failure: Error>(
             as type: Value.Type, _ body: (inout Value) throws(Failure) -> Void
         ) throws(Failure) {

@@ -1,9 +1,15 @@
+/// How an engine asks its origin.
+///
+/// A closure and not a protocol, as for the memory in front: it is compiled in the module that makes the store and knows all types.
+@usableFromInline
+typealias Respond<Param: Hashable & Sendable, Content: Sendable> =
+    @Sendable (_ request: OriginRequest<Param>) async throws -> OriginResponse<Content>
+
 extension Uniform {
     /// A user's origin as the engine sees it.
-    struct Origin<Param: Hashable & Sendable, Value: Sendable>: StoreCore.Origin {
-        let origin: any StoreCore.Origin<Param, Value>
-
-        func respond(to request: OriginRequest<Key>) async throws -> OriginResponse<Content> {
+    @inlinable
+    static func respond<Param, Value>(_ origin: some Origin<Param, Value>) -> Respond<Key, Content> {
+        { request in
             let response =
                 switch request {
                 case .content(let key, let validator):
@@ -21,9 +27,9 @@ extension Uniform {
     }
 
     /// A user's way to put pages together as the engine sees it.
-    static func merge<Value: Sendable>(_ merge: PageMerge<Value>?) -> PageMerge<Content>? {
-        guard let merge else { return nil }
-        return { list, page, direction, index in
+    @inlinable
+    static func merge<Value: Sendable>(_ merge: @escaping PageMerge<Value>) -> PageMerge<Content> {
+        { list, page, direction, index in
             var replaced: Value?
             list.change(as: Value.self) { replaced = merge(&$0, page.value(as: Value.self), direction, &index) }
             return replaced.map { Content($0) }
