@@ -55,6 +55,7 @@ final class KeyRules<Content: Sendable>: Sendable {
     let reports: Bool
     /// Adds a page to a list at one side; `nil` for content that is not a list.
     let merge: PageMerge<Content>?
+    /// Whether the content is a list, so that there may be pages beside it.
     let isList: Bool
 
     init(

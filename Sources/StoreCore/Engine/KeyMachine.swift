@@ -179,7 +179,7 @@ extension KeyMachine {
     var content: Content? { overlay ?? held?.record.content }
 
     /// Whether there is anything to show.
-    var isSeen: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
+    var isVisible: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
 
     /// What an observer may show; `nil` before anything is known.
     var state: LoadingState<Content>? {

@@ -64,7 +64,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     /// - Returns: `false` where there is one, or where he has left.
     mutating func wait(_ id: CallerID, at place: Int, _ waiting: ObserverSlot.Waiting) -> Bool {
         guard let position = position(of: id, at: place) else { return false }
-        if version > observers[position].seen, machine.isSeen { return false }
+        if version > observers[position].seen, machine.isVisible { return false }
         // The first one would wait for ever.
         if observers[position].waiting != nil { refuseSecondWaiter() }
         observers[position].waiting = waiting
@@ -77,7 +77,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     /// Has a new state, and takes out what all observers wait on.
     mutating func publish(_ waiting: inout Few<ObserverSlot.Waiting>) {
         version += 1
-        guard machine.observers > 0, machine.isSeen else { return }
+        guard machine.observers > 0, machine.isVisible else { return }
         for position in observers.indices {
             guard let continuation = observers[position].waiting else { continue }
             observers[position].waiting = nil

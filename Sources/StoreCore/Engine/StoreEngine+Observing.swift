@@ -65,8 +65,8 @@ struct ObserverPlace: Hashable, Sendable {
 
 /// One observer of one key.
 ///
-/// Whoever idles on a key costs this object, his place in the engine, and the frame of ``pause(isolation:)``; so what stands in the frame
-/// is one reference, and nothing is inlined into it.
+/// Whoever idles on a key costs this object, his place in the engine, and what stands in his task's frames. So ``pause(isolation:)`` can be
+/// inlined into his own frame, where one reference is all that it adds, and what it calls is not.
 @usableFromInline
 final class EngineObserver: Sendable {
     private let engine: Uniform.Engine

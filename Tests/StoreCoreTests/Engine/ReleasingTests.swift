@@ -102,6 +102,34 @@ struct ReleasingTests {
         lists.end()
     }
 
+    @Test(arguments: [false, true], [false, true])
+    func `C5: what an update replaces is freed outside the lock, also what somebody has put there behind the store's back`(
+        _ isObserved: Bool, _ isForeign: Bool
+    ) async throws {
+        let cacher = MemoryCacher<Int, Row>()
+        let box = WatchedState<Store<Int, Row>?>(nil)
+        let farewells = WatchedState(0)
+        let store = Store(cacher: cacher) { Row(id: $0) }
+        box.update { $0 = store }
+        @Sendable func row(_ id: Int) -> Row {
+            Row(
+                id: id,
+                guest: Guest {
+                    box.current?.prefetch([99])
+                    farewells.update { $0 += 1 }
+                })
+        }
+        await store[1].update(row(1))
+        var iterator = store[1].publish().makeAsyncIterator()
+        if isObserved { #expect(await iterator.next()?.content?.id == 1) }
+        if isForeign { await cacher.save(CacheRecord(content: row(2), fetchedAt: Date()), param: 1) }
+        await store[1].update(Row(id: 3))
+        // The observer has let go of what it was shown; the engine and its memory have, too.
+        try await until("all are freed") { farewells.current == (isForeign ? 2 : 1) }
+        #expect(try await store[1].requireData().id == 3)
+        box.update { $0 = nil }
+    }
+
     @Test(arguments: Backing.allCases)
     func `C6: what an emptied store forgets is freed outside the lock`(_ backing: Backing) async throws {
         let gated = GatedCacher<Int, Row>(writesDown: false)

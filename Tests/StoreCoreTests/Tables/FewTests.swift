@@ -1,0 +1,30 @@
+import Testing
+
+@testable import StoreCore
+
+struct FewTests {
+    private func list(_ few: Few<Int>) -> [Int] {
+        var list: [Int] = []
+        few.forEach { list.append($0) }
+        return list
+    }
+
+    @Test(arguments: 0..<6)
+    func `what is put in comes out in its order`(count: Int) {
+        var few = Few<Int>.none
+        for number in 0..<count { few.append(number) }
+        #expect(list(few) == Array(0..<count))
+        #expect(few.isEmpty == (count == 0))
+        #expect(few.first == (count == 0 ? nil : 0))
+    }
+
+    @Test(arguments: 0..<4, 0..<4)
+    func `lists are put together in their order`(_ left: Int, _ right: Int) {
+        var (few, others) = (Few<Int>.none, Few<Int>.none)
+        for number in 0..<left { few.append(number) }
+        for number in 0..<right { others.append(left + number) }
+        few.append(contentsOf: others)
+        #expect(list(few) == Array(0..<(left + right)))
+        #expect(list(others) == Array(left..<(left + right)))
+    }
+}

@@ -1,0 +1,80 @@
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Live keys against a dictionary: each is found by its key and at its place, which it keeps as long as it lives.
+struct LiveKeysTests {
+    private typealias Keys = LiveKeys<Clumsy, Int>
+
+    private let rules = KeyRules<Int>()
+
+    private func compare(_ keys: Keys, _ model: [Clumsy: (cell: Keys.Key, place: Int)], _ known: [Clumsy]) {
+        #expect(keys.count == model.count && keys.isEmpty == model.isEmpty)
+        #expect(Set(keys.all.map(\.value.param)) == Set(model.keys) && keys.all.count == model.count)
+        for key in known {
+            #expect(keys[key] === model[key]?.cell)
+            guard let (cell, place) = model[key] else { continue }
+            #expect(cell.value.param == key && cell.value.place == place)
+            #expect(keys.key(at: place) === cell)
+        }
+    }
+
+    @Test(arguments: Clumsy.spreads)
+    func `C15: a live key is found by itself and at its place until it is forgotten`(_ spread: Int) throws {
+        var dice = SplitMix(seed: UInt64(spread))
+        var (keys, model) = (Keys(), [Clumsy: (cell: Keys.Key, place: Int)]())
+        let known = (0..<60).map { Clumsy($0, spread: spread) }
+        for step in 0..<6_000 {
+            let key = known[dice.below(known.count)]
+            if dice.below(20) < (step / 1_000 % 2 == 0 ? 13 : 7) {
+                var made = 0
+                let cell =
+                    dice.below(2) == 0
+                    ? keys.key(for: key, rules: rules)
+                    : keys.key(
+                        hash: HashIndex.hash(key), where: { $0 == key },
+                        make: {
+                            made += 1
+                            return key
+                        }, rules: rules)
+                if let (known, place) = model[key] {
+                    #expect(cell === known && cell.value.place == place && made == 0)
+                } else {
+                    #expect(!model.values.contains { $0.place == cell.value.place }, "two keys at one place")
+                    model[key] = (cell, cell.value.place)
+                }
+            } else {
+                let place = model.removeValue(forKey: key)?.place
+                keys.remove(key)
+                if let place { #expect(keys.key(at: place) == nil) }
+            }
+            // Where they differ already, the next steps would take out what is not there.
+            try #require(keys.count == model.count)
+            if step % 20 == 0 { compare(keys, model, known) }
+        }
+        compare(keys, model, known)
+        // Places are taken again: there are never more than there were keys at once.
+        #expect(keys.capacity <= 128)
+        #expect(keys.key(at: 1_000) == nil && keys.key(at: -1) == nil)
+    }
+
+    @Test func `C15: a thousand keys that were once live cost nothing when the last of them has gone`() {
+        var keys = Keys()
+        let known = (0..<1_000).map { Clumsy($0, spread: 1_000_000) }
+        for key in known { _ = keys.key(for: key, rules: rules) }
+        #expect(keys.count == 1_000)
+        for key in known.dropLast() { keys.remove(key) }
+        #expect(keys.count == 1 && keys.capacity >= 1_000)
+        keys.remove(known[999])
+        #expect(keys.isEmpty && keys.capacity == 0)
+        #expect(keys.key(for: known[3], rules: rules).value.place == 0)
+    }
+
+    @Test(arguments: [(0, 0), (1, 0), (0, 1), (70_000, 5), (Int(UInt32.max >> 1), Int(UInt32.max))])
+    func `C8: the place of an observer goes into a word and comes back`(_ key: Int, _ position: Int) {
+        let place = ObserverPlace(key: key, position: position)
+        #expect(place.word >= 0 && ObserverPlace(word: place.word) == place)
+        #expect(ObserverPlace(word: -1) == nil && ObserverPlace(word: -2) == nil)
+    }
+}
