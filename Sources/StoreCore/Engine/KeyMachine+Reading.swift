@@ -220,7 +220,7 @@ extension KeyMachine {
         }
         // Most often all of them are answered, thousands at once.
         if answered.count == callers.count {
-            callers.removeAll()
+            callers.removeAll(keepingCapacity: callers.capacity <= 64)
             fetchCallers = 0
         } else {
             for id in answered { forget(id) }

@@ -161,6 +161,8 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var parcels: [Parcel] = []
     /// Content that is no longer needed: releasing it may run a `deinit` of the user's.
     var discarded = Few<Content>.none
+    /// Keys that have been forgotten, which are the user's, too.
+    var retired = Few<Param>.none
     /// Whatever else of the user's is no longer needed: patches, errors, records.
     var leftovers: [any Sendable] = []
 

@@ -6,6 +6,10 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
     // Two lists: what is read of a list of pairs is copied with both.
     private var params: ContiguousArray<Param?> = []
     private var cells: ContiguousArray<Key?> = []
+    /// The places at which a key lives, in no order, and where each stands among them: who wants all keys must not look at those that
+    /// were live once.
+    private var taken: ContiguousArray<Int> = []
+    private var ranks: ContiguousArray<Int> = []
     /// Places that have been left; the one left last is taken first.
     private var free: [Int] = []
     private var index = HashIndex()
@@ -17,7 +21,7 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
     var capacity: Int { cells.capacity }
 
     /// All of them, in no order.
-    var all: [Key] { cells.compactMap { $0 } }
+    var all: [Key] { taken.compactMap { cells[$0] } }
 
     subscript(param: Param) -> Key? {
         let place = place(HashIndex.hash(param)) { $0 == param }
@@ -45,9 +49,11 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
         if place == cells.count {
             params.append(param)
             cells.append(key)
+            ranks.append(taken.count)
         } else {
-            (params[place], cells[place]) = (param, key)
+            (params[place], cells[place], ranks[place]) = (param, key, taken.count)
         }
+        taken.append(place)
         index.insert(hash, at: place)
         return key
     }
@@ -63,6 +69,10 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
         } else {
             (params[place], cells[place]) = (nil, nil)
             free.append(place)
+            let (rank, last) = (ranks[place], taken.count - 1)
+            taken[rank] = taken[last]
+            ranks[taken[rank]] = rank
+            taken.removeLast()
         }
     }
 

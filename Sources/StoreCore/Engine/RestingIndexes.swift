@@ -18,20 +18,27 @@ struct RestingIndexes<Param: Hashable & Sendable> {
 
     var count: Int { resting.count }
 
-    /// Keeps the index of a list that is about to be forgotten, or drops the one that is out of date.
-    mutating func keep(_ index: AnyObject?, of param: Param, _ details: RecordDetails?) {
+    /// Keeps the index of a list that is about to be forgotten, or drops the one that is out of date; keys that are let go of are the user's.
+    mutating func keep(_ index: AnyObject?, of param: Param, _ details: RecordDetails?, _ leftovers: inout [any Sendable]) {
         // Most stores hold no lists: nothing to look for, nothing to keep.
         if resting.isEmpty, index == nil { return }
-        resting.removeAll { $0.param == param }
+        _ = take(param, nil, &leftovers)
         guard let index, let details else { return }
-        if resting.count == Self.limit { resting.removeFirst() }
+        if resting.count == Self.limit { leftovers.append(resting.removeFirst().param) }
         resting.append(Resting(param: param, details: details, index: index))
     }
 
     /// Takes out the index of a list that is wanted again, if it is still the same list.
-    mutating func take(_ param: Param, _ details: RecordDetails?) -> AnyObject? {
+    mutating func take(_ param: Param, _ details: RecordDetails?, _ leftovers: inout [any Sendable]) -> AnyObject? {
         guard let position = resting.firstIndex(where: { $0.param == param }) else { return nil }
         let found = resting.remove(at: position)
+        leftovers.append(found.param)
         return found.details === details ? found.index : nil
+    }
+
+    /// Drops all of them.
+    mutating func removeAll(_ leftovers: inout [any Sendable]) {
+        leftovers += resting.map(\.param) as [any Sendable]
+        resting = []
     }
 }

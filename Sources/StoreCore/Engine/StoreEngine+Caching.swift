@@ -18,9 +18,11 @@ extension StoreEngine {
                 ? date(entry.record, turn.date, turn.now)
                 : HeldRecord(entry.record, deadline: MonotonicInstant(nanoseconds: entry.deadline))
             key.machine.cacheReadFinished(ticket, .success(held), &turn)
+            // Somebody behind the store's back may have taken it out of the memory meanwhile, and the machine may have no use for it.
+            turn.discarded.append(entry.record.content)
             // A record that somebody else has put there has no deadline, and may have the details of the one that he changed.
             guard entry.deadline != .min, key.machine.held?.record.details === entry.record.details else { return }
-            key.machine.mergeIndex = state.restingIndexes.take(key.param, entry.record.details)
+            key.machine.mergeIndex = state.restingIndexes.take(key.param, entry.record.details, &turn.leftovers)
         } else if backing != nil {
             call(.load, ticket, key.param, &state)
         } else {

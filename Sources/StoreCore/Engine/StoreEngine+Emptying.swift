@@ -86,7 +86,7 @@ extension StoreEngine {
             for content in state.lane.forgetDeferredRecords() { outbox.discarded.append(content) }
             if let front { outbox.leftovers.append(front.removeAll().records) }
             // They name the elements of lists that are forgotten.
-            state.restingIndexes = RestingIndexes()
+            state.restingIndexes.removeAll(&outbox.leftovers)
             for key in state.live.all {
                 take(key, &state, &outbox) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }
             }

@@ -20,7 +20,7 @@ extension StoreEngine {
             case .content:
                 key.machine.fetchFinished(ticket, result, &turn)
             case .page(let direction, key: _):
-                lendList(to: &key, direction, ticket, result)
+                lendList(to: &key, direction, ticket, result, &turn)
                 key.machine.pageFinished(direction, ticket, result, &turn)
             }
         }
@@ -30,9 +30,11 @@ extension StoreEngine {
 
     /// Takes a list that is about to grow out of the memory in front, which mirrors it again in the same turn: a list of which somebody
     /// else holds a snapshot is copied as a whole for each page. Whoever reads it meanwhile waits for the engine.
-    private func lendList(to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) {
+    private func lendList(
+        to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn
+    ) {
         guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held?.record.content else { return }
-        front.lend(key.param, held)
+        if let drop = front.lend(key.param, held) { turn.leftovers.append(drop.records) }
     }
 
     /// Gives fetches a way to report; `nil` where nobody listens.
@@ -88,7 +90,8 @@ struct FetchRun<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     func callAsFunction(_ order: FetchOrder, _ param: Param, _ report: Report?) async -> Result<Fetched<Content>, any Error> {
         report?(.fetchBegan(order.target))
-        let began = time.now
+        // A look at the clock is for who listens.
+        let began = report == nil ? .distantPast : time.now
         let result: Result<Fetched<Content>, any Error>
         do {
             result = .success(try await fetch(order, param, report))

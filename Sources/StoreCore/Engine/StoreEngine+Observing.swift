@@ -134,7 +134,10 @@ final class EngineObserver: Sendable {
     func enter() -> Bool {
         let place = place.load(ordering: .relaxed)
         guard place == Nowhere.yet else { return place >= 0 }
-        guard !Task.isCancelled else { return false }
+        guard !Task.isCancelled else {
+            self.place.store(Nowhere.anymore, ordering: .relaxed)
+            return false
+        }
         self.place.store(engine.join(key, id, forces: forces).word, ordering: .relaxed)
         return true
     }

@@ -203,13 +203,15 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
         let resting = unsaved.filter { live[$0.key]?.value.isAtRest() ?? true }
         guard resting.count > Self.unsavedLimit, let oldest = resting.min(by: { $0.value.order < $1.value.order })?.key else { return }
         unsaved[oldest] = nil
+        outbox.retired.append(oldest)
         report(.droppedUnsaved, oldest, &outbox)
         if let given = live[oldest] { drop(&given.value, &outbox) }
     }
 
     private mutating func drop(_ key: inout LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         live.remove(key.param)
-        restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details)
+        outbox.retired.append(key.param)
+        restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details, &outbox.leftovers)
         if let content = key.machine.held?.record.content { outbox.discarded.append(content) }
         if let overlay = key.machine.overlay { outbox.discarded.append(overlay) }
         key.machine.forgetFailures(into: &outbox.leftovers)

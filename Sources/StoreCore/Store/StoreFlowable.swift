@@ -130,7 +130,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// - Parameters:
     ///   - patch: The change. It is applied again, under the store's lock, whenever the data below it changes, so it must do nothing
-    ///     else, and it must not call the store.
+    ///     else, and neither it nor the `deinit` of what it replaces may call the store.
     ///   - perform: Makes the change true at the origin; runs in the caller's task.
     /// - Returns: What `perform` returned, after the change is saved.
     /// - Throws: What `perform` threw; `CancellationError` where the task was cancelled before the change was shown.

@@ -133,6 +133,24 @@ struct ObservingTests {
         #expect(other.summary == "completed(1)")
     }
 
+    @Test func `C8: an iterator whose task was cancelled before its first state has ended for good`() async throws {
+        let bench = Bench()
+        await bench.store[1].update(1)
+        let observer = Task { [sequence = bench.store[1].publish()] in
+            withUnsafeCurrentTask { $0?.cancel() }
+            var iterator = sequence.makeAsyncIterator()
+            let first = await iterator.next()
+            // Whoever goes on with it has another task.
+            let handedOn = await Task.detached { [copy = Carried(iterator)] in
+                var iterator = copy.iterator
+                return await iterator.next()
+            }.value
+            return first == nil && handedOn == nil
+        }
+        #expect(await observer.value)
+        #expect(bench.liveKeys == 0)
+    }
+
     @Test func `C8: cancelling an observer between two states ends its sequence`() async throws {
         let bench = Bench()
         await bench.store[1].update(1)
@@ -150,4 +168,11 @@ struct ObservingTests {
         #expect((first == 1 || first == nil) && second == nil && third == nil)
         #expect(bench.liveKeys == 0)
     }
+}
+
+/// An iterator on its way to another task; no two tasks use it at once.
+private struct Carried: @unchecked Sendable {
+    let iterator: LoadingStateSequence<Int>.Iterator
+
+    init(_ iterator: LoadingStateSequence<Int>.Iterator) { self.iterator = iterator }
 }

@@ -15,6 +15,20 @@ struct ReleasingTests {
         deinit { farewell() }
     }
 
+    /// A clock at each look at which something else happens; of an update that finds a record in memory, that is after it was found.
+    private struct TrimmingTime: TimeSource {
+        let happen: @Sendable () -> Void
+
+        var now: MonotonicInstant {
+            happen()
+            return SystemTime().now
+        }
+
+        var date: Date { Date() }
+
+        func sleep(until deadline: MonotonicInstant) async throws { try await SystemTime().sleep(until: deadline) }
+    }
+
     private struct Row: Identifiable, Sendable {
         let id: Int
         var guest: Guest?
@@ -127,6 +141,89 @@ struct ReleasingTests {
         // The observer has let go of what it was shown; the engine and its memory have, too.
         try await until("all are freed") { farewells.current == (isForeign ? 2 : 1) }
         #expect(try await store[1].requireData().id == 3)
+        box.update { $0 = nil }
+    }
+
+    /// A key that is an object; two of them are the same key.
+    private final class Tag: Hashable, Sendable {
+        let id: Int
+        private let guest: Guest?
+
+        init(_ id: Int, _ guest: Guest?) { (self.id, self.guest) = (id, guest) }
+
+        static func == (lhs: Tag, rhs: Tag) -> Bool { lhs.id == rhs.id }
+        func hash(into hasher: inout Hasher) { hasher.combine(id) }
+    }
+
+    /// What lets go of a key.
+    enum KeyEnd: CaseIterable { case cleared, unobserved, removed, outranked }
+
+    @Test(arguments: KeyEnd.allCases)
+    func `C15: a key that is an object of the user's is freed outside the locks`(_ end: KeyEnd) async throws {
+        let box = WatchedState<PaginationStore<Tag, Int>?>(nil)
+        let farewells = WatchedState(0)
+        // Whoever has no room for content has none for its key: the engine alone holds it.
+        let cacher = MemoryCacher<Tag, [Int]>(limit: end == .unobserved ? 0 : 100)
+        let store = PaginationStore<Tag, Int>(
+            cacher: cacher, fetcher: PaginationClosureFetcher { _, _ in Page([1], nextKey: "n") }, identity: .by { $0 })
+        box.update { $0 = store }
+        @Sendable func key(_ id: Int) -> Tag {
+            Tag(
+                id,
+                Guest {
+                    box.current?.prefetch([Tag(99, nil)])
+                    farewells.update { $0 += 1 }
+                })
+        }
+        var made = 2
+        switch end {
+        case .cleared:
+            await store[key(1)].update([1])
+            await store[key(1)].clear()
+        case .unobserved:
+            var first: LoadingStateSequence<[Int]>.Iterator? = store[key(1)].publish().makeAsyncIterator()
+            var second: LoadingStateSequence<[Int]>.Iterator? = store[key(1)].publish().makeAsyncIterator()
+            while await first?.next()?.isLoading == true {}
+            while await second?.next()?.isLoading == true {}
+            first = nil
+            second = nil
+        case .removed:
+            await cacher.save(CacheRecord(content: [1], fetchedAt: Date()), param: key(1))
+            await cacher.remove(param: key(1))
+        case .outranked:
+            made = 24
+            for id in 0..<12 {
+                _ = try await store[key(id)].requireData()
+                _ = await store[key(id)].requestNextData()
+            }
+            try await store.clear()
+        }
+        try await until("all are freed") { farewells.current >= made }
+        #expect(farewells.current == made)
+        box.update { $0 = nil }
+    }
+
+    @Test func `C6: a record that is taken out of memory while its list is updated is freed outside the lock`() async throws {
+        let cacher = MemoryCacher<Int, [Row]>()
+        // A list that is at rest keeps the page keys of its record, which is read for them; meanwhile somebody trims the memory.
+        let time = TrimmingTime { cacher.trim(to: 0) }
+        let box = WatchedState<PaginationStore<Int, Row>?>(nil)
+        let farewells = WatchedState(0)
+        let store = PaginationStore(
+            cacher: cacher, fetcher: PaginationClosureFetcher<Int, Row> { _, _ in Page([]) }, time: time)
+        box.update { $0 = store }
+        func row() -> Row {
+            Row(
+                id: 1,
+                guest: Guest {
+                    box.current?.prefetch([99])
+                    farewells.update { $0 += 1 }
+                })
+        }
+        await cacher.save(CacheRecord(content: [row()], fetchedAt: Date(), nextKey: "n"), param: 1)
+        await store[1].update([Row(id: 2)])
+        try await until("it is freed") { farewells.current == 1 }
+        #expect(try await store[1].requireData().map(\.id) == [2])
         box.update { $0 = nil }
     }
 

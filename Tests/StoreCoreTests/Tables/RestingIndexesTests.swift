@@ -9,25 +9,27 @@ struct RestingIndexesTests {
 
     @Test func `C13: the index of one list is never taken for another`() throws {
         var resting = RestingIndexes<Int>()
+        var leftovers: [any Sendable] = []
         let (index, mine, others) = (Index(), try details("n"), try details("n"))
-        resting.keep(index, of: 1, mine)
-        #expect(resting.take(2, mine) == nil)
-        #expect(resting.take(1, mine) === index)
-        #expect(resting.take(1, mine) == nil, "it is handed out once")
-        resting.keep(index, of: 1, mine)
-        #expect(resting.take(1, others) == nil, "a list that says the same is another list")
+        resting.keep(index, of: 1, mine, &leftovers)
+        #expect(resting.take(2, mine, &leftovers) == nil)
+        #expect(resting.take(1, mine, &leftovers) === index)
+        #expect(resting.take(1, mine, &leftovers) == nil, "it is handed out once")
+        resting.keep(index, of: 1, mine, &leftovers)
+        #expect(resting.take(1, others, &leftovers) == nil, "a list that says the same is another list")
         #expect(resting.count == 0)
-        resting.keep(index, of: 1, mine)
-        resting.keep(nil, of: 1, mine)
-        #expect(resting.take(1, mine) == nil, "a list that came to rest without an index has none")
+        resting.keep(index, of: 1, mine, &leftovers)
+        resting.keep(nil, of: 1, mine, &leftovers)
+        #expect(resting.take(1, mine, &leftovers) == nil, "a list that came to rest without an index has none")
     }
 
     @Test func `C15: only the lists that came to rest last have an index`() throws {
         var resting = RestingIndexes<Int>()
+        var leftovers: [any Sendable] = []
         let mine = try details("n")
-        for param in 0..<100 { resting.keep(Index(), of: param, mine) }
+        for param in 0..<100 { resting.keep(Index(), of: param, mine, &leftovers) }
         #expect(resting.count == 4)
-        #expect((0..<96).allSatisfy { resting.take($0, mine) == nil })
-        #expect((96..<100).allSatisfy { resting.take($0, mine) != nil })
+        #expect((0..<96).allSatisfy { resting.take($0, mine, &leftovers) == nil })
+        #expect((96..<100).allSatisfy { resting.take($0, mine, &leftovers) != nil })
     }
 }

@@ -62,22 +62,15 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
+    /// Takes a key's entry out if its content fits.
+    ///
+    /// - Returns: The entry, its key included; released by the caller.
     @inlinable
-    func remove(_ key: Param) -> Dropped {
+    func remove(_ key: Param, where fits: (Content) -> Bool = { _ in true }) -> MemoryEntry<Param, Content>? {
         entries.withLock { entries in
             let position = entries.position(of: key)
-            guard position >= 0 else { return Dropped() }
-            return Dropped(replaced: entries.remove(at: position).record, evicted: [])
-        }
-    }
-
-    /// Takes a key's record out if its content fits; what was taken out is released at once.
-    @inlinable
-    func remove(_ key: Param, where fits: (Content) -> Bool) {
-        _ = entries.withLock { entries -> CacheRecord<Content>? in
-            let position = entries.position(of: key)
             guard position >= 0, fits(entries.entries[position].record.content) else { return nil }
-            return entries.remove(at: position).record
+            return entries.remove(at: position)
         }
     }
 

@@ -10,7 +10,7 @@ package final class FrontMemory<Param: Hashable & Sendable, Content: Sendable>: 
     let put: @Sendable (_ key: Param, _ record: CacheRecord<Content>, _ deadline: Int64, _ heldElsewhere: Content?) -> FrontMemoryDrop?
     let remove: @Sendable (_ key: Param) -> FrontMemoryDrop?
     /// Lets go of a key's record where that is the one that the engine holds, so that nobody else does.
-    let lend: @Sendable (_ key: Param, _ held: Content) -> Void
+    let lend: @Sendable (_ key: Param, _ held: Content) -> FrontMemoryDrop?
     let removeAll: @Sendable () -> FrontMemoryDrop
     let keys: @Sendable () -> [Param]
 
@@ -18,7 +18,7 @@ package final class FrontMemory<Param: Hashable & Sendable, Content: Sendable>: 
     init(
         entry: @escaping @Sendable (Param) -> (record: CacheRecord<Content>, deadline: Int64)?,
         put: @escaping @Sendable (Param, CacheRecord<Content>, Int64, Content?) -> FrontMemoryDrop?,
-        remove: @escaping @Sendable (Param) -> FrontMemoryDrop?, lend: @escaping @Sendable (Param, Content) -> Void,
+        remove: @escaping @Sendable (Param) -> FrontMemoryDrop?, lend: @escaping @Sendable (Param, Content) -> FrontMemoryDrop?,
         removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [Param]
     ) {
         self.entry = entry
@@ -48,11 +48,12 @@ extension FrontMemory<Uniform.Key, Uniform.Content> {
             }
             return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
         } remove: { key in
-            let dropped = table.remove(key.value(as: Key.self))
-            return dropped.replaced.map { FrontMemoryDrop(evicted: 0, records: $0) }
+            table.remove(key.value(as: Key.self)).map { FrontMemoryDrop(evicted: 0, records: $0) }
         } lend: { key, held in
             // Another one may be there, from somebody behind the store's back; it is replaced when the list has grown.
-            table.remove(key.value(as: Key.self)) { isSameBitForBit($0, held.value(as: Value.self)) }
+            let entry = table.remove(key.value(as: Key.self)) { isSameBitForBit($0, held.value(as: Value.self)) }
+            // Its content must not be held any longer: the list would be copied.
+            return entry.map { FrontMemoryDrop(evicted: 0, records: $0.key) }
         } removeAll: {
             FrontMemoryDrop(evicted: 0, records: table.removeAll())
         } keys: {
