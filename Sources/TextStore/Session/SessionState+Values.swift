@@ -80,9 +80,16 @@ extension SessionState {
         let until: Date
         /// When the manifest has expired.
         let expiredSince: Date?
+        /// Whether time has no part in anything; worked out once, for it is asked at each read.
+        let isEndless: Bool
 
-        /// Whether time has no part in anything.
-        var isEndless: Bool { until == .distantFuture && expiredSince == nil }
+        init(era: UInt64, from: Date, until: Date, expiredSince: Date?) {
+            self.era = era
+            self.from = from
+            self.until = until
+            self.expiredSince = expiredSince
+            isEndless = until == .distantFuture && expiredSince == nil
+        }
 
         func contains(_ date: Date) -> Bool { from <= date && date < until }
     }

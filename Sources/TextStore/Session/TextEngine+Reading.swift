@@ -7,7 +7,8 @@ extension TextEngine {
     func resident(_ identifier: String) -> VersionedText? {
         guard let found = session.read({ $0.quiet(identifier) }), let quiet = found.quiet else { return nil }
         // Where time changes nothing it is not asked for: that would be half the price.
-        guard quiet.isEndless || quiet.contains(quickDate) else { return nil }
+        if quiet.isEndless { return found.text }
+        guard quiet.contains(quickDate) else { return nil }
         return found.text(ifExpired: quiet.expiredSince)
     }
 

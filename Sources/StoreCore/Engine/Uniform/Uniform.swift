@@ -76,13 +76,12 @@ enum Uniform {
 extension Uniform.Engine {
     /// Sets the content of a key; `nil` forgets it.
     ///
-    /// - Returns: Who waits until it is saved; `nil` where that is done, so that most callers need no frame to wait in.
-    ///
     /// - Parameters:
     ///   - content: What it is.
     ///   - hash: The hash of the key, which becomes an object only where it is not live yet.
     ///   - isKey: Whether a live key is the one.
     ///   - makeKey: Makes the key.
+    /// - Returns: Who waits until it is saved; `nil` where that is done, so that most callers need no frame to wait in.
     @usableFromInline
     func set(
         _ content: Uniform.Content?, ofKeyWithHash hash: Int, where isKey: @Sendable (Uniform.Key) -> Bool,
