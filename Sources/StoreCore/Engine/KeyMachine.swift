@@ -11,7 +11,8 @@ internal import Foundation
 struct KeyMachine<Content: Sendable> {
     // MARK: The truth, and what is seen of it
 
-    // What each change writes stands first and together: two cores that take turns with a key hand each other few cache lines.
+    // What each change writes stands first and together, and what seldom changes is written only where it does: two cores that take turns
+    // with a key hand each other few cache lines.
 
     /// The newest accepted record; without it the key has no content.
     var held: HeldRecord<Content>?

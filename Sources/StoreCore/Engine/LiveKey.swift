@@ -72,6 +72,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     /// Whether nothing would be lost but what the cacher does not know, if the engine forgot this key.
+    // Mutating, so that the machine is looked at where it stands: read through a cell it would be copied as a whole.
     mutating func isAtRest() -> Bool { machine.isAtRest }
 
     /// Has a new state, and takes out what all observers wait on.
