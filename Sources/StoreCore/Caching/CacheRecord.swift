@@ -30,8 +30,7 @@ public struct CacheRecord<Content: Sendable>: Sendable {
     ) {
         self.content = content
         self.fetchedAt = fetchedAt
-        let fields = RecordDetails.Fields(freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey)
-        self.details = RecordDetails(fields)
+        details = RecordDetails(freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey)
     }
 
     @inlinable
@@ -129,16 +128,45 @@ package final class RecordDetails: Sendable {
     package let fields: Fields
 
     /// `nil` where every field has its default, so that such a record costs nothing out of line. Empty page keys are no keys.
-    package convenience init?(_ fields: Fields) {
-        var fields = fields
+    package convenience init?(_ fields: consuming Fields) {
         if fields.nextKey?.isEmpty == true { fields.nextKey = nil }
         if fields.prevKey?.isEmpty == true { fields.prevKey = nil }
         guard fields != Fields() else { return nil }
         self.init(verbatim: fields)
     }
 
-    private init(verbatim fields: Fields) {
+    /// The same from what an origin says.
+    @usableFromInline
+    convenience init?(
+        freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
+        loadedPages: PageCounts = PageCounts()
+    ) {
+        self.init(Fields(freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, loadedPages: loadedPages))
+    }
+
+    private init(verbatim fields: consuming Fields) {
         self.fields = fields
+    }
+
+    /// Whether there is a page at this side.
+    func hasPage(_ direction: PageDirection) -> Bool {
+        direction == .next ? fields.nextKey != nil : fields.prevKey != nil
+    }
+}
+
+extension RecordDetails.Fields {
+    /// Adds what the origin said beside a page that is put to the list at one side.
+    mutating func extend(by page: RecordDetails?, _ direction: PageDirection) {
+        switch direction {
+        case .next:
+            nextKey = page?.fields.nextKey
+            loadedPages.next += 1
+        case .prev:
+            prevKey = page?.fields.prevKey
+            loadedPages.prev += 1
+        }
+        // A list of which a part must not be stored must not be stored.
+        if page?.fields.freshness.storage == .forbidden { freshness.storage = .forbidden }
     }
 }
 

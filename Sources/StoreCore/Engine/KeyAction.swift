@@ -80,10 +80,21 @@ enum FetchOrder: Hashable, Sendable {
     }
 }
 
-/// What a fetch has got.
+/// What a fetch has got: what will stand in the record, but for its date. Two words, on its way through the frames of a fetch.
+@usableFromInline
 struct Fetched<Content: Sendable>: Sendable {
-    var response: OriginResponse<Content>
-    var pages = PageCounts()
+    /// The content, or one page of it; `nil` where the origin has confirmed what the store has.
+    @usableFromInline let content: Content?
+    /// What the origin said beside it; `nil` where it said nothing.
+    @usableFromInline let details: RecordDetails?
+
+    @inlinable
+    init(content: Content?, details: RecordDetails?) {
+        self.content = content
+        self.details = details
+    }
+
+    var freshness: Freshness { details?.fields.freshness ?? .unspecified }
 }
 
 /// What a machine wants done; carried out by the engine in the order given.

@@ -64,25 +64,19 @@ extension KeyMachine {
     }
 
     private mutating func flightSucceeded(_ fetched: Fetched<Content>, of flight: Flight, _ turn: inout Turn) {
-        let response = fetched.response
-        switch response.result {
-        case .modified(let content, let freshness, let validator):
-            var record = CacheRecord(
-                content: content, fetchedAt: turn.date, freshness: freshness, validator: validator,
-                nextKey: response.nextKey, prevKey: response.prevKey)
-            if fetched.pages != PageCounts() { record.loadedPages = fetched.pages }
+        if let content = fetched.content {
             if pendingKeys != nil { pendingKeys = .ignore }
             // A fetch that had begun before a mutation was confirmed is gone: this one brings what that mutation has done.
             discardPatches(&turn) { $0.isConfirmed }
-            accept(record, &turn)
-        case .notModified(let freshness):
+            accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), &turn)
+        } else {
             guard flight.revalidates, var record = held?.record else {
                 flightFailed(
                     StoreError(.nothingToConfirm, "fetching: the origin confirmed content that it was not asked to confirm"), &turn)
                 return
             }
             record.fetchedAt = turn.date
-            record.freshness = freshness
+            record.freshness = fetched.freshness
             record.isInvalidated = false
             accept(record, keepingContent: true, &turn)
         }
@@ -135,13 +129,13 @@ extension KeyMachine {
     }
 
     /// Forgets what the last fetch failed with, and what the last pages did; the errors are the user's, and so not released here.
-    mutating func forgetFailures(into leftovers: inout [any Sendable]) {
+    mutating func forgetFailures(into leftovers: inout Few<any Sendable>) {
         forgetFailure(into: &leftovers)
         next.forgetFailure(into: &leftovers)
         prev.forgetFailure(into: &leftovers)
     }
 
-    mutating func forgetFailure(into leftovers: inout [any Sendable]) {
+    mutating func forgetFailure(into leftovers: inout Few<any Sendable>) {
         guard let failure else { return }
         leftovers.append(failure.error)
         self.failure = nil

@@ -39,8 +39,7 @@ extension KeyMachine {
     /// Whether a page that has arrived will become part of the list.
     func willExtend(_ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) -> Bool {
         guard self[direction].ticket == ticket, rules.merge != nil, held != nil, case .success(let fetched) = result else { return false }
-        if case .modified = fetched.response.result { return true }
-        return false
+        return fetched.content != nil
     }
 
     /// A page has arrived, or failed to.
@@ -57,48 +56,36 @@ extension KeyMachine {
         turn.publishes = true
         switch result {
         case .success(let fetched):
-            append(fetched.response, direction, &turn)
+            append(fetched, direction, &turn)
         case .failure(let error):
             pageFailed(direction, error, &turn)
         }
         endTurn(&turn)
     }
 
-    private mutating func append(_ response: OriginResponse<Content>, _ direction: PageDirection, _ turn: inout Turn) {
-        guard case .modified(let page, let freshness, _) = response.result, let merge = rules.merge, held != nil else {
+    private mutating func append(_ fetched: Fetched<Content>, _ direction: PageDirection, _ turn: inout Turn) {
+        guard let page = fetched.content, let merge = rules.merge, held != nil else {
             let error = StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
             pageFailed(direction, error, &turn)
             return
         }
-        extendHeld(by: page, merge, direction, &turn)
-        updateDetails(response, freshness, direction)
+        extendHeld(by: page, fetched.details, merge, direction, &turn)
         truthChanged(&turn)
         answerPage(direction, asked: .loaded, joined: .joined, &turn)
     }
 
     /// Merges in place: the array is copied only where a snapshot of it is still in use.
-    private mutating func extendHeld(by page: Content, _ merge: PageMerge<Content>, _ direction: PageDirection, _ turn: inout Turn) {
+    private mutating func extendHeld(
+        by page: Content, _ details: RecordDetails?, _ merge: PageMerge<Content>, _ direction: PageDirection, _ turn: inout Turn
+    ) {
         guard var record = held?.record, let deadline = held?.deadline else { return }
         held = nil
         if let replaced = merge(&record.content, page, direction, &mergeIndex) { turn.discarded.append(replaced) }
+        var fields = record.fields
+        fields.extend(by: details, direction)
+        record.fields = fields
         held = HeldRecord(record, deadline: deadline)
         contentNumber += 1
-    }
-
-    private mutating func updateDetails(_ response: OriginResponse<Content>, _ freshness: Freshness, _ direction: PageDirection) {
-        guard let record = held?.record else { return }
-        var fields = record.fields
-        switch direction {
-        case .next:
-            fields.nextKey = response.nextKey
-            fields.loadedPages.next += 1
-        case .prev:
-            fields.prevKey = response.prevKey
-            fields.loadedPages.prev += 1
-        }
-        // A list of which a part must not be stored must not be stored.
-        if freshness.storage == .forbidden { fields.freshness.storage = .forbidden }
-        held?.record.fields = fields
     }
 
     private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ turn: inout Turn) {

@@ -64,7 +64,7 @@ extension KeyMachine {
     /// Takes out patches that fit.
     mutating func discardPatches(_ turn: inout Turn, where fits: (Patch) -> Bool) {
         guard !patches.isEmpty else { return }
-        turn.leftovers += patches.filter(fits) as [any Sendable]
+        for patch in patches where fits(patch) { turn.leftovers.append(patch) }
         patches.removeAll(where: fits)
     }
 
@@ -105,7 +105,7 @@ extension KeyMachine {
     private mutating func foldConfirmed(_ turn: inout Turn) {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
-        turn.leftovers += Array(confirmed) as [any Sendable]
+        for patch in confirmed { turn.leftovers.append(patch) }
         if !confirmed.isEmpty, var record = held?.record {
             turn.discarded.append(record.content)
             for patch in confirmed { patch.apply(&record.content) }

@@ -161,10 +161,7 @@ extension KeyMachine {
 
     /// `.cache` asks for the cache alone, so its failure is the answer; so it is for those who wait for an invalidation to be saved.
     private mutating func failCacheCallers(_ error: any Error, _ turn: inout Turn) {
-        for (id, need) in callers where need == .cached || need == .allSaved {
-            forget(id)
-            turn.actions.append(.answer(id, .failure(error)))
-        }
+        answerCallers(&turn) { need in need == .cached || need == .allSaved ? .failure(error) : nil }
     }
 
     /// The truth is known from here on: everybody who waited for it gets what he came for.
@@ -188,7 +185,8 @@ extension KeyMachine {
     ///
     /// Those who want a page come last: a fetch of the list that another one starts would supersede it at once.
     mutating func readmitCallers(_ turn: inout Turn) {
-        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
+        guard !callers.isEmpty else { return }
+        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.number) < ($1.value.isPageNeed ? 1 : 0, $1.number) }
         for (id, need) in inOrder where !need.isSavedNeed {
             forget(id)
             if let answer = admit(id, need, &turn) { turn.actions.append(.answer(id, answer)) }
@@ -198,33 +196,24 @@ extension KeyMachine {
     // MARK: The register
 
     mutating func register(_ id: CallerID, _ need: CallerNeed) {
-        callers[id] = need
+        callers.put(need, at: id)
         if need.wantsFetch { fetchCallers += 1 }
     }
 
     mutating func forget(_ id: CallerID) {
-        guard let need = callers.removeValue(forKey: id) else { return }
-        if need.wantsFetch { fetchCallers -= 1 }
-        // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
-        if callers.isEmpty, callers.capacity > 64 { callers = [:] }
+        if callers.remove(id)?.wantsFetch == true { fetchCallers -= 1 }
     }
 
     /// Answers every caller whose need `choose` knows an answer to.
     mutating func answerCallers(_ turn: inout Turn, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
-        guard !callers.isEmpty else { return }
-        var answered: [CallerID] = []
-        for (id, need) in callers {
-            guard let answer = choose(need) else { continue }
-            answered.append(id)
+        var wantedFetch = 0
+        callers.removeAll { id, need in
+            guard let answer = choose(need) else { return false }
             turn.actions.append(.answer(id, answer))
+            if need.wantsFetch { wantedFetch += 1 }
+            return true
         }
-        // Most often all of them are answered, thousands at once.
-        if answered.count == callers.count {
-            callers.removeAll(keepingCapacity: callers.capacity <= 64)
-            fetchCallers = 0
-        } else {
-            for id in answered { forget(id) }
-        }
+        fetchCallers -= wantedFetch
     }
 }
 

@@ -29,11 +29,13 @@ extension KeyMachine {
         }
         accept(record, &turn)
         if !callers.isEmpty { answerAfterUpdate(&turn) }
-        if wasExplicit || callers.values.contains(.refresh) { restartIfWanted(explicit: true, &turn) }
+        if wasExplicit || awaitsRefresh { restartIfWanted(explicit: true, &turn) }
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
     }
+
+    private var awaitsRefresh: Bool { !callers.isEmpty && callers.contains { $0.value == .refresh } }
 
     private mutating func answerAfterUpdate(_ turn: inout Turn) {
         let answer = content.map { CallerAnswer.content($0) }
@@ -84,7 +86,7 @@ extension KeyMachine {
     /// - Returns: The number of the new truth.
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
-        let wasExplicit = dropFlight(&turn) || forcePending || callers.values.contains(.refresh)
+        let wasExplicit = dropFlight(&turn) || forcePending || awaitsRefresh
         forgetPending()
         pendingKeys = nil
         supersedePages(&turn)

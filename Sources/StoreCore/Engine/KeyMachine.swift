@@ -50,7 +50,7 @@ struct KeyMachine<Content: Sendable> {
     // MARK: Who is here
 
     var observers = 0
-    var callers: [CallerID: CallerNeed] = [:]
+    var callers = FewByNumber<CallerNeed>.none
     /// How many of the callers want a fetch.
     var fetchCallers = 0
 
@@ -121,7 +121,7 @@ struct KeyMachine<Content: Sendable> {
         var ticket: Ticket?
         var failure: (any Error)?
 
-        mutating func forgetFailure(into leftovers: inout [any Sendable]) {
+        mutating func forgetFailure(into leftovers: inout Few<any Sendable>) {
             guard let failure else { return }
             leftovers.append(failure)
             self.failure = nil
@@ -154,7 +154,7 @@ struct KeyMachine<Content: Sendable> {
         private let time: any TimeSource
         var tickets: TicketCounter
 
-        var actions: [KeyAction<Content>] = []
+        var actions = Few<KeyAction<Content>>.none
         /// Whether the state may look different now, which is decided at the end.
         var publishes = false
         /// Whether observers are to see the present state.
@@ -164,7 +164,7 @@ struct KeyMachine<Content: Sendable> {
         /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
         var discarded = Few<Content>.none
         /// Patches and errors that are no longer needed: what they hold is the user's, too.
-        var leftovers: [any Sendable] = []
+        var leftovers = Few<any Sendable>.none
 
         init(time: any TimeSource, tickets: TicketCounter) {
             self.time = time
@@ -200,20 +200,25 @@ extension KeyMachine {
 
     private func pageSight(_ direction: PageDirection) -> Sight.Page {
         guard rules.isList else { return .none }
-        return switch additionalState(direction) {
-        case .loading: .loading
-        case .error: .error
-        case .fixed(let canRequest): canRequest ? .more : .none
-        }
+        if isLoading(direction) { return .loading }
+        if hasFailed(direction) { return .error }
+        return hasPage(direction) ? .more : .none
     }
 
     func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
         guard rules.isList else { return .none }
-        let side = self[direction]
-        if side.ticket != nil { return .loading }
-        if let error = side.failure { return .error(rawError: error) }
-        return .fixed(canRequestAdditionalData: pageKey(direction) != nil)
+        if isLoading(direction) { return .loading }
+        if let error = self[direction].failure { return .error(rawError: error) }
+        return .fixed(canRequestAdditionalData: hasPage(direction))
     }
+
+    // Each asks for one word: a side as a whole, or a page's key, is copied with what it refers to.
+
+    private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? next.ticket : prev.ticket) != nil }
+
+    private func hasFailed(_ direction: PageDirection) -> Bool { direction == .next ? next.failure != nil : prev.failure != nil }
+
+    private func hasPage(_ direction: PageDirection) -> Bool { rules.isList && held?.record.details?.hasPage(direction) == true }
 
     func pageKey(_ direction: PageDirection) -> String? {
         // Content that is no list has no pages, whatever keys its record carries.

@@ -13,7 +13,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     private var moved: [CallerID: Int] = [:]
 
     /// Those who wait for an answer of the machine.
-    var callers: [CallerID: Reply<CallerAnswer<Content>>] = [:]
+    var callers = FewByNumber<Reply<CallerAnswer<Content>>>.none
     /// Those who wait for the content; the machine knows them as one.
     var crowd: Crowd<CallerAnswer<Content>>?
 
@@ -120,14 +120,6 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         return crowd
     }
 
-    /// Takes out whoever waits for an answer.
-    mutating func takeCaller(_ id: CallerID) -> Reply<CallerAnswer<Content>>? {
-        let caller = callers.removeValue(forKey: id)
-        // A dictionary keeps its size when it empties; thousands of callers at once would cost as long as the key is observed.
-        if callers.isEmpty, callers.capacity > 64 { callers = [:] }
-        return caller
-    }
-
     mutating func takeFetch(_ ticket: Ticket) -> Task<Void, Never>? {
         guard let position = fetches.firstIndex(where: { $0.ticket == ticket }) else { return nil }
         return fetches.remove(at: position).task
@@ -154,22 +146,23 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
         case answer(Reply<CallerAnswer<Content>>, CallerAnswer<Content>)
         case answerToAll(Crowd<CallerAnswer<Content>>, CallerAnswer<Content>)
         case cancellation(Task<Void, Never>)
-        case event(StoreEvent<Param>)
+        // Out of line: only stores that are listened to send any.
+        indirect case event(StoreEvent<Param>)
     }
 
     /// What observers wait on who have something to see. Most turns have nothing but these, and one content to let go of.
     var observers = Few<ObserverSlot.Waiting>.none
-    var parcels: [Parcel] = []
+    var parcels = Few<Parcel>.none
     /// Content that is no longer needed: releasing it may run a `deinit` of the user's.
     var discarded = Few<Content>.none
     /// Keys that have been forgotten, which are the user's, too.
     var retired = Few<Param>.none
     /// Whatever else of the user's is no longer needed: patches, errors, records.
-    var leftovers: [any Sendable] = []
+    var leftovers = Few<any Sendable>.none
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
-        for parcel in parcels {
+        parcels.forEach { parcel in
             switch parcel {
             case .answer(let caller, let answer): caller.put(answer)
             case .answerToAll(let crowd, let answer): crowd.put(answer)
@@ -177,7 +170,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
             }
         }
         observers.forEach { $0.resume() }
-        for case .cancellation(let task) in parcels { task.cancel() }
-        if let onEvent { for case .event(let event) in parcels { onEvent(event) } }
+        parcels.forEach { if case .cancellation(let task) = $0 { task.cancel() } }
+        if let onEvent { parcels.forEach { if case .event(let event) = $0 { onEvent(event) } } }
     }
 }

@@ -41,7 +41,7 @@ extension StoreEngine {
         turn(param) { key, turn in
             if let answer = begin(&key.machine, id, &turn) { return .answered(answer) }
             let reply = Reply<CallerAnswer<Content>>()
-            key.callers[id] = reply
+            key.callers.put(reply, at: id)
             return .waiting(reply)
         }
     }

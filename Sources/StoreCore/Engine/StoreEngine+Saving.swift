@@ -67,7 +67,7 @@ extension StoreEngine {
         let answer = key.machine.callerArrived(id, needing: .allSaved, &turn)
         if case .done = answer { return nil }
         let save = Save(param: key.param, id: id, reply: Reply())
-        if let answer { save.reply.put(answer) } else { key.callers[id] = save.reply }
+        if let answer { save.reply.put(answer) } else { key.callers.put(save.reply, at: id) }
         return save
     }
 }

@@ -10,7 +10,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     typealias Key = LiveKey<Param, Content>
     typealias Turn = KeyMachine<Content>.Turn
 
-    let respond: Respond<Param, Content>
+    let fetches: Fetches<Param, Content>
     let front: FrontMemory<Param, Content>?
     let backing: (any Cacher<Param, Content>)?
     let rules: KeyRules<Content>
@@ -26,7 +26,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         expiry: Expiry, policy: StorePolicy, time: any TimeSource, merge: PageMerge<Content>?,
         onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
     ) {
-        self.respond = respond
+        fetches = Fetches(respond: respond, retry: policy.retry, merge: merge, time: time)
         self.front = front
         self.backing = backing
         self.time = time
@@ -117,7 +117,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         if turn.mirrors { mirror(&key, turn, &state, &outbox) }
         if turn.isPublished { key.publish(&outbox.observers) }
         outbox.discarded.append(contentsOf: turn.discarded)
-        if !turn.leftovers.isEmpty { outbox.leftovers += turn.leftovers }
+        outbox.leftovers.append(contentsOf: turn.leftovers)
         arm(&key, &outbox)
         return (result, key.machine.isAtRest || key.machine.isUnsaved || !state.unsaved.isEmpty)
     }
@@ -127,11 +127,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     ) {
         // Reading the memory in front is done on the spot and makes more to do.
         while !turn.actions.isEmpty {
-            // Taken from the end of a list of its own, an action is moved and not copied.
-            var actions = turn.actions
-            turn.actions = []
-            actions.reverse()
-            while let action = actions.popLast() { carryOut(action, &key, &turn, &state, &outbox) }
+            turn.actions.takeAll().consumeEach { carryOut($0, &key, &turn, &state, &outbox) }
         }
     }
 
@@ -152,7 +148,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             if let task = key.takeFetch(ticket) { outbox.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
             // Neither is legal, too: a caller who holds on to the truth has had his answer.
-            if let caller = key.takeCaller(id) {
+            if let caller = key.callers.remove(id) {
                 outbox.parcels.append(.answer(caller, answer))
             } else if let crowd = key.takeCrowd(id) {
                 outbox.parcels.append(.answerToAll(crowd, answer))

@@ -33,11 +33,30 @@ enum Few<Element> {
         if case .none = self { self = elements } else { elements.forEach { append($0) } }
     }
 
+    /// Takes everything out.
+    mutating func takeAll() -> Few {
+        var taken = Few.none
+        swap(&taken, &self)
+        return taken
+    }
+
     func forEach(_ body: (Element) -> Void) {
         switch self {
         case .none: break
         case .one(let element): body(element)
         case .many(let elements): for element in elements { body(element) }
+        }
+    }
+
+    /// Hands each element on, so that none is copied.
+    consuming func consumeEach(_ body: (consuming Element) -> Void) {
+        switch consume self {
+        case .none: break
+        case .one(let element): body(element)
+        case .many(var elements):
+            // Taken from the end, an element is moved.
+            elements.reverse()
+            while let element = elements.popLast() { body(element) }
         }
     }
 }

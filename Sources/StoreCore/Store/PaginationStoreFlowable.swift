@@ -7,8 +7,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         self.list = list
     }
 
-    private var engine: Uniform.Engine { list.store.engine }
-    private var key: Uniform.Key { Uniform.Key(list.param) }
+    @inlinable var engine: Uniform.Engine { list.engine }
+    @inlinable var key: Uniform.Key { list.key }
 
     /// The key of the list.
     public var param: Param { list.param }
@@ -20,8 +20,9 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// - Parameter continueWhenError: Whether to try again where the last try, or the list itself, has failed.
     /// - Returns: What became of it, once that is known; `.failed(CancellationError())` as soon as the task is cancelled.
     @discardableResult
+    @inlinable
     public func requestNextData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.requestPage(.next, of: key, continueWhenError: continueWhenError)
+        await engine.page(.next, of: key, continueWhenError: continueWhenError)
     }
 
     /// Asks for the page before the first one.
@@ -29,8 +30,9 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// - Parameter continueWhenError: Whether to try again where the last try, or the list itself, has failed.
     /// - Returns: What became of it, once that is known; `.noPage` where the fetcher is one-way.
     @discardableResult
+    @inlinable
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.requestPage(.prev, of: key, continueWhenError: continueWhenError)
+        await engine.page(.prev, of: key, continueWhenError: continueWhenError)
     }
 
     /// Sets the list together with the keys of the pages beside it.

@@ -16,6 +16,10 @@ struct FewTests {
         #expect(list(few) == Array(0..<count))
         #expect(few.isEmpty == (count == 0))
         #expect(few.first == (count == 0 ? nil : 0))
+        var handedOn: [Int] = []
+        few.takeAll().consumeEach { handedOn.append($0) }
+        #expect(handedOn == Array(0..<count))
+        #expect(few.isEmpty, "what was taken is still there")
     }
 
     @Test(arguments: 0..<4, 0..<4)

@@ -98,6 +98,14 @@ extension Uniform.Engine {
     }
 }
 
+extension Uniform.Engine {
+    /// Asks for a page beside a list.
+    @usableFromInline
+    func page(_ direction: PageDirection, of key: Uniform.Key, continueWhenError: Bool) async -> PageRequest {
+        await requestPage(direction, of: key, continueWhenError: continueWhenError)
+    }
+}
+
 @usableFromInline
 final class Box<Value: Sendable>: Sendable {
     @usableFromInline let value: Value

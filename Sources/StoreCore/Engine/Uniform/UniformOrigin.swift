@@ -3,26 +3,34 @@
 /// A closure and not a protocol, as for the memory in front: it is compiled in the module that makes the store and knows all types.
 @usableFromInline
 typealias Respond<Param: Hashable & Sendable, Content: Sendable> =
-    @Sendable (_ request: OriginRequest<Param>) async throws -> OriginResponse<Content>
+    @Sendable (_ request: OriginRequest<Param>) async throws -> Fetched<Content>
 
 extension Uniform {
     /// A user's origin as the engine sees it.
     @inlinable
     static func respond<Param, Value>(_ origin: some Origin<Param, Value>) -> Respond<Key, Content> {
-        { request in
-            let response =
-                switch request {
-                case .content(let key, let validator):
-                    try await origin.respond(to: .content(key.value(as: Param.self), revalidating: validator))
-                case .page(let direction, let page, let key):
-                    try await origin.respond(to: .page(direction, key: page, key.value(as: Param.self)))
-                }
-            let result: FetchResult<Content> =
-                switch response.result {
-                case .modified(let value, let freshness, let validator): .modified(Content(value), freshness, validator)
-                case .notModified(let freshness): .notModified(freshness)
-                }
-            return OriginResponse(result, nextKey: response.nextKey, prevKey: response.prevKey)
+        // One call of the origin, and all else in functions of its own: what is made here stands in the frame of each fetch.
+        { request in fetched(try await origin.respond(to: typed(request))) }
+    }
+
+    @inlinable
+    static func typed<Param>(_ request: OriginRequest<Key>) -> OriginRequest<Param> {
+        switch request {
+        case .content(let key, let validator): .content(key.value(as: Param.self), revalidating: validator)
+        case .page(let direction, let page, let key): .page(direction, key: page, key.value(as: Param.self))
+        }
+    }
+
+    @inlinable
+    static func fetched<Value>(_ response: OriginResponse<Value>) -> Fetched<Content> {
+        switch response.result {
+        case .modified(let value, let freshness, let validator):
+            Fetched(
+                content: Content(value),
+                details: RecordDetails(
+                    freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey))
+        case .notModified(let freshness):
+            Fetched(content: nil, details: RecordDetails(freshness: freshness))
         }
     }
 

@@ -104,7 +104,7 @@ final class HistoryWorld: Sendable {
             if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
             // One who is registered but does not wait yet would not see at once that he is cancelled.
             let callers = keys.reduce(0) { sum, key in
-                sum + key.callers.values.count { $0.isAwaited } + (key.crowd?.awaiting ?? 0)
+                sum + key.callers.count { $0.value.isAwaited } + (key.crowd?.awaiting ?? 0)
             }
             let clearers = Array(state.lane.clearers.values) + Array((state.lane.clearersServed ?? [:]).values)
             let waiting = callers + clearers.count { $0.isAwaited }

@@ -212,7 +212,9 @@ extension Bench {
 
     /// For how many callers a key's machine has room.
     func callerCapacity(_ param: Int = 1) -> Int {
-        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.machine.callers.capacity ?? 0 }
+        store.engine.state.withLock {
+            if case .many(let callers) = $0.live[Uniform.Key(param)]?.value.machine.callers { callers.capacity } else { 0 }
+        }
     }
 }
 
@@ -228,7 +230,8 @@ extension Store {
             let keys = state.live.all.map { cell in
                 let key = cell.value
                 let machine = key.machine
-                return "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
+                return
+                    "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.map(\.number).sorted()), "
                     + "flight \(String(describing: machine.flight)), lane \(machine.lane), fetches \(key.fetches.map(\.ticket.number)), "
                     + "read \(machine.isRead), debt \(String(describing: machine.debt)), patches \(machine.patches.count)"
             }

@@ -5,10 +5,8 @@
 extension ModelWorld {
     mutating func carryOut(_ turn: inout Turn) {
         // Reading the memory in front is done on the spot and makes more to do.
-        var position = 0
-        while position < turn.actions.count {
-            carryOut(turn.actions[position], &turn)
-            position += 1
+        while !turn.actions.isEmpty {
+            turn.actions.takeAll().consumeEach { carryOut($0, &turn) }
         }
         if turn.isPublished { moment.published += 1 }
         if turn.mirrors {

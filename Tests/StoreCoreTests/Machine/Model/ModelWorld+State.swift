@@ -44,7 +44,7 @@ extension ModelWorld {
 
     private func checkWaiters() {
         check(machine.observers == observers, "C15", "observers are miscounted")
-        check(Set(machine.callers.keys) == Set(callers.map(\.id)), "C9", "callers are forgotten or kept")
+        check(Set(machine.callers.map(\.number)) == Set(callers.map(\.id)), "C9", "callers are forgotten or kept")
         check(machine.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers who want a fetch are miscounted")
         let isReading = call?.kind == .read
         for caller in callers where !caller.isAnswered {

@@ -1,0 +1,113 @@
+/// Runs fetches: each with its attempts and, for a list that is refreshed whole, its pages. One for all fetches of a store.
+final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+    typealias Report = @Sendable (StoreEventKind) -> Void
+
+    private let respond: Respond<Param, Content>
+    private let retry: RetryPolicy
+    private let merge: PageMerge<Content>?
+    private let time: any TimeSource
+
+    init(respond: @escaping Respond<Param, Content>, retry: RetryPolicy, merge: PageMerge<Content>?, time: any TimeSource) {
+        self.respond = respond
+        self.retry = retry
+        self.merge = merge
+        self.time = time
+    }
+
+    // A task begins with little room for frames, and what goes beyond is allocated: so what fetches need that are listened to, or that
+    // fail, stands in functions of its own.
+
+    func run(_ order: FetchOrder, _ param: Param, _ report: Report?) async -> Result<Fetched<Content>, any Error> {
+        if let report { await reportedResult(of: order, param, report) } else { await result(of: order, param, nil) }
+    }
+
+    @inline(never)
+    private func reportedResult(of order: FetchOrder, _ param: Param, _ report: @escaping Report) async -> Result<
+        Fetched<Content>, any Error
+    > {
+        report(.fetchBegan(order.target))
+        let began = time.now
+        let result = await result(of: order, param, report)
+        report(.fetchEnded(order.target, duration: began.duration(to: time.now), outcome(of: result)))
+        return result
+    }
+
+    private func outcome(of result: Result<Fetched<Content>, any Error>) -> StoreEventKind.FetchOutcome {
+        // Only the store cancels this task, so its flag tells a cancelled fetch from one that failed with a cancellation of its own.
+        if Task.isCancelled { return .cancelled }
+        switch result {
+        case .success(let fetched): return fetched.content == nil ? .notModified : .modified
+        case .failure(let error): return .failed(error)
+        }
+    }
+
+    private func result(of order: FetchOrder, _ param: Param, _ report: Report?) async -> Result<Fetched<Content>, any Error> {
+        do {
+            let first = try await attempt(order.request(for: param), report)
+            guard case .content(_, let pages) = order, pages != PageCounts() else { return .success(first) }
+            return .success(try await extend(first, by: pages, param, report))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    @inline(never)
+    /// Fetches the pages beside the first one with the keys that each answer gives, in order.
+    private func extend(_ first: Fetched<Content>, by wanted: PageCounts, _ param: Param, _ report: Report?) async throws -> Fetched<
+        Content
+    > {
+        guard let merge, var content = first.content else { return first }
+        var fields = first.details?.fields ?? RecordDetails.Fields()
+        var index: AnyObject?
+        for (direction, count) in [(PageDirection.next, wanted.next), (.prev, wanted.prev)] {
+            for _ in 0..<count {
+                guard let key = direction == .next ? fields.nextKey : fields.prevKey else { break }
+                let page = try await attempt(.page(direction, key: key, param), report)
+                guard let elements = page.content else {
+                    throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
+                }
+                _ = merge(&content, elements, direction, &index)
+                fields.extend(by: page.details, direction)
+            }
+        }
+        return Fetched(content: content, details: RecordDetails(fields))
+    }
+
+    private func attempt(_ request: OriginRequest<Param>, _ report: Report?) async throws -> Fetched<Content> {
+        var attempt = 1
+        while true {
+            do {
+                return try await respond(request)
+            } catch {
+                try await pause(after: error, attempt, request.target, report)
+                attempt += 1
+            }
+        }
+    }
+
+    @inline(never)
+    /// Waits for the time to try again; throws the error where that is not to be done.
+    private func pause(after error: any Error, _ attempt: Int, _ target: StoreEventKind.Target, _ report: Report?) async throws {
+        guard !Task.isCancelled, let delay = retry.delay(after: error, attempt: attempt, unit: .random(in: 0..<1)) else { throw error }
+        report?(.retried(target, attempt: attempt, delay: delay, error))
+        try await time.sleep(until: time.now.advanced(by: delay))
+    }
+}
+
+extension FetchOrder {
+    fileprivate func request<Param>(for param: Param) -> OriginRequest<Param> {
+        switch self {
+        case .content(let validator, pages: _): .content(param, revalidating: validator)
+        case .page(let direction, let key): .page(direction, key: key, param)
+        }
+    }
+}
+
+extension OriginRequest {
+    fileprivate var target: StoreEventKind.Target {
+        switch self {
+        case .content: .content
+        case .page(let direction, key: _, _): .page(direction)
+        }
+    }
+}
