@@ -57,20 +57,20 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         Content
     > {
         guard let merge, var content = first.content else { return first }
-        var fields = first.details?.fields ?? RecordDetails.Fields()
+        var details = first.details
         var index: AnyObject?
         for (direction, count) in [(PageDirection.next, wanted.next), (.prev, wanted.prev)] {
             for _ in 0..<count {
-                guard let key = direction == .next ? fields.nextKey : fields.prevKey else { break }
+                guard let key = direction == .next ? details?.fields.nextKey : details?.fields.prevKey else { break }
                 let page = try await attempt(.page(direction, key: key, param), report)
                 guard let elements = page.content else {
                     throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
                 }
                 _ = merge(&content, elements, direction, &index)
-                fields.extend(by: page.details, direction)
+                details = RecordDetails(details, extendedBy: page.details, direction)
             }
         }
-        return Fetched(content: content, details: RecordDetails(fields))
+        return Fetched(content: content, details: details)
     }
 
     private func attempt(_ request: OriginRequest<Param>, _ report: Report?) async throws -> Fetched<Content> {

@@ -81,9 +81,7 @@ extension KeyMachine {
         guard var record = held?.record, let deadline = held?.deadline else { return }
         held = nil
         if let replaced = merge(&record.content, page, direction, &mergeIndex) { turn.discarded.append(replaced) }
-        var fields = record.fields
-        fields.extend(by: details, direction)
-        record.fields = fields
+        record.details = RecordDetails(record.details, extendedBy: details, direction)
         held = HeldRecord(record, deadline: deadline)
         contentNumber += 1
     }

@@ -72,20 +72,24 @@ struct HashIndex: Sendable {
     ) -> Int {
         reserveCapacity(count + newCount)
         let mask = words.count &- 1
-        // Through the memory itself: whether the array is anybody else's too is asked once and not for each element.
-        let inserted = words.withUnsafeMutableBufferPointer { words in
-            for offset in 0..<newCount {
-                let hash = hash(offset)
-                var bucket = Int(hash) & mask
-                while words[bucket] != 0 {
-                    let word = words[bucket]
-                    let isAlike = UInt32(truncatingIfNeeded: word >> 32) == hash
-                    if isAlike, isSame(offset, Int(word & 0xFFFF_FFFF) &- 1) { return offset }
-                    bucket = (bucket &+ 1) & mask
+        // Through the memory itself: whether the array is anybody else's too is asked once and not for each element. And all hashes first:
+        // then the processor waits for several cache lines of the table at once, with nothing but look-ups between them.
+        let inserted = withUnsafeTemporaryAllocation(of: UInt32.self, capacity: newCount) { hashes in
+            for offset in 0..<newCount { hashes.initializeElement(at: offset, to: hash(offset)) }
+            return words.withUnsafeMutableBufferPointer { words in
+                for offset in 0..<newCount {
+                    let hash = hashes[offset]
+                    var bucket = Int(hash) & mask
+                    while words[bucket] != 0 {
+                        let word = words[bucket]
+                        let isAlike = UInt32(truncatingIfNeeded: word >> 32) == hash
+                        if isAlike, isSame(offset, Int(word & 0xFFFF_FFFF) &- 1) { return offset }
+                        bucket = (bucket &+ 1) & mask
+                    }
+                    words[bucket] = Self.word(hash, position + offset)
                 }
-                words[bucket] = Self.word(hash, position + offset)
+                return newCount
             }
-            return newCount
         }
         count += inserted
         return inserted
