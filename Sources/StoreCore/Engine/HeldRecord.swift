@@ -31,6 +31,9 @@ struct HeldRecord<Content: Sendable> {
 
     func isValid(at now: @autoclosure () -> MonotonicInstant) -> Bool { deadline == .distantFuture || now() < deadline }
 
+    /// Whether it is valid and will not always be.
+    func expires(after now: @autoclosure () -> MonotonicInstant) -> Bool { deadline != .distantFuture && now() < deadline }
+
     /// Whether the expired content may still be served within `window` after its deadline.
     func isUsable(within window: Duration, at now: MonotonicInstant) -> Bool {
         guard !record.freshness.mustRevalidate, deadline != .distantPast else { return false }

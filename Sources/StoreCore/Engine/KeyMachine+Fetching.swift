@@ -116,7 +116,7 @@ extension KeyMachine {
         // Exchanged and not set, so that neither record is copied on the way.
         var replaced: HeldRecord<Content>? = HeldRecord(record, expiry: rules.expiry, now: turn.now)
         swap(&held, &replaced)
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: turn.now) == true
         if let replaced { turn.discarded.append(replaced.record.content) }
         if keepingContent {
             forgetFailure(into: &turn.leftovers)
@@ -129,13 +129,13 @@ extension KeyMachine {
     }
 
     /// Forgets what the last fetch failed with, and what the last pages did; the errors are the user's, and so not released here.
-    mutating func forgetFailures(into leftovers: inout Few<any Sendable>) {
+    mutating func forgetFailures(into leftovers: inout [any Sendable]) {
         forgetFailure(into: &leftovers)
         next.forgetFailure(into: &leftovers)
         prev.forgetFailure(into: &leftovers)
     }
 
-    mutating func forgetFailure(into leftovers: inout Few<any Sendable>) {
+    mutating func forgetFailure(into leftovers: inout [any Sendable]) {
         guard let failure else { return }
         leftovers.append(failure.error)
         self.failure = nil
@@ -155,6 +155,7 @@ extension KeyMachine {
     }
 
     /// What the memory in front is to hold; `nil` for nothing.
+    @inline(__always)
     var mirrored: HeldRecord<Content>? {
         guard var held, held.record.freshness.storage == .allowed else { return nil }
         // With patches over it, the record alone is not what a reader should get.

@@ -167,7 +167,7 @@ extension KeyMachine {
     /// The truth is known from here on: everybody who waited for it gets what he came for.
     mutating func becomeRead(_ turn: inout Turn) {
         isRead = true
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.isValid(at: turn.now) == true
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: turn.now) == true
         if held != nil { mirror(&turn) }
         if invalidatePending {
             invalidatePending = false

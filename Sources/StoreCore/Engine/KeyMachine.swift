@@ -58,7 +58,7 @@ struct KeyMachine<Content: Sendable> {
 
     /// When an unwanted fetch is to be cancelled.
     var graceEnds: MonotonicInstant?
-    /// Whether the present record is to be fetched again at its deadline; one that arrived expired never is (C10).
+    /// Whether the present record is to be fetched again at its deadline; one that has none, or arrived expired, never is (C10).
     var refetchesAtDeadline = false
     /// A trigger that came too early.
     var triggerPending = false
@@ -121,7 +121,7 @@ struct KeyMachine<Content: Sendable> {
         var ticket: Ticket?
         var failure: (any Error)?
 
-        mutating func forgetFailure(into leftovers: inout Few<any Sendable>) {
+        mutating func forgetFailure(into leftovers: inout [any Sendable]) {
             guard let failure else { return }
             leftovers.append(failure)
             self.failure = nil
@@ -164,7 +164,7 @@ struct KeyMachine<Content: Sendable> {
         /// Content that is no longer needed; kept to the end of the turn, so that it is released outside the lock.
         var discarded = Few<Content>.none
         /// Patches and errors that are no longer needed: what they hold is the user's, too.
-        var leftovers = Few<any Sendable>.none
+        var leftovers: [any Sendable] = []
 
         init(time: any TimeSource, tickets: TicketCounter) {
             self.time = time
@@ -182,7 +182,10 @@ extension KeyMachine {
     /// Whether there is anything to show.
     var isVisible: Bool { flight != nil || failure != nil || held != nil || overlay != nil }
 
+    // What is asked at each turn is inlined: a call would be given a copy of the whole machine.
+
     /// What an observer may show; `nil` before anything is known.
+    @inline(__always)
     var state: LoadingState<Content>? {
         if flight != nil { return .loading(content: content) }
         if let failure { return .error(rawError: failure.error, content: content) }
@@ -191,6 +194,7 @@ extension KeyMachine {
     }
 
     /// What tells the present state from others.
+    @inline(__always)
     var sight: Sight? {
         let number = held == nil && overlay == nil ? nil : contentNumber
         if flight != nil { return Sight(kind: .loading, content: number) }
@@ -198,6 +202,7 @@ extension KeyMachine {
         return number.map { Sight(kind: .completed(next: pageSight(.next), prev: pageSight(.prev)), content: $0) }
     }
 
+    @inline(__always)
     private func pageSight(_ direction: PageDirection) -> Sight.Page {
         guard rules.isList else { return .none }
         if isLoading(direction) { return .loading }
@@ -205,6 +210,7 @@ extension KeyMachine {
         return hasPage(direction) ? .more : .none
     }
 
+    @inline(__always)
     func additionalState(_ direction: PageDirection) -> AdditionalLoadingState {
         guard rules.isList else { return .none }
         if isLoading(direction) { return .loading }
@@ -214,10 +220,13 @@ extension KeyMachine {
 
     // Each asks for one word: a side as a whole, or a page's key, is copied with what it refers to.
 
+    @inline(__always)
     private func isLoading(_ direction: PageDirection) -> Bool { (direction == .next ? next.ticket : prev.ticket) != nil }
 
+    @inline(__always)
     private func hasFailed(_ direction: PageDirection) -> Bool { direction == .next ? next.failure != nil : prev.failure != nil }
 
+    @inline(__always)
     private func hasPage(_ direction: PageDirection) -> Bool { rules.isList && held?.record.details?.hasPage(direction) == true }
 
     func pageKey(_ direction: PageDirection) -> String? {
@@ -258,10 +267,11 @@ extension KeyMachine {
     }
 
     /// When an observed key is to be fetched because its content expires or a trigger waits.
+    @inline(__always)
     var automaticFetchDue: MonotonicInstant? {
         guard observers > 0, flight == nil, isRead else { return nil }
         if triggerPending { return automaticFetchAllowed }
-        guard refetchesAtDeadline, let held, held.deadline != .distantFuture else { return nil }
+        guard refetchesAtDeadline, let held else { return nil }
         return max(held.deadline, automaticFetchAllowed)
     }
 
@@ -271,6 +281,7 @@ extension KeyMachine {
         graceEnds != nil || (observers > 0 && (triggerPending || refetchesAtDeadline)) ? earliestWake : nil
     }
 
+    @inline(__always)
     private var earliestWake: MonotonicInstant? {
         switch (graceEnds, automaticFetchDue) {
         case (let grace?, let due?): min(grace, due)

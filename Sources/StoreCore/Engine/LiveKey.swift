@@ -158,7 +158,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     /// Keys that have been forgotten, which are the user's, too.
     var retired = Few<Param>.none
     /// Whatever else of the user's is no longer needed: patches, errors, records.
-    var leftovers = Few<any Sendable>.none
+    var leftovers: [any Sendable] = []
 
     func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
         guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }

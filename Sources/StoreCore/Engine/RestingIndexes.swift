@@ -19,7 +19,7 @@ struct RestingIndexes<Param: Hashable & Sendable> {
     var count: Int { resting.count }
 
     /// Keeps the index of a list that is about to be forgotten, or drops the one that is out of date; keys that are let go of are the user's.
-    mutating func keep(_ index: AnyObject?, of param: Param, _ details: RecordDetails?, _ leftovers: inout Few<any Sendable>) {
+    mutating func keep(_ index: AnyObject?, of param: Param, _ details: RecordDetails?, _ leftovers: inout [any Sendable]) {
         // Most stores hold no lists: nothing to look for, nothing to keep.
         if resting.isEmpty, index == nil { return }
         _ = take(param, nil, &leftovers)
@@ -29,7 +29,7 @@ struct RestingIndexes<Param: Hashable & Sendable> {
     }
 
     /// Takes out the index of a list that is wanted again, if it is still the same list.
-    mutating func take(_ param: Param, _ details: RecordDetails?, _ leftovers: inout Few<any Sendable>) -> AnyObject? {
+    mutating func take(_ param: Param, _ details: RecordDetails?, _ leftovers: inout [any Sendable]) -> AnyObject? {
         guard let position = resting.firstIndex(where: { $0.param == param }) else { return nil }
         let found = resting.remove(at: position)
         leftovers.append(found.param)
@@ -37,7 +37,7 @@ struct RestingIndexes<Param: Hashable & Sendable> {
     }
 
     /// Drops all of them.
-    mutating func removeAll(_ leftovers: inout Few<any Sendable>) {
+    mutating func removeAll(_ leftovers: inout [any Sendable]) {
         for index in resting { leftovers.append(index.param) }
         resting = []
     }

@@ -41,11 +41,15 @@ extension StoreEngine {
     }
 
     /// Lets the memory in front hold what readers may get of a key.
-    func mirror(_ key: inout Key, _ turn: Turn, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
+    ///
+    /// - Parameter discarded: Content that is held until the turn is over; most often that of the record before.
+    func mirror(
+        _ key: inout Key, _ discarded: Content?, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>
+    ) {
         guard let front else { return }
         let drop: FrontMemoryDrop?
         if let held = key.machine.mirrored {
-            drop = front.put(key.param, held.record, held.deadline.nanoseconds, turn.discarded.first)
+            drop = front.put(key.param, held.record, held.deadline.nanoseconds, discarded)
         } else {
             drop = front.remove(key.param)
         }

@@ -114,10 +114,10 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         let result = body(&key, &turn)
         if !turn.actions.isEmpty { carryOut(&key, &turn, &state, &outbox) }
         state.tickets = turn.tickets
-        if turn.mirrors { mirror(&key, turn, &state, &outbox) }
+        if turn.mirrors { mirror(&key, turn.discarded.first, &state, &outbox) }
         if turn.isPublished { key.publish(&outbox.observers) }
         outbox.discarded.append(contentsOf: turn.discarded)
-        outbox.leftovers.append(contentsOf: turn.leftovers)
+        if !turn.leftovers.isEmpty { outbox.leftovers += turn.leftovers }
         arm(&key, &outbox)
         return (result, key.machine.isAtRest || key.machine.isUnsaved || !state.unsaved.isEmpty)
     }

@@ -9,7 +9,7 @@ struct RestingIndexesTests {
 
     @Test func `C13: the index of one list is never taken for another`() throws {
         var resting = RestingIndexes<Int>()
-        var leftovers = Few<any Sendable>.none
+        var leftovers: [any Sendable] = []
         let (index, mine, others) = (Index(), try details("n"), try details("n"))
         resting.keep(index, of: 1, mine, &leftovers)
         #expect(resting.take(2, mine, &leftovers) == nil)
@@ -25,7 +25,7 @@ struct RestingIndexesTests {
 
     @Test func `C15: only the lists that came to rest last have an index`() throws {
         var resting = RestingIndexes<Int>()
-        var leftovers = Few<any Sendable>.none
+        var leftovers: [any Sendable] = []
         let mine = try details("n")
         for param in 0..<100 { resting.keep(Index(), of: param, mine, &leftovers) }
         #expect(resting.count == 4)
