@@ -155,12 +155,16 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var parcels = Few<Parcel>.none
     /// Content that is no longer needed: releasing it may run a `deinit` of the user's.
     var discarded = Few<Content>.none
+    /// Content of keys that have been forgotten; most often the memory in front still has it.
+    var resting = Few<Content>.none
     /// Keys that have been forgotten, which are the user's, too.
     var retired = Few<Param>.none
     /// Whatever else of the user's is no longer needed: patches, errors, records.
     var leftovers: [any Sendable] = []
 
-    func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
+    mutating func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
+        // Before anybody is woken: he may ask for the next page of a list at rest, which grows in place only while nobody else holds it.
+        resting = .none
         guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
         parcels.forEach { parcel in
             switch parcel {

@@ -86,8 +86,9 @@ extension FileCacher {
                 try await sweep(&found)
                 let evicted = count - found.count
                 let survivors = found.map { (name: $0.name, size: $0.status.size) }
-                action = end { $0.scanEnded(found: survivors, freed: evicted > 0) }
+                // Before the end: whoever waits for the sweep has been told of it.
                 if evicted > 0 { notify(.evicted(count: evicted)) }
+                action = end { $0.scanEnded(found: survivors, freed: evicted > 0) }
             } catch {
                 action = end { ledger in
                     ledger.scanFailed()
