@@ -68,9 +68,17 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     ///   - body: Tells the machine; runs under the lock.
     /// - Returns: What `body` returned.
     func turn<Result: Sendable>(_ param: Param, _ body: @Sendable (inout Key, inout Turn) -> Result) -> Result {
+        turn({ $0.key(for: param, rules: rules) }, body)
+    }
+
+    /// The same for a key that is found in another way than by its like.
+    @inline(__always)
+    func turn<Result: Sendable>(
+        _ find: @Sendable (inout LiveKeys<Param, Content>) -> Cell<Key>, _ body: @Sendable (inout Key, inout Turn) -> Result
+    ) -> Result {
         var outbox = Outbox<Param, Content>()
         let result = state.withLock { state in
-            let key = state.live.key(for: param, rules: rules)
+            let key = find(&state.live)
             return take(key, &state, &outbox, body)
         }
         outbox.deliver(onEvent)

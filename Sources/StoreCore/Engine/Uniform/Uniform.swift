@@ -88,12 +88,9 @@ extension Uniform.Engine {
         makeKey: @Sendable () -> Uniform.Key
     ) -> Saving? {
         guard backing == nil else { return beginWriting(makeKey()) { machine, turn in machine.updated(content, &turn) } }
-        var outbox = Outbox<Uniform.Key, Uniform.Content>()
-        state.withLock { state in
-            let key = state.live.key(hash: UInt32(truncatingIfNeeded: hash), where: isKey, make: makeKey, rules: rules)
-            take(key, &state, &outbox) { key, turn in _ = key.machine.updated(content, &turn) }
+        turn({ $0.key(hash: UInt32(truncatingIfNeeded: hash), where: isKey, make: makeKey, rules: rules) }) { key, turn in
+            _ = key.machine.updated(content, &turn)
         }
-        outbox.deliver(onEvent)
         return nil
     }
 }
