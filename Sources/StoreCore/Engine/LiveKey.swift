@@ -155,16 +155,15 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     var parcels = Few<Parcel>.none
     /// Content that is no longer needed: releasing it may run a `deinit` of the user's.
     var discarded = Few<Content>.none
-    /// Content of keys that have been forgotten; most often the memory in front still has it.
-    var resting = Few<Content>.none
     /// Keys that have been forgotten, which are the user's, too.
     var retired = Few<Param>.none
     /// Whatever else of the user's is no longer needed: patches, errors, records.
     var leftovers: [any Sendable] = []
 
     mutating func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
-        // Before anybody is woken: he may ask for the next page of a list at rest, which grows in place only while nobody else holds it.
-        resting = .none
+        // Before anybody is woken: he may ask for the next page of a list that is at rest now, and which grows in place only while nobody
+        // but the memory in front holds it.
+        if !retired.isEmpty { discarded = .none }
         guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
         parcels.forEach { parcel in
             switch parcel {

@@ -216,7 +216,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
         live.remove(key.param)
         outbox.retired.append(key.param)
         restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details, &outbox.leftovers)
-        if let content = key.machine.held?.record.content { outbox.resting.append(content) }
+        if let content = key.machine.held?.record.content { outbox.discarded.append(content) }
         if let overlay = key.machine.overlay { outbox.discarded.append(overlay) }
         key.machine.forgetFailures(into: &outbox.leftovers)
         if let timer = key.timer { outbox.parcels.append(.cancellation(timer.task)) }
