@@ -198,22 +198,27 @@ extension KeyMachine {
     mutating func register(_ id: CallerID, _ need: CallerNeed) {
         callers.put(need, at: id)
         if need.wantsFetch { fetchCallers += 1 }
+        if need == .refresh { refreshCallers += 1 }
     }
 
     mutating func forget(_ id: CallerID) {
-        if callers.remove(id)?.wantsFetch == true { fetchCallers -= 1 }
+        guard let need = callers.remove(id) else { return }
+        if need.wantsFetch { fetchCallers -= 1 }
+        if need == .refresh { refreshCallers -= 1 }
     }
 
     /// Answers every caller whose need `choose` knows an answer to.
     mutating func answerCallers(_ turn: inout Turn, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
-        var wantedFetch = 0
+        var (wantedFetch, wantedRefresh) = (0, 0)
         callers.removeAll { id, need in
             guard let answer = choose(need) else { return false }
             turn.actions.append(.answer(id, answer))
             if need.wantsFetch { wantedFetch += 1 }
+            if need == .refresh { wantedRefresh += 1 }
             return true
         }
         fetchCallers -= wantedFetch
+        refreshCallers -= wantedRefresh
     }
 }
 

@@ -28,14 +28,13 @@ extension KeyMachine {
             beginReading(&turn)
         }
         accept(record, &turn)
-        if !callers.isEmpty { answerAfterUpdate(&turn) }
-        if wasExplicit || awaitsRefresh { restartIfWanted(explicit: true, &turn) }
+        // Nobody is looked at in vain: there may be thousands who wait for the cacher, or for a refresh, and as many updates.
+        if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
+        if wasExplicit || refreshCallers > 0 { restartIfWanted(explicit: true, &turn) }
         if !wasRead { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
     }
-
-    private var awaitsRefresh: Bool { !callers.isEmpty && callers.contains { $0.value == .refresh } }
 
     private mutating func answerAfterUpdate(_ turn: inout Turn) {
         let answer = content.map { CallerAnswer.content($0) }
@@ -86,7 +85,7 @@ extension KeyMachine {
     /// - Returns: The number of the new truth.
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
-        let wasExplicit = dropFlight(&turn) || forcePending || awaitsRefresh
+        let wasExplicit = dropFlight(&turn) || forcePending || refreshCallers > 0
         forgetPending()
         pendingKeys = nil
         supersedePages(&turn)

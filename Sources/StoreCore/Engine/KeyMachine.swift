@@ -53,6 +53,8 @@ struct KeyMachine<Content: Sendable> {
     var callers = FewByNumber<CallerNeed>.none
     /// How many of the callers want a fetch.
     var fetchCallers = 0
+    /// How many of these wait for a refresh, which no update answers.
+    var refreshCallers = 0
 
     // MARK: What waits for its time
 

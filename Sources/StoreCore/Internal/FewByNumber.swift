@@ -53,17 +53,20 @@ enum FewByNumber<Value> {
         }
     }
 
-    /// Takes out what fits, in one pass: most often that is everything, thousands at once.
+    /// Takes out what fits: most often nothing or everything, of thousands.
     mutating func removeAll(where fits: (_ number: UInt64, _ value: Value) -> Bool) {
-        switch takeAll() {
-        case .none:
-            break
-        case .one(let number, let value):
-            if !fits(number, value) { self = .one(number, value) }
-        case .many(let values):
-            let left = values.filter { !fits($0.key, $0.value) }
-            if !left.isEmpty { self = .many(left) }
+        if case .one(let number, let value) = self {
+            if fits(number, value) { self = .none }
+            return
         }
+        let gone = numbers(where: fits)
+        if gone.count == count { self = .none } else { for number in gone { remove(number) } }
+    }
+
+    private func numbers(where fits: (_ number: UInt64, _ value: Value) -> Bool) -> [UInt64] {
+        var numbers: [UInt64] = []
+        for (number, value) in self where fits(number, value) { numbers.append(number) }
+        return numbers
     }
 
     /// Takes everything out; what was here is then held once, and changed without a copy.
@@ -75,20 +78,23 @@ enum FewByNumber<Value> {
 }
 
 extension FewByNumber: Sequence {
+    struct Iterator: IteratorProtocol {
+        fileprivate var one: (number: UInt64, value: Value)?
+        fileprivate var many: [UInt64: Value].Iterator?
+
+        mutating func next() -> (number: UInt64, value: Value)? {
+            if let element = many?.next() { return (element.key, element.value) }
+            defer { one = nil }
+            return one
+        }
+    }
+
     /// All values with their numbers, in no order.
-    func makeIterator() -> AnyIterator<(number: UInt64, value: Value)> {
+    func makeIterator() -> Iterator {
         switch self {
-        case .none:
-            return AnyIterator { nil }
-        case .one(let number, let value):
-            var element: (number: UInt64, value: Value)? = (number, value)
-            return AnyIterator {
-                defer { element = nil }
-                return element
-            }
-        case .many(let values):
-            var values = values.makeIterator()
-            return AnyIterator { values.next().map { ($0.key, $0.value) } }
+        case .none: Iterator()
+        case .one(let number, let value): Iterator(one: (number, value))
+        case .many(let values): Iterator(many: values.makeIterator())
         }
     }
 }

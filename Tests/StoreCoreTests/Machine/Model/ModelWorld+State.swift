@@ -46,6 +46,8 @@ extension ModelWorld {
         check(machine.observers == observers, "C15", "observers are miscounted")
         check(Set(machine.callers.map(\.number)) == Set(callers.map(\.id)), "C9", "callers are forgotten or kept")
         check(machine.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers who want a fetch are miscounted")
+        let refreshing = machine.callers.count { $0.value == .refresh }
+        check(machine.refreshCallers == refreshing, "C9", "callers who wait for a refresh are miscounted")
         let isReading = call?.kind == .read
         for caller in callers where !caller.isAnswered {
             check(isServed(caller), "C1", "nothing is under way for a caller for \(caller.need)")
