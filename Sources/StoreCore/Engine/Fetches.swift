@@ -1,6 +1,7 @@
 /// Runs fetches: each with its attempts and, for a list that is refreshed whole, its pages. One for all fetches of a store.
 final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Report = @Sendable (StoreEventKind) -> Void
+    typealias Outcome = Result<Fetched<Content>, any Error>
 
     private let respond: Respond<Param, Content>
     private let retry: RetryPolicy
@@ -17,31 +18,30 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     // A task begins with little room for frames, and what goes beyond is allocated: so what fetches need that are listened to, or that
     // fail, stands in functions of its own.
 
-    func run(_ order: FetchOrder, _ param: Param, _ report: Report?) async -> Result<Fetched<Content>, any Error> {
-        if let report { await reportedResult(of: order, param, report) } else { await result(of: order, param, nil) }
+    /// Runs one fetch; `report` is told of what happens on the way.
+    func run(_ order: FetchOrder, _ param: Param, _ report: Report?) async -> Outcome {
+        if let report { await runReported(order, param, report) } else { await outcome(of: order, param, nil) }
     }
 
     @inline(never)
-    private func reportedResult(of order: FetchOrder, _ param: Param, _ report: @escaping Report) async -> Result<
-        Fetched<Content>, any Error
-    > {
+    private func runReported(_ order: FetchOrder, _ param: Param, _ report: @escaping Report) async -> Outcome {
         report(.fetchBegan(order.target))
         let began = time.now
-        let result = await result(of: order, param, report)
-        report(.fetchEnded(order.target, duration: began.duration(to: time.now), outcome(of: result)))
-        return result
+        let outcome = await outcome(of: order, param, report)
+        report(.fetchEnded(order.target, duration: began.duration(to: time.now), told(outcome)))
+        return outcome
     }
 
-    private func outcome(of result: Result<Fetched<Content>, any Error>) -> StoreEventKind.FetchOutcome {
+    private func told(_ outcome: Outcome) -> StoreEventKind.FetchOutcome {
         // Only the store cancels this task, so its flag tells a cancelled fetch from one that failed with a cancellation of its own.
         if Task.isCancelled { return .cancelled }
-        switch result {
+        switch outcome {
         case .success(let fetched): return fetched.content == nil ? .notModified : .modified
         case .failure(let error): return .failed(error)
         }
     }
 
-    private func result(of order: FetchOrder, _ param: Param, _ report: Report?) async -> Result<Fetched<Content>, any Error> {
+    private func outcome(of order: FetchOrder, _ param: Param, _ report: Report?) async -> Outcome {
         do {
             let first = try await attempt(order.request(for: param), report)
             guard case .content(_, let pages) = order, pages != PageCounts() else { return .success(first) }
@@ -51,11 +51,11 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         }
     }
 
-    @inline(never)
     /// Fetches the pages beside the first one with the keys that each answer gives, in order.
-    private func extend(_ first: Fetched<Content>, by wanted: PageCounts, _ param: Param, _ report: Report?) async throws -> Fetched<
-        Content
-    > {
+    @inline(never)
+    private func extend(
+        _ first: Fetched<Content>, by wanted: PageCounts, _ param: Param, _ report: Report?
+    ) async throws -> Fetched<Content> {
         guard let merge, var content = first.content else { return first }
         var details = first.details
         var index: AnyObject?
@@ -85,8 +85,8 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         }
     }
 
-    @inline(never)
     /// Waits for the time to try again; throws the error where that is not to be done.
+    @inline(never)
     private func pause(after error: any Error, _ attempt: Int, _ target: StoreEventKind.Target, _ report: Report?) async throws {
         guard !Task.isCancelled, let delay = retry.delay(after: error, attempt: attempt, unit: .random(in: 0..<1)) else { throw error }
         report?(.retried(target, attempt: attempt, delay: delay, error))
