@@ -94,6 +94,20 @@ struct Fetched<Content: Sendable>: Sendable {
         self.details = details
     }
 
+    /// What an origin has answered; `content` makes the engine's content of the origin's.
+    @inlinable
+    init<Value>(_ response: OriginResponse<Value>, loadedPages: PageCounts = PageCounts(), _ content: (Value) -> Content) {
+        switch response.result {
+        case .modified(let value, let freshness, let validator):
+            self.content = content(value)
+            details = RecordDetails(
+                freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey, loadedPages: loadedPages)
+        case .notModified(let freshness):
+            self.content = nil
+            details = RecordDetails(freshness: freshness)
+        }
+    }
+
     var freshness: Freshness { details?.fields.freshness ?? .unspecified }
 }
 

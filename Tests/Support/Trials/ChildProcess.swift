@@ -31,7 +31,8 @@ public final class ChildProcess {
         try output.fileHandleForWriting.close()
         ended.enter()
         Thread { [id, status, ended] in
-            var word: Int32 = 0
+            // What no call has said is no good end.
+            var word: Int32 = -1
             while waitpid(id, &word, 0) < 0, errno == EINTR {}
             status.update { [word] in $0 = word }
             ended.leave()

@@ -10,7 +10,7 @@ extension Uniform {
     @inlinable
     static func respond<Param, Value>(_ origin: some Origin<Param, Value>) -> Respond<Key, Content> {
         // One call of the origin, and all else in functions of its own: what is made here stands in the frame of each fetch.
-        { request in fetched(try await origin.respond(to: typed(request))) }
+        { request in Fetched(try await origin.respond(to: typed(request))) { Content($0) } }
     }
 
     @inlinable
@@ -18,19 +18,6 @@ extension Uniform {
         switch request {
         case .content(let key, let validator): .content(key.value(as: Param.self), revalidating: validator)
         case .page(let direction, let page, let key): .page(direction, key: page, key.value(as: Param.self))
-        }
-    }
-
-    @inlinable
-    static func fetched<Value>(_ response: OriginResponse<Value>) -> Fetched<Content> {
-        switch response.result {
-        case .modified(let value, let freshness, let validator):
-            Fetched(
-                content: Content(value),
-                details: RecordDetails(
-                    freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey))
-        case .notModified(let freshness):
-            Fetched(content: nil, details: RecordDetails(freshness: freshness))
         }
     }
 

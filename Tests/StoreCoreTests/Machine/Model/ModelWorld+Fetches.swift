@@ -29,7 +29,7 @@ extension ModelWorld {
             // It began after they were confirmed, and so brings what they have done.
             oracle.patches.removeAll(where: \.isConfirmed)
             accept(new)
-            machine.fetchFinished(fetch.ticket, .success(Fetched(response, pages: fetch.pages)), &turn)
+            machine.fetchFinished(fetch.ticket, .success(Fetched(response, loadedPages: fetch.pages) { $0 }), &turn)
         case .notModified:
             if fetch.tag != nil, var confirmed = oracle.truth {
                 check(
@@ -40,7 +40,7 @@ extension ModelWorld {
             } else {
                 fail(-1)
             }
-            machine.fetchFinished(fetch.ticket, .success(Fetched(OriginResponse(.notModified()))), &turn)
+            machine.fetchFinished(fetch.ticket, .success(Fetched(OriginResponse<[Int]>(.notModified())) { $0 }), &turn)
         case .failure:
             let error = ModelError(number: nextNumber())
             fail(error.number)
@@ -87,10 +87,10 @@ extension ModelWorld {
             // What a page says of the other side is of no interest.
             let (next, prev): (String?, String?) = direction == .next ? (key, "x") : ("x", key)
             let response = OriginResponse(.modified(page, freshness), nextKey: next, prevKey: prev)
-            machine.pageFinished(direction, fetch.ticket, .success(Fetched(response)), &turn)
+            machine.pageFinished(direction, fetch.ticket, .success(Fetched(response) { $0 }), &turn)
         case .notModified:
             (moment.pageFailedWith, oracle.failedSides[direction]) = (-1, -1)
-            machine.pageFinished(direction, fetch.ticket, .success(Fetched(OriginResponse(.notModified()))), &turn)
+            machine.pageFinished(direction, fetch.ticket, .success(Fetched(OriginResponse<[Int]>(.notModified())) { $0 }), &turn)
         case .failure:
             let error = ModelError(number: nextNumber())
             (moment.pageFailedWith, oracle.failedSides[direction]) = (error.number, error.number)
@@ -101,25 +101,11 @@ extension ModelWorld {
     /// The last word of a fetch that was cancelled: it must go nowhere.
     mutating func lateFetchEnds(_ turn: inout Turn) {
         let fetch = late.removeFirst()
-        let result = Fetched(OriginResponse(.modified([nextNumber()]), nextKey: "late", prevKey: "late"))
+        let result = Fetched(OriginResponse(.modified([nextNumber()]), nextKey: "late", prevKey: "late")) { $0 }
         if let direction = fetch.direction {
             machine.pageFinished(direction, fetch.ticket, .success(result), &turn)
         } else {
             machine.fetchFinished(fetch.ticket, .success(result), &turn)
-        }
-    }
-}
-
-extension Fetched {
-    /// What becomes of an origin's answer before a machine sees it.
-    fileprivate init(_ response: OriginResponse<Content>, pages: PageCounts = PageCounts()) {
-        switch response.result {
-        case .modified(let content, let freshness, let validator):
-            let details = RecordDetails(
-                freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey, loadedPages: pages)
-            self.init(content: content, details: details)
-        case .notModified(let freshness):
-            self.init(content: nil, details: RecordDetails(freshness: freshness))
         }
     }
 }
