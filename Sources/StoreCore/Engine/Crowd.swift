@@ -10,8 +10,8 @@ final class Crowd<Answer: Sendable>: Sendable {
         case nobody(behind: Seat?)
         /// He is here, and not suspended yet.
         case present
-        // Unsafe, because a checked one is an allocation for each of thousands; leaving this case resumes it, so once it is.
-        case waiting(UnsafeContinuation<Void, Never>)
+        // Whoever leaves this case resumes it.
+        case waiting(Suspension)
         case cancelled
     }
 
@@ -58,27 +58,27 @@ final class Crowd<Answer: Sendable>: Sendable {
         }
     }
 
-    /// Resumes the continuation when there is an answer for this seat.
-    func wait(at seat: Seat, _ continuation: UnsafeContinuation<Void, Never>) {
+    /// Resumes a task when there is an answer for this seat.
+    func wait(at seat: Seat, _ suspension: Suspension) {
         let waits = state.withLock { state in
             guard state.answer == nil, case .present = state.members[seat] else { return false }
-            state.members[seat] = .waiting(continuation)
+            state.members[seat] = .waiting(suspension)
             return true
         }
-        if !waits { continuation.resume() }
+        if !waits { suspension.resume() }
     }
 
     /// Lets a member go who no longer wants the answer; does nothing where it is there already.
     ///
     /// - Returns: Whether nobody is left.
     func leave(_ seat: Seat) -> Bool {
-        let (waiting, isLast) = state.withLock { state -> (UnsafeContinuation<Void, Never>?, Bool) in
+        let (waiting, isLast) = state.withLock { state -> (Suspension?, Bool) in
             guard state.answer == nil else { return (nil, false) }
             let member = state.members[seat]
             state.members[seat] = .cancelled
             state.count -= 1
             let isLast = state.count == 0
-            if case .waiting(let continuation) = member { return (continuation, isLast) } else { return (nil, isLast) }
+            if case .waiting(let suspension) = member { return (suspension, isLast) } else { return (nil, isLast) }
         }
         waiting?.resume()
         return isLast
@@ -90,7 +90,7 @@ final class Crowd<Answer: Sendable>: Sendable {
             state.answer = answer
             return state.members
         }
-        for case .waiting(let continuation) in members { continuation.resume() }
+        for case .waiting(let suspension) in members { suspension.resume() }
     }
 
     /// What a member was woken with.

@@ -62,7 +62,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     /// Lets an observer wait until there is a state that he has not seen.
     ///
     /// - Returns: `false` where there is one, or where he has left.
-    mutating func wait(_ id: CallerID, at place: Int, _ waiting: ObserverSlot.Waiting) -> Bool {
+    mutating func wait(_ id: CallerID, at place: Int, _ waiting: Suspension) -> Bool {
         guard let position = position(of: id, at: place) else { return false }
         if version > observers[position].seen, machine.isVisible { return false }
         // The first one would wait for ever.
@@ -76,20 +76,20 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     mutating func isAtRest() -> Bool { machine.isAtRest }
 
     /// Has a new state, and takes out what all observers wait on.
-    mutating func publish(_ waiting: inout Few<ObserverSlot.Waiting>) {
+    mutating func publish(_ waiting: inout Few<Suspension>) {
         version += 1
         guard machine.observers > 0, machine.isVisible else { return }
         for position in observers.indices {
-            guard let continuation = observers[position].waiting else { continue }
+            guard let suspension = observers[position].waiting else { continue }
             observers[position].waiting = nil
-            waiting.append(continuation)
+            waiting.append(suspension)
         }
     }
 
     /// Takes an observer's place back.
     ///
     /// - Returns: Whether he still was here, and what he waits on, if he does.
-    mutating func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: ObserverSlot.Waiting?) {
+    mutating func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: Suspension?) {
         guard let position = position(of: id, at: place) else { return (false, nil) }
         let waiting = observers[position].waiting
         observers[position] = ObserverSlot(id: ObserverSlot.nobody)
@@ -128,14 +128,11 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
 /// An observer's place: who he is, what he has seen, and what he waits on while he does.
 struct ObserverSlot {
-    // Unsafe, because a checked continuation is an allocation for each state; the slot takes it out before resuming, so once it is.
-    typealias Waiting = UnsafeContinuation<Void, Never>
-
     /// Whose place is free; numbers of observers begin at 1.
     static let nobody: CallerID = 0
 
     var id: CallerID
-    var waiting: Waiting?
+    var waiting: Suspension?
     /// The number of the state that he has seen last.
     var seen: UInt64 = 0
 }
@@ -151,7 +148,7 @@ struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     /// What observers wait on who have something to see. Most turns have nothing but these, and one content to let go of.
-    var observers = Few<ObserverSlot.Waiting>.none
+    var observers = Few<Suspension>.none
     var parcels = Few<Parcel>.none
     /// Content that is no longer needed: releasing it may run a `deinit` of the user's.
     var discarded = Few<Content>.none

@@ -4,8 +4,8 @@
 final class Reply<Answer: Sendable>: Sendable {
     private enum Slot {
         case open
-        // Unsafe, because a checked one is an allocation for each of thousands of callers; leaving this case resumes it, so once it is.
-        case awaited(UnsafeContinuation<Void, Never>)
+        // Whoever leaves this case resumes it.
+        case awaited(Suspension)
         case answered(Answer)
     }
 
@@ -18,7 +18,7 @@ final class Reply<Answer: Sendable>: Sendable {
 
     /// Answers; the first answer counts.
     func put(_ answer: Answer) {
-        let waiting = slot.withLock { slot -> UnsafeContinuation<Void, Never>? in
+        let waiting = slot.withLock { slot -> Suspension? in
             switch slot {
             case .open:
                 slot = .answered(answer)
@@ -33,14 +33,14 @@ final class Reply<Answer: Sendable>: Sendable {
         waiting?.resume()
     }
 
-    /// Resumes the continuation when the answer is there.
-    func wait(_ continuation: UnsafeContinuation<Void, Never>) {
+    /// Resumes a task when the answer is there.
+    func wait(_ suspension: Suspension) {
         let isAnswered = slot.withLock { slot in
             if case .answered = slot { return true }
-            slot = .awaited(continuation)
+            slot = .awaited(suspension)
             return false
         }
-        if isAnswered { continuation.resume() }
+        if isAnswered { suspension.resume() }
     }
 
     func take() -> Answer {
@@ -60,7 +60,7 @@ extension Reply {
         await withTaskCancellationHandler {
             // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
             _ = isolation
-            await withUnsafeContinuation { wait($0) }
+            await suspend { wait($0) }
         } onCancel: {
             giveUp()
         }

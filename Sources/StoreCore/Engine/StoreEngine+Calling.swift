@@ -71,7 +71,7 @@ extension StoreEngine {
             await withTaskCancellationHandler {
                 // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
                 _ = isolation
-                await withUnsafeContinuation { crowd.wait(at: seat, $0) }
+                await suspend { crowd.wait(at: seat, $0) }
             } onCancel: {
                 leave(crowd, seat, of: param)
             }

@@ -23,7 +23,7 @@ extension StoreEngine {
     ///
     /// He is only woken, and looks for himself when he runs: so no state is on its way to him that is no longer the newest, and none
     /// that holds on to a list while it grows, which then would have to be copied.
-    func wait(_ id: CallerID, at place: ObserverPlace, _ waiting: ObserverSlot.Waiting) {
+    func wait(_ id: CallerID, at place: ObserverPlace, _ waiting: Suspension) {
         // He may have left before he could wait; another key may even live there since.
         let waits = state.withLock { $0.live.key(at: place.key)?.value.wait(id, at: place.position, waiting) ?? false }
         if !waits { waiting.resume() }
@@ -99,7 +99,7 @@ final class EngineObserver: Sendable {
         await withTaskCancellationHandler {
             // Without the capture the closure runs on no actor, and each wait of an actor's observer costs two hops.
             _ = isolation
-            await withUnsafeContinuation { wait($0) }
+            await suspend { wait($0) }
         } onCancel: {
             leave()
         }
@@ -143,7 +143,7 @@ final class EngineObserver: Sendable {
     }
 
     @usableFromInline
-    func wait(_ waiting: UnsafeContinuation<Void, Never>) {
+    func wait(_ waiting: Suspension) {
         guard let place = ObserverPlace(word: place.load(ordering: .relaxed)) else { return waiting.resume() }
         engine.wait(id, at: place, waiting)
     }

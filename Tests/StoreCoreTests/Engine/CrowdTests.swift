@@ -7,7 +7,7 @@ import Testing
 struct CrowdTests {
     private func wait(_ crowd: Crowd<Int>, _ seat: Int) -> Task<Int, Never> {
         Task {
-            await withUnsafeContinuation { crowd.wait(at: seat, $0) }
+            await suspend { crowd.wait(at: seat, $0) }
             return crowd.take(seat)
         }
     }

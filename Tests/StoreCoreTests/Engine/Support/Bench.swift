@@ -158,7 +158,7 @@ extension Store where Param == Int, Content == Int {
     ///
     /// - Returns: Whether he was told that he is gone.
     func waitAsObserver(at place: ObserverPlace) async -> Bool {
-        await withUnsafeContinuation { engine.wait(.max, at: place, $0) }
+        await suspend { engine.wait(.max, at: place, $0) }
         if case .gone = engine.look(.max, at: place) { return true }
         return false
     }
