@@ -113,11 +113,15 @@ extension KeyMachine {
 
     /// Makes a record the truth (C6): from here on every reader gets it.
     mutating func accept(_ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
-        // Exchanged and not set, so that neither record is copied on the way.
-        var replaced: HeldRecord<Content>? = HeldRecord(record, expiry: rules.expiry, now: turn.now)
-        swap(&held, &replaced)
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held?.expires(after: turn.now) == true
-        if let replaced { turn.discarded.append(replaced.record.content) }
+        var held = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held.expires(after: turn.now)
+        if self.held == nil {
+            self.held = held
+        } else {
+            // Exchanged and not set, so that neither record is copied on the way.
+            swap(&self.held!, &held)
+            turn.discarded.append((consume held).record.content)
+        }
         if keepingContent {
             forgetFailure(into: &turn.leftovers)
         } else {

@@ -93,6 +93,7 @@ extension KeyMachine {
 
     /// A refresh or a new truth makes pages on their way pointless.
     mutating func supersedePages(_ turn: inout Turn) {
+        guard next.ticket != nil || prev.ticket != nil else { return }
         for direction in PageDirection.allCases {
             guard let ticket = self[direction].ticket else { continue }
             self[direction].ticket = nil

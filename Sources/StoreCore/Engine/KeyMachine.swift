@@ -191,8 +191,9 @@ extension KeyMachine {
     var state: LoadingState<Content>? {
         if flight != nil { return .loading(content: content) }
         if let failure { return .error(rawError: failure.error, content: content) }
-        guard let content else { return nil }
-        return .completed(content: content, next: additionalState(.next), prev: additionalState(.prev))
+        // First, so that the content is moved into the state and not copied.
+        let (next, prev) = (additionalState(.next), additionalState(.prev))
+        return content.map { .completed(content: $0, next: next, prev: prev) }
     }
 
     /// What tells the present state from others.

@@ -41,21 +41,17 @@ extension StoreEngine {
     }
 
     /// Lets the memory in front hold what readers may get of a key.
-    ///
-    /// - Parameter discarded: Content that is held until the turn is over; most often that of the record before.
-    func mirror(
-        _ key: inout Key, _ discarded: Content?, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>
-    ) {
+    func mirror(_ key: inout Key, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
         guard let front else { return }
         let drop: FrontMemoryDrop?
         if let held = key.machine.mirrored {
-            drop = front.put(key.param, held.record, held.deadline.nanoseconds, discarded)
+            drop = front.put(key.param, held.record, held.deadline.nanoseconds, outbox.discarded)
         } else {
             drop = front.remove(key.param)
         }
         guard let drop else { return }
         if drop.evicted > 0, onEvent != nil { state.report(.evicted(count: drop.evicted), nil, &outbox) }
-        outbox.leftovers.append(drop.records)
+        outbox.leftovers.append(drop)
     }
 
     // MARK: Calls

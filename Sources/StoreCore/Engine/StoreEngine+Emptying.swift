@@ -84,7 +84,7 @@ extension StoreEngine {
             // Barred first: what the cleared keys want saved from here on comes after the emptying.
             if backing != nil { state.lane.clearWanted = true }
             for content in state.lane.forgetDeferredRecords() { outbox.discarded.append(content) }
-            if let front { outbox.leftovers.append(front.removeAll().records) }
+            if let front { outbox.leftovers.append(front.removeAll()) }
             // They name the elements of lists that are forgotten.
             state.restingIndexes.removeAll(&outbox.leftovers)
             for key in state.live.all {

@@ -33,7 +33,7 @@ extension StoreEngine {
         to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn
     ) {
         guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held?.record.content else { return }
-        if let drop = front.lend(key.param, held) { turn.leftovers.append(drop.records) }
+        if let drop = front.lend(key.param, held) { turn.leftovers.append(drop) }
     }
 
     /// Gives fetches a way to report; `nil` where nobody listens.

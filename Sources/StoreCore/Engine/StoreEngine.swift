@@ -104,6 +104,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     ///
     /// Bodies are `@Sendable` so that the compiler can see that nothing of the lock's state leaves through them.
     @discardableResult
+    @inline(__always)
     func take<Result>(
         _ cell: Cell<Key>, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
         _ body: @Sendable (inout Key, inout Turn) -> Result
@@ -114,6 +115,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     }
 
     /// - Returns: What `body` returned, and whether the key may have to be forgotten, or to be kept although it is at rest.
+    @inline(__always)
     private func play<Result>(
         _ key: inout Key, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
         _ body: @Sendable (inout Key, inout Turn) -> Result
@@ -122,9 +124,9 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         let result = body(&key, &turn)
         if !turn.actions.isEmpty { carryOut(&key, &turn, &state, &outbox) }
         state.tickets = turn.tickets
-        if turn.mirrors { mirror(&key, turn.discarded.first, &state, &outbox) }
+        outbox.discarded.append(contentsOf: turn.discarded.takeAll())
+        if turn.mirrors { mirror(&key, &state, &outbox) }
         if turn.isPublished { key.publish(&outbox.observers) }
-        outbox.discarded.append(contentsOf: turn.discarded)
         if !turn.leftovers.isEmpty { outbox.leftovers += turn.leftovers }
         arm(&key, &outbox)
         return (result, key.machine.isAtRest || key.machine.isUnsaved || !state.unsaved.isEmpty)

@@ -1,5 +1,6 @@
 /// A list that most often holds nothing or one element, which then costs no allocation.
-enum Few<Element> {
+@usableFromInline
+package enum Few<Element> {
     case none
     case one(Element)
     case many([Element])
@@ -15,7 +16,7 @@ enum Few<Element> {
         }
     }
 
-    mutating func append(_ element: Element) {
+    mutating func append(_ element: consuming Element) {
         switch self {
         case .none:
             self = .one(element)
@@ -29,7 +30,7 @@ enum Few<Element> {
         }
     }
 
-    mutating func append(contentsOf elements: Few) {
+    mutating func append(contentsOf elements: consuming Few) {
         if case .none = self { self = elements } else { elements.forEach { append($0) } }
     }
 

@@ -71,7 +71,7 @@ struct MemoryEntriesTests {
             case 0...4:
                 let cost = dice.below(5)
                 let record = CacheRecord(content: step, fetchedAt: Date(timeIntervalSince1970: 0))
-                let replaced = entries.put(key, hash: HashIndex.hash(key), record, deadline: .max, cost: cost)?.content
+                let replaced = entries.put(key, hash: HashIndex.hash(key), record, deadline: .max, cost: cost)
                 #expect(replaced == model.put(.init(key: key, content: step, cost: cost)))
             case 5, 6:
                 let position = entries.position(of: key)

@@ -78,11 +78,11 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     // MARK: Changing
 
-    /// Puts an entry in, in place of the key's older one, which is returned so that it can be released outside the lock.
+    /// Puts an entry in, in place of the key's older one, whose content is returned so that it can be released outside the lock.
     @inlinable
     mutating func put(
         _ key: Param, hash: UInt32, _ record: CacheRecord<Content>, deadline: Int64, cost: Int
-    ) -> CacheRecord<Content>? {
+    ) -> Content? {
         let found = index.position(hash) { entries[$0].key == key }
         if found >= 0 {
             var replaced = record
@@ -91,7 +91,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
             entries[found].deadline = deadline
             entries[found].cost = cost
             touch(found)
-            return replaced
+            return replaced.content
         }
         // Arrays double; with entries of this size that would leave a third of the memory unused on average.
         if entries.count == entries.capacity { entries.reserveCapacity(max(16, entries.count + entries.count / 4)) }

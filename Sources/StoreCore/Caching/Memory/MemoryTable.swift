@@ -100,11 +100,11 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     /// What left the table in one operation.
     @usableFromInline
     struct Dropped: Sendable {
-        @usableFromInline var replaced: CacheRecord<Content>?
+        @usableFromInline var replaced: Content?
         @usableFromInline var evicted: [MemoryEntry<Param, Content>] = []
 
         @inlinable
-        init(replaced: CacheRecord<Content>? = nil, evicted: [MemoryEntry<Param, Content>] = []) {
+        init(replaced: Content? = nil, evicted: [MemoryEntry<Param, Content>] = []) {
             self.replaced = replaced
             self.evicted = evicted
         }

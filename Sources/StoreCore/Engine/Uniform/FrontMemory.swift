@@ -6,8 +6,9 @@
 package final class FrontMemory<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The record of a key and its monotonic deadline, `.min` where the memory does not know it.
     let entry: @Sendable (_ key: Param) -> (record: CacheRecord<Content>, deadline: Int64)?
-    /// Puts a record in, and drops what is over the bounds. What is still held elsewhere may be the content of the record before.
-    let put: @Sendable (_ key: Param, _ record: CacheRecord<Content>, _ deadline: Int64, _ heldElsewhere: Content?) -> FrontMemoryDrop?
+    /// Puts a record in, and drops what is over the bounds. What is held elsewhere until the turn is over most often is the content of the
+    /// record before.
+    let put: @Sendable (_ key: Param, _ record: CacheRecord<Content>, _ deadline: Int64, _ heldElsewhere: Few<Content>) -> FrontMemoryDrop?
     let remove: @Sendable (_ key: Param) -> FrontMemoryDrop?
     /// Lets go of a key's record where that is the one that the engine holds, so that nobody else does.
     let lend: @Sendable (_ key: Param, _ held: Content) -> FrontMemoryDrop?
@@ -17,7 +18,7 @@ package final class FrontMemory<Param: Hashable & Sendable, Content: Sendable>: 
     @usableFromInline
     init(
         entry: @escaping @Sendable (Param) -> (record: CacheRecord<Content>, deadline: Int64)?,
-        put: @escaping @Sendable (Param, CacheRecord<Content>, Int64, Content?) -> FrontMemoryDrop?,
+        put: @escaping @Sendable (Param, CacheRecord<Content>, Int64, Few<Content>) -> FrontMemoryDrop?,
         remove: @escaping @Sendable (Param) -> FrontMemoryDrop?, lend: @escaping @Sendable (Param, Content) -> FrontMemoryDrop?,
         removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [Param]
     ) {
@@ -44,7 +45,7 @@ extension FrontMemory<Uniform.Key, Uniform.Content> {
             if dropped.evicted.isEmpty {
                 guard let replaced = dropped.replaced else { return nil }
                 // Letting go of it here frees nothing of the user's.
-                if let heldElsewhere, isSameBitForBit(replaced.content, heldElsewhere.value(as: Value.self)) { return nil }
+                if case .one(let content) = heldElsewhere, isSameBitForBit(replaced, content.value(as: Value.self)) { return nil }
             }
             return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
         } remove: { key in
@@ -70,9 +71,9 @@ func isSameBitForBit<Value>(_ one: Value, _ other: Value) -> Bool {
 
 /// What left the memory in front: released outside the lock, so that no `deinit` of user code runs under it.
 @usableFromInline
-package struct FrontMemoryDrop: Sendable {
-    var evicted: Int
-    var records: any Sendable
+package final class FrontMemoryDrop: Sendable {
+    let evicted: Int
+    let records: any Sendable
 
     @usableFromInline
     init(evicted: Int, records: any Sendable) {
