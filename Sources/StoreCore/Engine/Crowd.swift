@@ -27,11 +27,14 @@ final class Crowd<Answer: Sendable>: Sendable {
     let id: CallerID
     /// What a member is told whose task was cancelled.
     private let cancellation: Answer
+    /// Called when the last member has given up, without the crowd's lock.
+    private let onEmpty: @Sendable (Crowd) -> Void
     private let state = Lock(State())
 
-    init(_ id: CallerID, cancellation: Answer) {
+    init(_ id: CallerID, cancellation: Answer, onEmpty: @escaping @Sendable (Crowd) -> Void) {
         self.id = id
         self.cancellation = cancellation
+        self.onEmpty = onEmpty
     }
 
     /// How many are still here; more may come as long as there is no answer.
@@ -68,7 +71,12 @@ final class Crowd<Answer: Sendable>: Sendable {
         if !waits { suspension.resume() }
     }
 
-    /// Lets a member go who no longer wants the answer; does nothing where it is there already.
+    /// Lets a member go who no longer wants the answer; with the last one the crowd goes.
+    func giveUp(_ seat: Seat) {
+        if leave(seat) { onEmpty(self) }
+    }
+
+    /// Lets a member go; does nothing where the answer is there already.
     ///
     /// - Returns: Whether nobody is left.
     func leave(_ seat: Seat) -> Bool {

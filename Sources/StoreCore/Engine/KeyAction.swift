@@ -54,6 +54,7 @@ enum CallerNeed: Hashable, Sendable {
 }
 
 /// What a caller is told.
+@usableFromInline
 enum CallerAnswer<Content: Sendable>: Sendable {
     case content(Content)
     case failure(any Error)

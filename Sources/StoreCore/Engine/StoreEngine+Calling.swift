@@ -8,8 +8,6 @@ extension StoreEngine {
         _ param: Param, _ need: CallerNeed, id: CallerID? = nil, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<Content> {
         if Task.isCancelled { return .cancelled }
-        // Whoever listens to events wants one of each caller.
-        if need == .content, onEvent == nil { return await askInCrowd(param) }
         return await ask(param, id: id ?? nextID()) { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }
     }
 
@@ -60,82 +58,7 @@ extension StoreEngine {
         }
     }
 
-    // MARK: In a crowd
-
-    /// Asks for a key's content together with all others who wait for it.
-    private func askInCrowd(_ param: Param, isolation: isolated (any Actor)? = #isolation) async -> CallerAnswer<Content> {
-        switch poseInCrowd(param) {
-        case .answered(let answer):
-            return answer
-        case .waiting(let crowd, let seat):
-            await withTaskCancellationHandler {
-                // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
-                _ = isolation
-                await suspend { crowd.wait(at: seat, $0) }
-            } onCancel: {
-                leave(crowd, seat, of: param)
-            }
-            return crowd.take(seat)
-        }
-    }
-
-    /// Joins those who wait for a key's content. The machine need not hear of it: where one waits for content, so must the next, for
-    /// whatever would spare him the waiting has answered the first.
-    // Never inlined: what is made here would stand in the frame of its caller, of which thousands may wait at once.
-    @inline(never)
-    private func poseInCrowd(_ param: Param) -> AskedInCrowd {
-        let seated = state.withLock { state -> AskedInCrowd? in
-            guard let crowd = state.live[param]?.value.crowd else { return nil }
-            return .waiting(crowd, crowd.join())
-        }
-        if let seated { return seated }
-        let id = nextID()
-        return turn(param) { key, turn in
-            // Somebody may have come first since the lock was open.
-            if let crowd = key.crowd { return .waiting(crowd, crowd.join()) }
-            if let answer = key.machine.callerArrived(id, needing: .content, &turn) { return .answered(answer) }
-            let crowd = Crowd<CallerAnswer<Content>>(id, cancellation: .cancelled)
-            key.crowd = crowd
-            return .waiting(crowd, crowd.join())
-        }
-    }
-
-    private enum AskedInCrowd: Sendable {
-        case answered(CallerAnswer<Content>)
-        case waiting(Crowd<CallerAnswer<Content>>, Crowd<CallerAnswer<Content>>.Seat)
-    }
-
-    /// Lets one of a crowd go; with the last one the crowd goes.
-    private func leave(_ crowd: Crowd<CallerAnswer<Content>>, _ seat: Int, of param: Param) {
-        if crowd.leave(seat) { dissolve(crowd, of: param) }
-    }
-
-    /// Lets a crowd go whose last member has left.
-    func dissolve(_ crowd: Crowd<CallerAnswer<Content>>, of param: Param) {
-        turnIfLive(param) { key, turn in
-            // Legal: it was answered on the way here, or somebody has joined it.
-            guard key.crowd === crowd, crowd.count == 0 else { return }
-            key.crowd = nil
-            key.machine.callerLeft(crowd.id, &turn)
-        }
-    }
-
-    // MARK: Reading
-
-    func requireData(_ param: Param, from source: GettingFrom) async throws -> Content {
-        let need: CallerNeed =
-            switch source {
-            case .both: .content
-            case .origin: .origin
-            case .cache: .cached
-            }
-        switch await ask(param, need) {
-        case .content(let content): return content
-        case .failure(let error): throw error
-        case .cancelled: throw CancellationError()
-        case .done, .page, .outdated: preconditionFailure("a caller for content was answered with something else")
-        }
-    }
+    // MARK: Pages
 
     func requestPage(_ direction: PageDirection, of param: Param, continueWhenError: Bool) async -> PageRequest {
         switch await ask(param, .page(direction, continueWhenError: continueWhenError)) {

@@ -3,7 +3,7 @@ internal import Synchronization
 /// Drives the machines of all live keys of one store under one lock, and carries out what they want done.
 ///
 /// Under the lock: let a machine decide, register who waits. Outside it: resume, cancel, call user code. What goes beyond this file:
-/// `+Calling` callers, `+Observing` observers, `+Caching` the cacher, `+Saving` who waits for it, `+Emptying` all of it at once,
+/// `+Calling` callers, `+Crowding` many of them at once, `+Observing` observers, `+Caching` the cacher, `+Saving` who waits for it, `+Emptying` all of it at once,
 /// `+Fetching` fetches and time, `+Whole` what concerns all keys.
 @usableFromInline
 final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable {

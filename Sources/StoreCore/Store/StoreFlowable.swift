@@ -42,16 +42,23 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> Content {
         if source == .both, let content = store.front?.validContent(of: param, by: store.clock) { return content }
-        return try await requireDataFromEngine(source)
+        return try content(of: await engine.answer(key, from: source))
     }
 
     @usableFromInline
-    func requireDataFromEngine(_ source: GettingFrom) async throws -> Content {
-        do {
-            return try await engine.requireData(key, from: source).value(as: Content.self)
-        } catch var error as StoreError {
+    func content(of answer: CallerAnswer<Uniform.Content>) throws -> Content {
+        switch answer {
+        case .content(let content):
+            return content.value(as: Content.self)
+        case .failure(var error as StoreError):
             if let stale = error.staleContent as? Uniform.Content { error.staleContent = stale.value(as: Content.self) }
             throw error
+        case .failure(let error):
+            throw error
+        case .cancelled:
+            throw CancellationError()
+        case .done, .page, .outdated:
+            preconditionFailure("a caller for content was answered with something else")
         }
     }
 

@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 
 @testable import StoreCore
@@ -18,7 +19,7 @@ struct CrowdTests {
 
     @Test(arguments: Moment.allCases)
     func `C9: a member is answered once, whenever he leaves`(_ moment: Moment) async throws {
-        let crowd = Crowd<Int>(1, cancellation: -1)
+        let crowd = Crowd<Int>(1, cancellation: -1) { _ in }
         let (seat, other) = (crowd.join(), crowd.join())
         let stays = wait(crowd, other)
         try await until("the other waits") { crowd.awaiting == 1 }
@@ -49,16 +50,25 @@ struct CrowdTests {
     }
 
     @Test func `C9: only with the last member nobody is left`() {
-        let crowd = Crowd<Int>(1, cancellation: -1)
+        let emptied = Atomic(0)
+        let crowd = Crowd<Int>(1, cancellation: -1) { _ in emptied.add(1, ordering: .relaxed) }
         let seats = (0..<4).map { _ in crowd.join() }
-        for seat in seats.dropLast() { #expect(!crowd.leave(seat)) }
+        for seat in seats.dropLast() { crowd.giveUp(seat) }
         #expect(crowd.count == 1)
-        #expect(crowd.leave(seats[3]))
+        #expect(emptied.load(ordering: .relaxed) == 0)
+        crowd.giveUp(seats[3])
         #expect(crowd.count == 0)
+        #expect(emptied.load(ordering: .relaxed) == 1)
+        // Nobody is left where the answer is there; but nobody has to hear of it either.
+        let answered = Crowd<Int>(2, cancellation: -1) { _ in emptied.add(1, ordering: .relaxed) }
+        let seat = answered.join()
+        answered.put(7)
+        answered.giveUp(seat)
+        #expect(emptied.load(ordering: .relaxed) == 1)
     }
 
     @Test func `C9: whoever takes the seat of one who left is not told that he was cancelled`() async throws {
-        let crowd = Crowd<Int>(1, cancellation: -1)
+        let crowd = Crowd<Int>(1, cancellation: -1) { _ in }
         let (first, second) = (crowd.join(), crowd.join())
         for seat in [first, second] {
             #expect(crowd.leave(seat) == (seat == second))
