@@ -81,7 +81,7 @@ let package = Package(
             swiftSettings: settings),
         // The example that is tested as an app would be.
         .testTarget(name: "OrgsTests", dependencies: ["Orgs", "StoreCore", "RemoteRouting", "Console"], swiftSettings: settings),
-        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore"], swiftSettings: settings),
+        .testTarget(name: "LoopbackOriginTests", dependencies: ["LoopbackOrigin", "StoreCore", "Trials"], swiftSettings: settings),
         // The examples of the documentation, compiled and run, and a check that the documentation shows no others.
         .testTarget(
             name: "DocumentationTests", dependencies: ["StoreCore", "TextStore", "RemoteRouting", "SyncEngine", "LoopbackOrigin"],

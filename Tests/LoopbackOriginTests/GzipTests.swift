@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackOrigin
 import Testing
+import Trials
 
 /// An inflater of one's own would prove little; where there is a `gzip` it is the judge.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gzip")))
@@ -32,16 +33,6 @@ struct GzipTests {
         let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try Data(bytes).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }  // a leftover in the temporary folder harms nobody
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(filePath: "/usr/bin/gzip")
-        process.arguments = ["-dc"]
-        process.standardInput = try FileHandle(forReadingFrom: file)
-        process.standardOutput = output
-        try process.run()
-        let inflated = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0)
-        return inflated
+        return try #require(try ChildProcess.output(of: "/usr/bin/gzip", ["-dc"], reading: file.path(percentEncoded: false)))
     }
 }

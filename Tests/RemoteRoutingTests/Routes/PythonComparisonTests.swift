@@ -43,17 +43,9 @@ struct PythonComparisonTests {
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
         let source = directory.appending(path: "input.json")
         try input.write(to: source)
-        let process = Process()
-        process.executableURL = URL(filePath: try #require(PythonComparisonTests.python))
-        process.arguments = ["-c", PythonComparisonTests.script]
-        process.standardInput = try FileHandle(forReadingFrom: source)
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = try #require(try output.fileHandleForReading.readToEnd())
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0)
-        return data
+        let python = try #require(PythonComparisonTests.python)
+        return try #require(
+            try ChildProcess.output(of: python, ["-c", PythonComparisonTests.script], reading: source.path(percentEncoded: false)))
     }
 }
 

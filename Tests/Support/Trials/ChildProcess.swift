@@ -1,5 +1,5 @@
 internal import Dispatch
-internal import Foundation
+public import Foundation
 import StoreCore
 
 #if os(macOS) || os(Linux)
@@ -81,8 +81,29 @@ public final class ChildProcess {
         }
     }
 
-    /// All that is left of its output; for a process that has ended.
-    public var rest: String { String(decoding: pending + output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self) }
+    /// All that is left of its output, up to its end.
+    public var rest: String { String(decoding: restAsBytes, as: UTF8.self) }
+
+    /// The same as it was written.
+    public var restAsBytes: Data { pending + output.fileHandleForReading.readDataToEndOfFile() }
+
+    /// Runs a program that reads a file, and waits for its end.
+    ///
+    /// - Parameters:
+    ///   - program: The program's path.
+    ///   - arguments: Its arguments.
+    ///   - input: The file's path.
+    ///   - showsErrors: Whether its error output is that of the tests.
+    /// - Returns: What it has written; `nil` where it did not end well.
+    public static func output(
+        of program: String, _ arguments: [String], reading input: String = "/dev/null", showsErrors: Bool = true
+    ) throws -> Data? {
+        // The shell opens the file and becomes the program.
+        let script = #"input=$0; exec "$@" <"$input""# + (showsErrors ? "" : " 2>/dev/null")
+        let process = try ChildProcess("/bin/sh", ["-c", script, input, program] + arguments)
+        let output = process.restAsBytes
+        return process.wait() ? output : nil
+    }
 
     /// Where the build has put a program of this package: beside the tests.
     ///

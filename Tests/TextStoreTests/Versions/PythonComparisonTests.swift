@@ -12,7 +12,8 @@ struct PythonComparisonTests {
             "/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3",
         ]).first { path in
             guard FileManager.default.isExecutableFile(atPath: path) else { return false }
-            return (try? run(path, "import semver; semver.Version", "").status) == 0
+            // Where it cannot even be asked, there is nothing to compare with either.
+            return (try? run(path, "import semver; semver.Version", "", showsErrors: false)) != nil
         }
 
     private static let script = """
@@ -27,8 +28,8 @@ struct PythonComparisonTests {
         var random = SplitMix(seed: 7)
         let pairs = (0..<5000).map { _ in (random.version(), random.version()) }
         let input = pairs.map { "\($0.0) \($0.1)" }.joined(separator: "\n")
-        let (status, output) = try Self.run(#require(Self.python), Self.script, input)
-        try #require(status == 0)
+        let python = try #require(Self.python)
+        let output = try #require(try Self.run(python, Self.script, input))
         let answers = output.split(separator: "\n").compactMap { Int($0) }
         try #require(answers.count == pairs.count)
         for ((left, right), expected) in zip(pairs, answers) {
@@ -37,20 +38,13 @@ struct PythonComparisonTests {
         }
     }
 
-    private static func run(_ python: String, _ script: String, _ input: String) throws -> (status: Int32, output: String) {
+    /// - Returns: What the script wrote; `nil` where it failed.
+    private static func run(_ python: String, _ script: String, _ input: String, showsErrors: Bool = true) throws -> String? {
         let place = try Place()
         try Data(input.utf8).write(to: place.file("input"))
-        let process = Process()
-        process.executableURL = URL(filePath: python)
-        process.arguments = ["-c", script]
-        process.standardInput = try FileHandle(forReadingFrom: place.file("input"))
-        process.standardError = FileHandle.nullDevice
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+        let output = try ChildProcess.output(
+            of: python, ["-c", script], reading: place.file("input").path(percentEncoded: false), showsErrors: showsErrors)
+        return output.map { String(decoding: $0, as: UTF8.self) }
     }
 }
 
