@@ -40,6 +40,8 @@ struct HeldRecord<Content: Sendable> {
         return now <= deadline.advanced(by: max(.zero, window)) && window > .zero
     }
 
+    mutating func exchange(with other: inout HeldRecord) { swap(&self, &other) }
+
     mutating func invalidate() {
         record.isInvalidated = true
         deadline = .distantPast

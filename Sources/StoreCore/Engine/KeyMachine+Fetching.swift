@@ -113,14 +113,14 @@ extension KeyMachine {
 
     /// Makes a record the truth (C6): from here on every reader gets it.
     mutating func accept(_ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
-        var held = HeldRecord(record, expiry: rules.expiry, now: turn.now)
-        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && held.expires(after: turn.now)
-        if self.held == nil {
-            self.held = held
+        var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: turn.now)
+        if held == nil {
+            held = accepted
         } else {
             // Exchanged and not set, so that neither record is copied on the way.
-            swap(&self.held!, &held)
-            turn.discarded.append((consume held).record.content)
+            held?.exchange(with: &accepted)
+            turn.discarded.append((consume accepted).record.content)
         }
         if keepingContent {
             forgetFailure(into: &turn.leftovers)
