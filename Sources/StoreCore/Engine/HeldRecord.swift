@@ -40,6 +40,7 @@ struct HeldRecord<Content: Sendable> {
         return now <= deadline.advanced(by: max(.zero, window)) && window > .zero
     }
 
+    /// Takes another one's place, and gives it its own; for one that can only be reached as an optional.
     mutating func exchange(with other: inout HeldRecord) { swap(&self, &other) }
 
     mutating func invalidate() {

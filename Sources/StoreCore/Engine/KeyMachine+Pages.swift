@@ -93,6 +93,7 @@ extension KeyMachine {
 
     /// A refresh or a new truth makes pages on their way pointless.
     mutating func supersedePages(_ turn: inout Turn) {
+        // Most often there are none, and to ask for a side as a whole is to copy it with its error.
         guard next.ticket != nil || prev.ticket != nil else { return }
         for direction in PageDirection.allCases {
             guard let ticket = self[direction].ticket else { continue }

@@ -3,8 +3,8 @@ internal import Synchronization
 /// Drives the machines of all live keys of one store under one lock, and carries out what they want done.
 ///
 /// Under the lock: let a machine decide, register who waits. Outside it: resume, cancel, call user code. What goes beyond this file:
-/// `+Calling` callers, `+Crowding` many of them at once, `+Observing` observers, `+Caching` the cacher, `+Saving` who waits for it, `+Emptying` all of it at once,
-/// `+Fetching` fetches and time, `+Whole` what concerns all keys.
+/// `+Calling` callers, `+Crowding` many of them at once, `+Observing` observers, `+Caching` the cacher, `+Saving` who waits for it,
+/// `+Emptying` all of it at once, `+Fetching` fetches and time, `+Whole` what concerns all keys.
 @usableFromInline
 final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Key = LiveKey<Param, Content>
@@ -103,6 +103,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     /// One turn of one key, under the lock.
     ///
     /// Bodies are `@Sendable` so that the compiler can see that nothing of the lock's state leaves through them.
+    // Inlined, so that content which a body captures is not copied into a closure first; so is `play`.
     @discardableResult
     @inline(__always)
     func take<Result>(

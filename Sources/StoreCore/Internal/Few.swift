@@ -7,15 +7,6 @@ package enum Few<Element> {
 
     var isEmpty: Bool { if case .none = self { true } else { false } }
 
-    /// The element that was put in first.
-    var first: Element? {
-        switch self {
-        case .none: nil
-        case .one(let element): element
-        case .many(let elements): elements.first
-        }
-    }
-
     mutating func append(_ element: consuming Element) {
         switch self {
         case .none:

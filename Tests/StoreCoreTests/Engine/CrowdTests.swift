@@ -59,7 +59,7 @@ struct CrowdTests {
         crowd.giveUp(seats[3])
         #expect(crowd.count == 0)
         #expect(emptied.load(ordering: .relaxed) == 1)
-        // Nobody is left where the answer is there; but nobody has to hear of it either.
+        // Who gives up when the answer is there leaves nobody behind who would have to be told.
         let answered = Crowd<Int>(2, cancellation: -1) { _ in emptied.add(1, ordering: .relaxed) }
         let seat = answered.join()
         answered.put(7)
