@@ -241,7 +241,7 @@ final class RouteCall: Sendable {
     /// Throws where interceptors made of a request what may not be sent.
     @inline(never)
     private func check(_ request: HTTPRequest, madeOf original: HTTPRequest) throws(RemoteError) {
-        guard let origin = WebOrigin(of: request.url), origin == WebOrigin(of: original.url) else {
+        guard let origin = WebOrigin(of: request.url), request.url == original.url || origin == WebOrigin(of: original.url) else {
             let fault = RouteFault(
                 .foreignOrigin, in: "address", "an interceptor changed whom the request goes to; use another host for that")
             throw sending.error(for: fault, original)

@@ -11,6 +11,16 @@ extension String {
     }
 }
 
+extension Substring {
+    /// The text without the blanks at its ends, which do not belong to a field's value (RFC 9110 §5.5).
+    var withoutBlanksAtEnds: String {
+        // Most have none.
+        guard utf8.first?.isBlank == true || utf8.last?.isBlank == true else { return String(self) }
+        guard let first = utf8.firstIndex(where: { !$0.isBlank }), let last = utf8.lastIndex(where: { !$0.isBlank }) else { return "" }
+        return String(self[first...last])
+    }
+}
+
 extension UInt8 {
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 

@@ -16,8 +16,11 @@ public struct HTTPFields: Hashable, Sendable {
 
     /// The values of a name, joined by `", "` (RFC 9110 §5.3); `nil` where there is none.
     public subscript(name: String) -> String? {
-        let values = self.values(of: name)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
+        var joined: String?
+        for field in fields where field.name.equalsIgnoringCase(name) {
+            if joined == nil { joined = field.value } else { joined?.append(", " + field.value) }
+        }
+        return joined
     }
 
     /// Each value of a name, in order.

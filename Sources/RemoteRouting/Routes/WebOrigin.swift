@@ -91,7 +91,9 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
             bare.utf8.allSatisfy({ $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") }
             )
         else { return nil }
-        guard !bare.hasPrefix("."), !bare.contains("..") else { return nil }
+        // None of its labels is empty, but the one behind a last dot, which stands for the root (RFC 1034 §3.1).
+        let dot = UInt8(ascii: ".")
+        guard bare.utf8.first != dot, !zip(bare.utf8, bare.utf8.dropFirst()).contains(where: { $0 == dot && $1 == dot }) else { return nil }
         return bare.lowercased()
     }
 }

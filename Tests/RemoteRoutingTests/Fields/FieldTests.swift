@@ -113,6 +113,25 @@ struct CacheControlTests {
     }
 }
 
+struct FieldValueTests {
+    @Test(arguments: [
+        ("a", "a"), (" \ta b\t ", "a b"), ("", ""), (" \t", ""), ("\u{A0}a\u{A0}", "\u{A0}a\u{A0}"), (" ä\u{301} ", "ä\u{301}"),
+    ])
+    func `blanks at the ends do not belong to a value`(written: String, value: String) {
+        #expect(written[...].withoutBlanksAtEnds == value)
+    }
+
+    @Test func `lines of one name are one value, in their order`() throws {
+        var fields = HTTPFields()
+        for (name, value) in [("Vary", "Accept"), ("ETag", "\"1\""), ("vary", "Origin"), ("VARY", "Cookie")] {
+            try fields.append(name, value)
+        }
+        #expect(fields["vary"] == "Accept, Origin, Cookie")
+        #expect(fields["etag"] == "\"1\"")
+        #expect(fields["Date"] == nil)
+    }
+}
+
 struct MimeTypeTests {
     @Test(arguments: [
         ("application/json", "application/json"), ("Application/JSON;Charset=\"utf-8\"", "application/json; charset=utf-8"),

@@ -103,7 +103,7 @@ extension HTTPHead {
         for (name, value) in response.allHeaderFields {
             guard let name = name as? String, let value = value as? String else { continue }
             // A field that is none (RFC 9110 §5) is not worth failing an answer for that can be read without it.
-            try? fields.append(name, value.trimmingCharacters(in: .whitespaces))
+            try? fields.append(name, value[...].withoutBlanksAtEnds)
         }
         self.init(status: response.statusCode, fields: fields, url: response.url ?? fallback ?? URL(filePath: "/"))
     }
