@@ -77,11 +77,14 @@ public final class Exchange: Sendable {
 
     // MARK: The transport's side
 
+    /// Whether it has ended, well or not; a transport that has not begun with it by then need not.
+    public var isOver: Bool { state.withLock(\.isOver) }
+
     /// What ends the exchange on the wire; called at once where it has been stopped already.
     public func onStop(_ action: @escaping @Sendable () -> Void) {
         let isTooLate = state.withLock { state in
             if case .failed = state.phase { return true }
-            state.stop = action
+            if !state.isOver { state.stop = action }
             return false
         }
         if isTooLate { action() }
@@ -323,9 +326,8 @@ public final class Exchange: Sendable {
 
     /// A head that contradicts itself about where the body ends (RFC 9112 §6.3).
     private static func fault(of head: HTTPHead) -> TransportFailure? {
-        let lengths = head.fields.values(of: "Content-Length").flatMap { $0.split(separator: ",") }
-        let distinct = Set(lengths.map { $0.trimmingCharacters(in: .whitespaces) })
-        guard distinct.count > 1 else { return nil }
+        guard let lengths = head.fields["Content-Length"]?.split(separator: ","), lengths.count > 1 else { return nil }
+        guard Set(lengths.map(\.withoutBlanksAtEnds)).count > 1 else { return nil }
         return TransportFailure(.protocolViolation, "the answer has several lengths that differ, so nobody can know where it ends")
     }
 }

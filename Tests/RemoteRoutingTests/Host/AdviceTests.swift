@@ -130,4 +130,23 @@ struct AdviceTests {
         #expect(try await exchange.next() == Data("a".utf8))
         await #expect { try await exchange.next() } throws: { ($0 as? TransportFailure)?.code == .cancelled }
     }
+
+    /// As where an answer has come before its transport says how to stop it.
+    @Test func `an exchange that has ended well keeps nothing to stop it by`() async throws {
+        final class Wire: Sendable {}
+        let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
+        #expect(!exchange.isOver)
+        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
+        #expect(!exchange.isOver)
+        exchange.finish()
+        #expect(exchange.isOver)
+        weak var wire: Wire?
+        do {
+            let held = Wire()
+            wire = held
+            exchange.onStop { withExtendedLifetime(held) {} }
+        }
+        #expect(wire == nil)
+        #expect(try await exchange.reply().head.status == 200)
+    }
 }

@@ -22,8 +22,10 @@ public final class URLSessionTransport: Transport {
     private let shared: URLSession
     private let delegate: SessionDelegate
     private let queue: OperationQueue
-    /// Where tasks are cancelled: never on the delegate's queue, which a task under cancellation may be waiting for.
-    private let cancelling = DispatchQueue(label: "RemoteRouting.URLSessionTransport.cancelling")
+    /// Where the session is called: its calls wait for a queue of its own, which no thread of the tasks' pool may be held for. With many
+    /// exchanges at once that would cost a quarter of the throughput. Never the delegate's queue, which a task under cancellation may be
+    /// waiting for.
+    private let calling = DispatchQueue(label: "RemoteRouting.URLSessionTransport.calling")
 
     /// Makes a transport.
     ///
@@ -49,13 +51,19 @@ public final class URLSessionTransport: Transport {
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
         let isFresh = !request.method.isSafe
+        calling.async { [self] in start(wire, exchange, isFresh: isFresh) }
+        return try await exchange.reply()
+    }
+
+    private func start(_ wire: URLRequest, _ exchange: Exchange, isFresh: Bool) {
+        // Its caller may have left meanwhile: then nothing goes out.
+        guard !exchange.isOver else { return }
         let delegate = isFresh ? SessionDelegate() : delegate
         let session = isFresh ? URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue) : shared
         let task = session.dataTask(with: wire)
         delegate.add(exchange, for: task, invalidatesSession: isFresh)
-        exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
         task.resume()
-        return try await exchange.reply()
+        exchange.onStop { [calling] in calling.async { task.cancel() } }
     }
 
     private static func prepared(_ configuration: URLSessionConfiguration) -> URLSessionConfiguration {
@@ -75,9 +83,9 @@ public final class URLSessionTransport: Transport {
     }
 
     private static func wireRequest(_ request: HTTPRequest, _ exchange: Exchange) throws(TransportFailure) -> URLRequest {
-        var wire = URLRequest(url: request.url)
-        wire.httpMethod = request.method.rawValue
-        wire.timeoutInterval = 86_400
+        var wire = URLRequest(url: request.url, timeoutInterval: 86_400)
+        // That of a new request.
+        if request.method != .get { wire.httpMethod = request.method.rawValue }
         // Joined here (RFC 9110 §5.3): Foundation would do it without a blank, and only for names of the same case.
         for field in request.fields.fields { wire.setValue(request.fields[field.name], forHTTPHeaderField: field.name) }
         let isEmpty = if case .none = request.body { true } else { false }
