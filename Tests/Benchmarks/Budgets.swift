@@ -121,5 +121,8 @@ extension Budget {
 
 extension Budget {
     /// Budgets that are not met yet, with what was measured and tried. They stay as they are, and count again as soon as their line goes.
-    static let open: [String: String] = [:]
+    static let open: [String: String] = [
+        "mirror":
+            "1.2 ×; was 2.7 ×. With 1 000 files 0.95 ×, since the session is called from its own queue. Left: what grows with 10 000"
+    ]
 }
