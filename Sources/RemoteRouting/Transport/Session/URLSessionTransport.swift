@@ -22,10 +22,12 @@ public final class URLSessionTransport: Transport {
     private let shared: URLSession
     private let delegate: SessionDelegate
     private let queue: OperationQueue
-    /// Where the session is called: its calls wait for a queue of its own, which no thread of the tasks' pool may be held for. With many
-    /// exchanges at once that would cost a quarter of the throughput. Never the delegate's queue, which a task under cancellation may be
-    /// waiting for.
-    private let calling = DispatchQueue(label: "RemoteRouting.URLSessionTransport.calling")
+    /// Where the shared session is called: its calls wait for a queue of its own, which no thread of the tasks' pool may be held for. With
+    /// many exchanges at once that would cost a quarter of the throughput.
+    private let starting = DispatchQueue(label: "RemoteRouting.URLSessionTransport.starting")
+    /// Where tasks are cancelled: never on the delegate's queue, which a task under cancellation may be waiting for, and never where others
+    /// would have to wait for that to begin.
+    private let cancelling = DispatchQueue(label: "RemoteRouting.URLSessionTransport.cancelling")
 
     /// Makes a transport.
     ///
@@ -51,7 +53,7 @@ public final class URLSessionTransport: Transport {
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
         let isFresh = !request.method.isSafe
-        calling.async { [self] in start(wire, exchange, isFresh: isFresh) }
+        starting.async { [self] in start(wire, exchange, isFresh: isFresh) }
         return try await exchange.reply()
     }
 
@@ -63,7 +65,7 @@ public final class URLSessionTransport: Transport {
         let task = session.dataTask(with: wire)
         delegate.add(exchange, for: task, invalidatesSession: isFresh)
         task.resume()
-        exchange.onStop { [calling] in calling.async { task.cancel() } }
+        exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
     }
 
     private static func prepared(_ configuration: URLSessionConfiguration) -> URLSessionConfiguration {
