@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackOrigin
 import StoreCore
 import Testing
 
@@ -16,6 +17,27 @@ struct CancellationTests {
         func intercept(_ response: inout HTTPAnswer, to request: HTTPRequest) async throws {
             if waitsForAnswer { try await gate.wait { $0 ? () : nil } }
         }
+    }
+
+    @Test func `H13 who leaves before the session is called sends nothing`() async throws {
+        let origin = try LoopbackOrigin { .text($0.path) }
+        let transport = URLSessionTransport()
+        transport.starting.suspend()
+        let calls = (0..<20).map { number in
+            Task {
+                let request = HTTPRequest(url: origin.url.appending(path: "left/\(number)"))
+                return try await transport.perform(request, limits: ExchangeLimits())
+            }
+        }
+        for call in calls {
+            call.cancel()
+            await #expect { _ = try await call.value } throws: { ($0 as? TransportFailure)?.code == .cancelled }
+        }
+        transport.starting.resume()
+        // Whoever comes next is behind them.
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+        #expect(try await host.data(for: Route(path: "/next")) == Data("/next".utf8))
+        #expect(origin.requests.map(\.path) == ["/next"])
     }
 
     enum Place: CaseIterable { case beforeStart, gate, head, body, backOff, refresh, requestInterceptor, responseInterceptor }

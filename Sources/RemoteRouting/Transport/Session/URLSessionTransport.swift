@@ -23,8 +23,8 @@ public final class URLSessionTransport: Transport {
     private let delegate: SessionDelegate
     private let queue: OperationQueue
     /// Where the shared session is called: its calls wait for a queue of its own, which no thread of the tasks' pool may be held for. With
-    /// many exchanges at once that would cost a quarter of the throughput.
-    private let starting = DispatchQueue(label: "RemoteRouting.URLSessionTransport.starting")
+    /// many exchanges at once that would cost a quarter of the throughput. A session for one request has nobody to wait for.
+    let starting = DispatchQueue(label: "RemoteRouting.URLSessionTransport.starting")
     /// Where tasks are cancelled: never on the delegate's queue, which a task under cancellation may be waiting for, and never where others
     /// would have to wait for that to begin.
     private let cancelling = DispatchQueue(label: "RemoteRouting.URLSessionTransport.cancelling")
@@ -52,18 +52,24 @@ public final class URLSessionTransport: Transport {
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
-        let isFresh = !request.method.isSafe
-        starting.async { [self] in start(wire, exchange, isFresh: isFresh) }
+        if request.method.isSafe {
+            starting.async { [self] in
+                // Its caller may have left meanwhile: then nothing goes out.
+                if !exchange.isOver { start(wire, exchange, in: shared, delegate) }
+            }
+        } else {
+            let delegate = SessionDelegate()
+            let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
+            start(wire, exchange, in: session, delegate, invalidatesSession: true)
+        }
         return try await exchange.reply()
     }
 
-    private func start(_ wire: URLRequest, _ exchange: Exchange, isFresh: Bool) {
-        // Its caller may have left meanwhile: then nothing goes out.
-        guard !exchange.isOver else { return }
-        let delegate = isFresh ? SessionDelegate() : delegate
-        let session = isFresh ? URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue) : shared
+    private func start(
+        _ wire: URLRequest, _ exchange: Exchange, in session: URLSession, _ delegate: SessionDelegate, invalidatesSession: Bool = false
+    ) {
         let task = session.dataTask(with: wire)
-        delegate.add(exchange, for: task, invalidatesSession: isFresh)
+        delegate.add(exchange, for: task, invalidatesSession: invalidatesSession)
         task.resume()
         exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
     }
