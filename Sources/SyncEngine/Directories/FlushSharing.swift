@@ -1,4 +1,4 @@
-/// Which flush of the disk is whose: one runs at a time, and whoever comes while it runs shares the next one.
+/// Which flush of the disk is whose: one runs at a time, and whoever comes before it begins shares it.
 ///
 /// A flush brings to the disk what was written before it began, so that one which runs already is of no use to those who come later. A
 /// flush that has failed fails whoever comes after it too: what the system could not write it may have forgotten, and a second flush
@@ -9,26 +9,20 @@ struct FlushSharing: Hashable, Sendable {
     /// The number of the flush that ended last, well or not.
     private(set) var lastEnded = 0
     private(set) var hasFailed = false
-    /// How many wait for the flush after the one that runs.
+    /// Whether somebody was told to begin the next flush, and has not begun it yet.
+    private(set) var isDue = false
+    /// How many wait for the next flush.
     private(set) var waitingForNext = 0
 
     var isRunning: Bool { lastBegun > lastEnded }
 
-    enum Arrival: Hashable, Sendable {
-        /// Waits for the flush of this number, which is to begin now.
-        case begin(Int)
-        /// Waits for the flush of this number, which begins when the one that runs has ended, or never where one has failed.
-        case wait(Int)
-    }
-
     /// Somebody has written what must be on the disk.
-    mutating func arrived() -> Arrival {
-        if isRunning || hasFailed {
-            waitingForNext += 1
-            return .wait(lastBegun + 1)
-        }
-        lastBegun += 1
-        return .begin(lastBegun)
+    ///
+    /// - Returns: The number of the flush to wait for, and whether whoever asks is to see to it that it begins.
+    mutating func arrived() -> (number: Int, isToBegin: Bool) {
+        waitingForNext += 1
+        defer { isDue = isDue || !(isRunning || hasFailed) }
+        return (lastBegun + 1, !(isDue || isRunning || hasFailed))
     }
 
     /// Somebody who waited for the flush of this number does not want it any more.
@@ -37,21 +31,27 @@ struct FlushSharing: Hashable, Sendable {
         if number == lastBegun + 1, waitingForNext > 0 { waitingForNext -= 1 }
     }
 
-    enum EndAction: Hashable, Sendable {
-        /// The flush of this number is to begin now.
-        case begin(Int)
-        case rest
+    /// The flush that is due begins now.
+    ///
+    /// - Returns: Whether there is one, and anybody still wants it.
+    mutating func begins() -> Bool {
+        guard isDue else { return false }
+        isDue = false
+        guard waitingForNext > 0 else { return false }
+        waitingForNext = 0
+        lastBegun += 1
+        return true
     }
 
     /// The flush that ran has ended.
-    mutating func ended(well: Bool) -> EndAction {
+    ///
+    /// - Returns: Whether another one is to begin.
+    mutating func ended(well: Bool) -> Bool {
         precondition(isRunning, "A flush has ended that never began.")
         lastEnded = lastBegun
         hasFailed = !well
-        defer { waitingForNext = 0 }
-        guard well, waitingForNext > 0 else { return .rest }
-        lastBegun += 1
-        return .begin(lastBegun)
+        isDue = well && waitingForNext > 0
+        return isDue
     }
 
     /// How the flush of a number went; `nil` as long as it has not ended.

@@ -24,8 +24,10 @@ extension TargetSession {
     }
 
     /// Waits until everything is on the disk that was written and renamed before this call.
-    func flush() async throws {
-        try await flushes.wait { [self] in try flushNow() }
+    ///
+    /// - Parameter isLast: Whether this is the end of the pass.
+    func flush(isLast: Bool = false) async throws {
+        try await flushes.wait(isLast: isLast) { [self] in try flushNow() }
     }
 
     /// Brings all that was written to the disk, and lets the journal vouch for the names that had been given before.

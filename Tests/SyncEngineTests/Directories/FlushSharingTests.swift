@@ -3,39 +3,40 @@ import Testing
 
 /// Which flush of the disk is whose.
 struct FlushSharingTests {
-    /// `a` somebody comes, `l` somebody leaves the next flush, `+` the flush ends, `-` it fails; what each of them gives stands below it:
-    /// `bN` begins flush N, `wN` waits for it, `xN` is told at once that it failed, `.` nothing.
+    /// `a` somebody comes, `l` somebody leaves the next flush, `b` it begins, `+` a flush ends, `-` it fails; what each of them gives stands
+    /// below it: `wN` waits for flush N, `dN` the same and sees to it that it begins, `xN` is told at once that it failed, `d` the next one
+    /// is to begin, `y` and `n` whether it is still wanted, `.` nothing.
     @Test(arguments: [
-        ("a +", "b1 ."),
-        ("a a a +", "b1 w2 w2 b2"),
-        ("a a + a + +", "b1 w2 b2 w3 b3 ."),
-        ("a + a +", "b1 . b2 ."),
-        ("a a l +", "b1 w2 . ."),
-        ("a a a l +", "b1 w2 w2 . b2"),
-        ("a a l a +", "b1 w2 . w2 b2"),
-        ("a l l a +", "b1 . . w2 b2"),
-        ("a -", "b1 ."),
-        ("a a - a", "b1 w2 . x2"),
-        ("a a + - a a", "b1 w2 b2 . x3 x3"),
+        ("a b +", "d1 y ."),
+        ("a a a b +", "d1 w1 w1 y ."),
+        ("a b a a + b +", "d1 y w2 w2 d y ."),
+        ("a b a + a b a + b +", "d1 y w2 d w2 y w3 d y ."),
+        ("a b + a b +", "d1 y . d2 y ."),
+        ("a b a l +", "d1 y w2 . ."),
+        ("a b a a l + b", "d1 y w2 w2 . d y"),
+        ("a b a l a + b", "d1 y w2 . w2 d y"),
+        ("a l b a b", "d1 . n d1 y"),
+        ("a l a b", "d1 . w1 y"),
+        ("a b l l a + b", "d1 y . . w2 d y"),
+        ("a b a + l b a", "d1 y w2 d . n d2"),
+        ("b a b b a +", "n d1 y n w2 d"),
+        ("a b -", "d1 y ."),
+        ("a b a - a", "d1 y w2 . x2"),
+        ("a b a + b - a a", "d1 y w2 d y . x3 x3"),
     ])
-    func `S9 whoever comes while a flush runs shares the next one`(events: String, answers: String) {
+    func `S9 whoever comes before a flush begins shares it`(events: String, answers: String) {
         var sharing = FlushSharing()
         var given: [String] = []
         for event in events.split(separator: " ") {
             switch event {
             case "a":
-                switch sharing.arrived() {
-                case .begin(let number): given.append("b\(number)")
-                case .wait(let number): given.append(sharing.isWell(number) == false ? "x\(number)" : "w\(number)")
-                }
+                let (number, isToBegin) = sharing.arrived()
+                given.append((isToBegin ? "d" : sharing.isWell(number) == false ? "x" : "w") + "\(number)")
             case "l":
                 sharing.left(sharing.lastBegun + 1)
                 given.append(".")
-            default:
-                switch sharing.ended(well: event == "+") {
-                case .begin(let number): given.append("b\(number)")
-                case .rest: given.append(".")
-                }
+            case "b": given.append(sharing.begins() ? "y" : "n")
+            default: given.append(sharing.ended(well: event == "+") ? "d" : ".")
             }
         }
         #expect(given.joined(separator: " ") == answers)
@@ -43,51 +44,55 @@ struct FlushSharingTests {
 
     @Test func `S9 a flush that fails fails those too who wait for the next one, and none before it`() {
         var sharing = FlushSharing()
-        #expect(sharing.arrived() == .begin(1))
-        #expect(sharing.arrived() == .wait(2))
-        #expect(sharing.isWell(1) == nil)
-        #expect(sharing.ended(well: true) == .begin(2))
-        #expect(sharing.isWell(1) == true)
-        #expect(sharing.isWell(2) == nil)
-        #expect(sharing.arrived() == .wait(3))
-        #expect(sharing.ended(well: false) == .rest)
+        _ = (sharing.arrived(), sharing.begins(), sharing.arrived())
+        #expect([1, 2].map { sharing.isWell($0) } == [nil, nil])
+        _ = (sharing.ended(well: true), sharing.begins(), sharing.arrived())
+        #expect([1, 2, 3].map { sharing.isWell($0) } == [true, nil, nil])
+        _ = sharing.ended(well: false)
         #expect([1, 2, 3].map { sharing.isWell($0) } == [true, false, false])
     }
 
+    /// Every history in which somebody comes or leaves, and what is due happens when it likes.
     @Test func `S9 in every history of eight events nobody is answered by a flush that began before he came`() {
-        let count = 8
-        for history in 0..<(1 << (2 * count)) {
+        let (count, kinds) = (8, 5)
+        let histories = (0..<count).reduce(1) { total, _ in total * kinds }
+        for history in 0..<histories {
             var sharing = FlushSharing()
-            var clock = 0
+            var isDue = false
             var begun: [Int: Int] = [:]
             var came: [(number: Int, at: Int)] = []
-            for event in 0..<count {
-                clock += 1
-                switch (history >> (2 * event)) & 3 {
-                case 0, 1:
-                    switch sharing.arrived() {
-                    case .begin(let number):
-                        came.append((number, clock))
-                        clock += 1
-                        begun[number] = clock
-                    case .wait(let number): came.append((number, clock))
-                    }
-                case let kind:
-                    guard sharing.isRunning else { continue }
-                    if case .begin(let number) = sharing.ended(well: kind == 2) { begun[number] = clock }
+            var rest = history
+            for clock in 0..<count {
+                defer { rest /= kinds }
+                switch rest % kinds {
+                case 0:
+                    let (number, isToBegin) = sharing.arrived()
+                    came.append((number, clock))
+                    if isToBegin, isDue || sharing.isRunning { return record(history, "two flushes are begun at once") }
+                    isDue = isDue || isToBegin
+                case 1:
+                    guard let index = came.lastIndex(where: { sharing.isWell($0.number) == nil }) else { continue }
+                    sharing.left(came.remove(at: index).number)
+                case 2 where isDue:
+                    isDue = false
+                    if sharing.begins() { begun[sharing.lastBegun] = clock }
+                case let kind where kind > 2 && sharing.isRunning: isDue = sharing.ended(well: kind == 3)
+                default: continue
                 }
             }
             for (number, at) in came where sharing.isWell(number) == true {
                 guard let start = begun[number], start > at else {
-                    Issue.record("history \(history): flush \(number) answers somebody who came at \(at)")
-                    return
+                    return record(history, "flush \(number) answers somebody who came at \(at)")
                 }
             }
-            // Nobody is left who waits for a flush that nobody begins.
-            if !sharing.isRunning, came.contains(where: { sharing.isWell($0.number) == nil }) {
-                Issue.record("history \(history): somebody waits for ever")
-                return
+            // Nobody is left who waits for a flush that nobody begins, and none is begun that nobody waits for.
+            if !sharing.isRunning, !isDue, came.contains(where: { sharing.isWell($0.number) == nil }) {
+                return record(history, "somebody waits for ever")
             }
         }
+    }
+
+    private func record(_ history: Int, _ complaint: String) {
+        Issue.record("history \(history): \(complaint)")
     }
 }

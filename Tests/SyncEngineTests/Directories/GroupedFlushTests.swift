@@ -1,0 +1,73 @@
+import Dispatch
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// When flushes of the disk begin, and who waits for which.
+@Suite(.timeLimit(.minutes(1)))
+struct GroupedFlushTests {
+    @Test func `S9 flushes begin no sooner after one another than others need to come`() async throws {
+        let flushes = GroupedFlush(interval: .milliseconds(20))
+        let begun = Lock<[UInt64]>([])
+        let flush: @Sendable () throws -> Void = {
+            begun.withLock { $0.append(DispatchTime.now().uptimeNanoseconds) }
+            // Others come meanwhile, and want the next one.
+            usleep(2_000)
+        }
+        try await withThrowingTaskGroup { group in
+            for round in 0..<5 {
+                group.addTask { try await flushes.wait(flush) }
+                while begun.withLock({ $0.count }) <= round { await Task.yield() }
+            }
+            try await group.waitForAll()
+        }
+        try await flushes.wait(flush)
+        let times = begun.withLock { $0 }
+        #expect(times.count == 6)
+        #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= 20_000_000 })
+    }
+
+    @Test func `S9 the first who comes and the last one wait for nobody`() async throws {
+        let flushes = GroupedFlush(interval: .seconds(3_600))
+        let count = Lock(0)
+        let flush: @Sendable () throws -> Void = { count.withLock { $0 += 1 } }
+        try await flushes.wait(flush)
+        #expect(count.withLock { $0 } == 1)
+        let between = (0..<20).map { _ in Task { try await flushes.wait(flush) } }
+        while flushes.waitingCount < between.count { await Task.yield() }
+        try await flushes.wait(isLast: true, flush)
+        for task in between { try await task.value }
+        #expect(count.withLock { $0 } == 2)
+    }
+
+    @Test func `S9 whoever waits for a flush that has not begun can leave, and nothing is flushed for nobody`()
+        async throws
+    {
+        let flushes = GroupedFlush(interval: .seconds(3_600))
+        let count = Lock(0)
+        let flush: @Sendable () throws -> Void = { count.withLock { $0 += 1 } }
+        try await flushes.wait(flush)
+        let left = (0..<8).map { _ in Task { try await flushes.wait(flush) } }
+        while flushes.waitingCount < left.count { await Task.yield() }
+        for task in left { task.cancel() }
+        for task in left { await #expect(throws: CancellationError.self) { try await task.value } }
+        #expect(flushes.waitingCount == 0)
+        try await flushes.wait(isLast: true, flush)
+        #expect(count.withLock { $0 } == 2)
+    }
+
+    @Test func `S9 those who share a flush that fails are all told why, and so are those who come after it`()
+        async throws
+    {
+        struct Full: Error {}
+        let flushes = GroupedFlush(interval: .milliseconds(20))
+        try await flushes.wait {}
+        let sharing = (0..<8).map { _ in Task { try await flushes.wait { throw Full() } } }
+        for task in sharing { await #expect(throws: Full.self) { try await task.value } }
+        for isLast in [false, true] {
+            await #expect(throws: Full.self) { try await flushes.wait(isLast: isLast) { Issue.record("flushed again") } }
+        }
+        #expect(flushes.hasFailed)
+    }
+}
