@@ -2,7 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct AnsweringTests {
     @Test func `a response is not sent again to who has it`() throws {
         let origin = try LoopbackOrigin { request in

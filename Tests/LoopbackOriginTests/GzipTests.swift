@@ -4,7 +4,7 @@ import Testing
 import Trials
 
 /// An inflater of one's own would prove little; where there is a `gzip` it is the judge.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gzip")))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gzip")))
 struct GzipTests {
     @Test(arguments: [0, 1, 2, 258, 259, 260, 517, 1290, 1291, 1292, 5000, 20_000_000])
     func `a bomb inflates to that many zeros`(count: Int) throws {

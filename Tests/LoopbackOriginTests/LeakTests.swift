@@ -3,7 +3,7 @@ import LoopbackOrigin
 import Testing
 
 /// Descriptors and threads are counted in a process of their own, where no other test opens any.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))
 struct LeakTests {
     @Test func `starting and stopping leaves no descriptor and no thread behind`() async {
         await #expect(processExitsWith: .success) {

@@ -2,7 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct LifetimeTests {
     @Test func `an outage resets connections and refuses new ones, and ends on the same port`() async throws {
         let origin = try LoopbackOrigin { $0.path == "/hang" ? .text("").misbehaving(.neverAnswer) : .text("up") }

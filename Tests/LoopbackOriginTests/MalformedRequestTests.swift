@@ -1,7 +1,7 @@
 import LoopbackOrigin
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct MalformedRequestTests {
     /// What is sent, and the status that refuses it; grows with every defect found.
     static let refused: [(bytes: String, status: Int)] = [

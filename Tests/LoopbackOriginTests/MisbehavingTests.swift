@@ -2,7 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct MisbehavingTests {
     private typealias Response = LoopbackOrigin.Response
 

@@ -2,7 +2,7 @@ import LoopbackOrigin
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct RecordingTests {
     @Test func `a wait ends when enough requests have come`() async throws {
         let origin = try LoopbackOrigin { _ in .status(200) }

@@ -1,7 +1,7 @@
 import LoopbackOrigin
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct RoutingTests {
     @Test(arguments: [
         ("GET /users/7", "user 7"), ("GET /users/a%2Fb", "user a/b"), ("GET /users/me", "me"), ("GET /users/7/files/a/b", "file a/b of 7"),

@@ -2,7 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ServingTests {
     @Test func `a response is exactly what the handler made and a length`() throws {
         let origin = try LoopbackOrigin { _ in .text("hello") }

@@ -6,7 +6,7 @@ import Testing
 @testable import Orgs
 
 /// What goes over the wire, and what becomes of the answers: routes, client and repository as they are, without a network.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct GitHubTests {
     let time = ManualTime()
 

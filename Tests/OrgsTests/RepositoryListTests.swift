@@ -4,7 +4,7 @@ import Testing
 @testable import Orgs
 
 /// What a screen shows of a list that comes page by page.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct RepositoryListTests {
     let origin = ScriptedPaginationFetcher<String, Repository>()
     let list: PaginationStoreFlowable<String, Repository>

@@ -5,7 +5,7 @@ import Testing
 @testable import Orgs
 
 /// What the screens do beside showing.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ScreenTests {
     @Test func `what a screen has shown is saved when it returns`() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)

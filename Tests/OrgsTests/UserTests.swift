@@ -5,7 +5,7 @@ import Testing
 @testable import Orgs
 
 /// What a screen shows of a user: the repository as it is, with an origin to script and time to move.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct UserTests {
     let time = ManualTime()
     let origin = ScriptedFetcher<String, User>()

@@ -5,7 +5,7 @@ import Testing
 @testable import RemoteRouting
 
 /// What a fetcher adds to a route, and what it leaves alone.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ConditionTests {
     private let memory = MemoryTransport { request in
         .json("[1]").adding("Link", "<?page=3>; rel=next, <?page=1>; rel=prev")

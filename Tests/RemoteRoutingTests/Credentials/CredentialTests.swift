@@ -11,7 +11,7 @@ struct Token: BearerToken, Codable, Hashable {
 }
 
 /// The machine, and a storm of 401.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct CredentialTests {
     struct Failed: Error {}
 

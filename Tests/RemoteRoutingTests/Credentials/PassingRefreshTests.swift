@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Refreshes that fail on the way, come too late, or are asked for by the wrong server.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct PassingRefreshTests {
     private func guarded(_ bench: Bench, _ path: String = "/x") {
         bench.on("GET", path) { asked in asked["Authorization"] == "Bearer new" ? .json([1]) : .status(401) }

@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Downloads from servers that mislead, and into places that are not what they seem.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct DownloadFaultTests {
     private let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
 

@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Files that come in one piece or in several.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct DownloadTests {
     private let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17 >> 4) })
 

@@ -2,11 +2,12 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// Calls that are given up, wherever they stand: nothing is sent any more, and the place is free for the next one.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct CancellationTests {
     private struct Waiting: RequestInterceptor, ResponseInterceptor {
         var gate: WatchedState<Bool>
@@ -89,7 +90,7 @@ struct CancellationTests {
         }
         switch place {
         case .beforeStart: break
-        case .gate: while plain.gate.waiterCount == 0 { await Task.yield() }
+        case .gate: try await until("the call waits") { plain.gate.waiterCount > 0 }
         case .head, .body, .responseInterceptor: try await arrived.wait { $0 == 1 ? () : nil }
         case .refresh: try await arrived.wait { $0 == 2 ? () : nil }
         case .backOff: try await time.sleepers(atLeast: 1)
@@ -121,18 +122,18 @@ struct CancellationTests {
                     order.update { $0.append(number) }
                     permit.release()
                 })
-            while gate.waiterCount <= number { await Task.yield() }
+            try await until("call \(number) waits") { gate.waiterCount > number }
         }
         let leaving = Set((0..<300).filter { $0 % 10 != 3 })
         for number in leaving { tasks[number].cancel() }
-        while gate.waiterCount > 30 { await Task.yield() }
+        try await until("those who leave have left") { gate.waiterCount == 30 }
         // Who comes now stands behind those who stayed.
         let last = Task {
             let permit = try await gate.enter()
             order.update { $0.append(300) }
             permit.release()
         }
-        while gate.waiterCount <= 30 { await Task.yield() }
+        try await until("the last one waits") { gate.waiterCount > 30 }
         holder.release()
         try await last.value
         #expect(order.current == (0...300).filter { !leaving.contains($0) })

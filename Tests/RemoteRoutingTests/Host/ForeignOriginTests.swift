@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// What another origin never gets, whoever wrote it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ForeignOriginTests {
     private struct Changing: RequestInterceptor {
         var change: @Sendable (inout HTTPRequest) throws -> Void

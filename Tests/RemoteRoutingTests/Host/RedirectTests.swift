@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// The decision as a table, and what goes over the wire.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct RedirectTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var status: Int

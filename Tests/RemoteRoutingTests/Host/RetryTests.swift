@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// What is tried again, when, and how often.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct RetryTests {
     @Test(arguments: TransportKind.allCases, [408, 429, 502, 503, 504])
     func `H7 statuses that pass are tried again`(_ kind: TransportKind, _ status: Int) async throws {

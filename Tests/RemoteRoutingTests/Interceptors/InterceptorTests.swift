@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Who sees what, and what is never told.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct InterceptorTests {
     private struct Marking: RequestInterceptor, ResponseInterceptor {
         var name: String

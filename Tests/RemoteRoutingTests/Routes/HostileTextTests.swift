@@ -4,7 +4,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Texts that somebody wrote in order to do harm.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct HostileTextTests {
     /// Whether an operation takes as long as its input is long; one that is quadratic takes many times this.
     private func isQuick(_ operation: () -> Void) -> Bool {

@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Streams of events from servers that do not mean well.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct EventFaultTests {
     private func event(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
 

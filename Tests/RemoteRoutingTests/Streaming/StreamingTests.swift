@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Bodies, lines and events as they come.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
     func `a body that is read in pieces is whole`(_ kind: TransportKind) async throws {

@@ -3,9 +3,10 @@ import LoopbackOrigin
 import RemoteRouting
 import StoreCore
 import Testing
+import Trials
 
 /// The same behaviour over a real socket and over none.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct BehaviourTests {
     @Test(arguments: TransportKind.allCases)
     func `a value goes there and back`(_ kind: TransportKind) async throws {
@@ -198,7 +199,7 @@ struct BehaviourTests {
         if kind == .session {
             try await bench.origin.waitForRequests(count: 1)
         } else {
-            while bench.asked.isEmpty { await Task.yield() }
+            try await until("the request is there") { !bench.asked.isEmpty }
         }
         task.cancel()
         let error = try await remoteError { _ = try await task.value }
@@ -237,10 +238,7 @@ struct BehaviourTests {
         }
         let task = Task { try await host.data(for: Route(path: "/x")) }
         // Only with the head does the time between pieces begin.
-        while time.sleeperCount == 0 {
-            guard !Task.isCancelled else { return }
-            await Task.yield()
-        }
+        try await time.sleepers(atLeast: 1)
         time.advance(by: .seconds(5))
         let error = try await remoteError { _ = try await task.value }
         #expect(error.code == .idleTimedOut)

@@ -5,7 +5,7 @@ import StoreCore
 import Testing
 
 /// What the layer below does on a connection that the server has closed meanwhile.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct OnceTests {
     private static let methods: [(HTTPMethod, RouteBody)] = [
         (.post, .data(Data("abc".utf8))), (.post, .none), (.delete, .none), (.put, .data(Data("abc".utf8))), (.patch, .none),

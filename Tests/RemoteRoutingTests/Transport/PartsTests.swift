@@ -1,11 +1,12 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
 @testable import RemoteRouting
 
 /// The pure parts of an exchange.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct PartsTests {
     private let start = MonotonicInstant(nanoseconds: 0)
 
@@ -131,7 +132,7 @@ struct PartsTests {
                     order.update { $0.append(number) }
                     permit.release()
                 })
-            while gate.waiterCount < number + 1 { await Task.yield() }
+            try await until("call \(number) waits") { gate.waiterCount == number + 1 }
         }
         tasks[1].cancel()
         await #expect(throws: CancellationError.self) { try await tasks[1].value }
@@ -145,7 +146,7 @@ struct PartsTests {
         // Both places are there again, and not a third.
         let again = (try await gate.enter(), try await gate.enter())
         let third = Task { try await gate.enter() }
-        while gate.waiterCount == 0 { await Task.yield() }
+        try await until("the third waits") { gate.waiterCount == 1 }
         third.cancel()
         await #expect(throws: CancellationError.self) { _ = try await third.value }
         _ = again

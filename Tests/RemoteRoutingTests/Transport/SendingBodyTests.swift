@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Bodies that are made while they are sent.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct SendingBodyTests {
     struct Broken: Error {}
 

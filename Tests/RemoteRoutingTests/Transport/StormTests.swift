@@ -47,8 +47,8 @@ struct StormTests {
             #expect(counts.values.reduce(0, +) == StormTests.width)
             #expect(Set(counts.keys).isSubset(of: ["done", "cancelled"]), "round \(round): \(counts)")
             // Nothing stays: neither an exchange, nor a place among the concurrent ones.
-            try await origin.waitUntil(within: .seconds(30)) { $0.requests.allSatisfy { $0.ending != nil } }
-            while transport.exchangeCount > 0 { await Task.yield() }
+            try await origin.waitUntil(within: .seconds(120)) { $0.requests.allSatisfy { $0.ending != nil } }
+            try await until("no exchange is left") { transport.exchangeCount == 0 }
             #expect(try await host.data(for: routes[0]) == Data("0123456789".utf8))
             origin.forget()
             if filesBefore == nil { filesBefore = ProcessState.openFiles }
@@ -65,7 +65,7 @@ struct StormTests {
         #expect(error.code == .bodyTooLarge)
         if let before, let after = ProcessState.residentBytes { #expect(after - before < 64 << 20, "\((after - before) >> 20) MB") }
         // The bomb is small on the wire; what ends early is unpacking it.
-        while transport.exchangeCount > 0 { await Task.yield() }
+        try await until("no exchange is left") { transport.exchangeCount == 0 }
     }
 
     @Test func `H13 a transport that is let go of leaves nothing`() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import RemoteRouting
 
 /// Answers byte by byte, as only a real socket brings them.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct WireFormTests {
     private func answer(_ text: String, method: HTTPMethod = .get) async throws -> RemoteResponse<Data> {
         let origin = try LoopbackOrigin { _ in .verbatim(text.replacing("\n", with: "\r\n")) }

@@ -1,7 +1,8 @@
 @testable import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ClearingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: emptying the store is a barrier for saves`(_ backing: Backing) async throws {

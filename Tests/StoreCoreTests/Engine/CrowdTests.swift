@@ -1,10 +1,11 @@
 import Synchronization
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// Callers who wait for one key's content, of whom the machine sees a single one.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct CrowdTests {
     private func wait(_ crowd: Crowd<Int>, _ seat: Int) -> Task<Int, Never> {
         Task {

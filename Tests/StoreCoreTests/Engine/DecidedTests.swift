@@ -1,8 +1,9 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct DecidedTests {
     @Test(arguments: Backing.allCases)
     func `valid content is returned at once, even while a refresh runs`(_ backing: Backing) async throws {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import StoreCore
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct EventTests {
     @Test(arguments: Backing.allCases)
     func `C17: events are numbered from one and without gaps`(_ backing: Backing) async throws {

@@ -1,8 +1,9 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ExpiryTests {
     private static var revalidating: StorePolicy {
         var policy = StorePolicy()

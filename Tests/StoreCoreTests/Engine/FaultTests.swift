@@ -1,9 +1,10 @@
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// A cacher that fails, and what must not come of it.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct FaultTests {
     // MARK: Records and removals that were not taken
 

@@ -28,7 +28,7 @@ private actor Caller {
     }
 }
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct HitTests {
     @Test(arguments: [Backing.memory, .tiered], [Expiry.never, .after(.seconds(10))])
     func `a hit in memory does not suspend`(_ backing: Backing, _ expiry: Expiry) async throws {

@@ -1,10 +1,11 @@
 import Foundation
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// A world that is worse than a store may hope: reentrant users, cachers that hang, numbers at the ends of their range.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct HostileTests {
     private typealias Box = WatchedState<Store<Int, Int>?>
 

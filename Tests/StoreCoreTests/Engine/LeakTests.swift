@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct LeakTests {

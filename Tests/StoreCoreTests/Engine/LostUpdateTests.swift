@@ -2,7 +2,7 @@ import Foundation
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct LostUpdateTests {
     @Test(arguments: Backing.allCases, [ScriptedCancellation.honoured, .ignored])
     func `C5: a fetch older than an update goes nowhere`(_ backing: Backing, _ cancellation: ScriptedCancellation) async throws {

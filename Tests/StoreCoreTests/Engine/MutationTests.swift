@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct MutationTests {
     /// A mutation whose work the test ends.
     private final class Work: Sendable {

@@ -1,8 +1,9 @@
 import StoreCore
 import Testing
+import Trials
 
 /// Observers who come, wait, and go on real threads while the state changes.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ObserverRaceTests {
     /// What one short-lived observer has seen.
     private static func look(_ handle: StoreFlowable<Int, Int>, times: Int) async -> [Int] {

@@ -1,7 +1,8 @@
 @testable import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ObservingTests {
     @Test(arguments: Backing.allCases)
     func `C7: each observer sees a part of the one order, and each state its own content`(_ backing: Backing) async throws {

@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 
 // Pages that come too late.
 

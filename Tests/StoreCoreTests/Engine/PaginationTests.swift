@@ -1,7 +1,8 @@
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct PaginationTests {
     typealias Fetcher = ScriptedPaginationFetcher<Int, Int>
 

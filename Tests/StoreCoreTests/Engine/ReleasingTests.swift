@@ -1,10 +1,11 @@
 import Foundation
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// Objects of the user's that use their store when they are freed: none of them may be freed while the engine's lock is held.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReleasingTests {
     /// Calls somebody when it is freed, as a model of an app may.
     private final class Guest: Error, Sendable {

@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct RetryTests {
     private struct Advice: FailureAdvising {
         var failureKind = FailureKind.transient

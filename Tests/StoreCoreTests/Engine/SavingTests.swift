@@ -1,8 +1,9 @@
 import Foundation
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct SavingTests {
     @Test(arguments: Backing.withCacher)
     func `C6: content is true and published before it is saved`(_ backing: Backing) async throws {

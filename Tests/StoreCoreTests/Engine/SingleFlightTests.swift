@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SingleFlightTests {
     @Test(arguments: Backing.allCases, [1_000, 10_000])
     func `C1: any number of concurrent callers cause one fetch, also while the cache read takes time`(

@@ -1,7 +1,8 @@
 import StoreCore
 import Testing
+import Trials
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct TriggerTests {
     /// A sequence whose elements a test sends, and that tells when an element has been dealt with.
     final class Bell: AsyncSequence, Sendable {

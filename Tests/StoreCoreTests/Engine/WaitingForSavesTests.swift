@@ -1,10 +1,11 @@
 import Foundation
 import Testing
+import Trials
 
 @testable import StoreCore
 
 /// `waitUntilSaved()`: what a program does last.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct WaitingForSavesTests {
     /// Whom one may ask.
     enum Asked: CaseIterable, Sendable {

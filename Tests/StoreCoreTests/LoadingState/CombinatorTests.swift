@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct CombinatorTests {
     let states = ManualStates<Int>(.loading(content: nil))
 

@@ -2,7 +2,7 @@ import StoreCore
 import Testing
 
 /// How the observers of a combination leave, and how it ends.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct CombineStateLeavingTests {
     let numbers = ManualStates<Int>()
     let words = ManualStates<String>()

@@ -4,7 +4,7 @@ import StoreCore
 import Testing
 
 @MainActor
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ObservedStateTests {
     let states = ManualStates<Int>(.completed(1))
 

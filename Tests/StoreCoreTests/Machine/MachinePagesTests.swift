@@ -3,7 +3,7 @@ import Testing
 @testable import StoreCore
 
 /// Page requests against the state of the list.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct MachinePagesTests {
     private static let list: [ModelEvent] = [.join, .read]
     private static let hesitant = ModelEvent.arrive(.page(.next, continueWhenError: false))

@@ -3,7 +3,7 @@ import Testing
 @testable import StoreCore
 
 /// Optimistic mutations: their order, what they do to fetches, and what becomes of them.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct MachinePatchTests {
     private static let observed: [ModelEvent] = [.join, .read]
     private static let held: [ModelEvent] = [.arrive(.truth), .read]

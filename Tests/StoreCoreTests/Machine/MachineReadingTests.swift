@@ -3,7 +3,7 @@ import Testing
 @testable import StoreCore
 
 /// What observers and callers get for what the cacher holds.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct MachineReadingTests {
     @Test(arguments: [
         MachinePlay(name: "nothing", holds: .nothing, events: [.join, .read], shows: "loading(nothing)", begins: 1),

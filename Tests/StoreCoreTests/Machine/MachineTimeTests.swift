@@ -3,7 +3,7 @@ import Testing
 @testable import StoreCore
 
 /// What waits for its time: grace, expiry, triggers.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct MachineTimeTests {
     @Test(arguments: [
         MachinePlay(

@@ -3,7 +3,7 @@ import Testing
 @testable import StoreCore
 
 /// Updates, clearing and invalidation against what runs and who waits; and the cacher's lane.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct MachineWritingTests {
     @Test(arguments: [
         MachinePlay(name: "update, nothing running", events: [.join, .read, .update], shows: "completed(mine)"),

@@ -2,7 +2,7 @@ import Foundation
 import StoreCore
 import Testing
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ManualTimeTests {
     @Test(
         arguments: [

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import StoreCore
 import Testing
+import Trials
 @testable import SyncEngine
 
 /// What an unkind world does to a directory in the middle of a pass.
@@ -253,8 +254,8 @@ struct DirectoryAttackTests {
     }
 
     /// Waits until so many files have been asked for.
-    private func arrived(_ count: Int, _ bench: DirectoryBench) async {
-        await yields { bench.origin.withLock { $0.transfers.count } >= count }
+    private func arrived(_ count: Int, _ bench: DirectoryBench) async throws {
+        try await until { bench.origin.withLock { $0.transfers.count } >= count }
     }
 
     @Test(arguments: ["fails", "cancelled"])
@@ -268,7 +269,7 @@ struct DirectoryAttackTests {
         let isCancelled = WatchedState(false)
         let first = synchronizer(bench, pages) { [self] number in
             guard number == 1 else { return }
-            await arrived(5, bench)
+            try await arrived(5, bench)
             if how == "fails" { throw Trouble.lasting }
             isCancelled.update { $0 = true }
             try await WatchedState(0).wait { $0 > 0 ? () : nil }
@@ -295,7 +296,7 @@ struct DirectoryAttackTests {
             do {
                 return try await synchronizer(bench, pages) { _ in }.sync()
             } catch let error as SyncError where error.code == .targetLocked {
-                await Task.yield()
+                try await Task.sleep(for: .milliseconds(1))
             }
         }
     }
@@ -305,7 +306,7 @@ struct DirectoryAttackTests {
         let bench = try DirectoryBench(["a": "file", "a/b": "below", "c": "other"])
         let pages = order == "below comes first" ? [["a/b"], ["a", "c"]] : [["a"], ["a/b", "c"]]
         let error = await syncError {
-            try await synchronizer(bench, pages) { [self] number in if number == 1 { await arrived(1, bench) } }.sync()
+            try await synchronizer(bench, pages) { [self] number in if number == 1 { try await arrived(1, bench) } }.sync()
         }
         #expect(error?.code == .incomplete)
         #expect(codes(error) == [.nameTaken])

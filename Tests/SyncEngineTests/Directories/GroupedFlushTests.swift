@@ -2,10 +2,11 @@ import Dispatch
 import Foundation
 import StoreCore
 import Testing
+import Trials
 @testable import SyncEngine
 
 /// When flushes of the disk begin, and who waits for which.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct GroupedFlushTests {
     @Test func `S9 flushes begin no sooner after one another than others need to come`() async throws {
         let flushes = GroupedFlush(interval: .milliseconds(20))
@@ -18,7 +19,7 @@ struct GroupedFlushTests {
         try await withThrowingTaskGroup { group in
             for round in 0..<5 {
                 group.addTask { try await flushes.wait(flush) }
-                while begun.withLock({ $0.count }) <= round { await Task.yield() }
+                try await until("flush \(round) has begun") { begun.withLock { $0.count > round } }
             }
             try await group.waitForAll()
         }
@@ -35,7 +36,7 @@ struct GroupedFlushTests {
         try await flushes.wait(flush)
         #expect(count.withLock { $0 } == 1)
         let between = (0..<20).map { _ in Task { try await flushes.wait(flush) } }
-        while flushes.waitingCount < between.count { await Task.yield() }
+        try await until("all wait") { flushes.waitingCount == between.count }
         try await flushes.wait(isLast: true, flush)
         for task in between { try await task.value }
         #expect(count.withLock { $0 } == 2)
@@ -49,7 +50,7 @@ struct GroupedFlushTests {
         let flush: @Sendable () throws -> Void = { count.withLock { $0 += 1 } }
         try await flushes.wait(flush)
         let left = (0..<8).map { _ in Task { try await flushes.wait(flush) } }
-        while flushes.waitingCount < left.count { await Task.yield() }
+        try await until("all wait") { flushes.waitingCount == left.count }
         for task in left { task.cancel() }
         for task in left { await #expect(throws: CancellationError.self) { try await task.value } }
         #expect(flushes.waitingCount == 0)

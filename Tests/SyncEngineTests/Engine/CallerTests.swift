@@ -1,5 +1,6 @@
 import StoreCore
 import Testing
+import Trials
 @testable import SyncEngine
 
 /// Who gets the outcome of which pass, and what cancelling does.
@@ -13,7 +14,7 @@ struct CallerTests {
         let first = Task { try await synchronizer.sync() }
         try await bench.waiting(.list)
         let others = (0..<1000).map { _ in Task { try await synchronizer.sync() } }
-        await yields { synchronizer.hub.callerCount == 1001 }
+        try await until { synchronizer.hub.callerCount == 1001 }
         bench.release(.list)
         #expect(try await first.value.pass == 1)
         for other in others { #expect(try await other.value.pass == 2) }
@@ -33,7 +34,7 @@ struct CallerTests {
         }
         #expect(passes.count == 1000)
         #expect(passes.allSatisfy { $0.1 > $0.0 })
-        await yields { !synchronizer.isSyncing }
+        try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.begun == bench.state.current.ended)
     }
 
@@ -44,7 +45,7 @@ struct CallerTests {
         let first = Task { await syncError { try await synchronizer.sync() } }
         try await bench.waiting(.list)
         let others = (0..<5).map { _ in Task { await syncError { try await synchronizer.sync() } } }
-        await yields { synchronizer.hub.callerCount == 6 }
+        try await until { synchronizer.hub.callerCount == 6 }
         bench.release(.list)
         #expect(await first.value?.report?.pass == 1)
         for other in others {
@@ -62,7 +63,7 @@ struct CallerTests {
         let leaving = Task { try await synchronizer.sync() }
         try await gate.arrivals(1)
         let staying = Task { try await synchronizer.sync() }
-        await yields { synchronizer.hub.callerCount == 2 }
+        try await until { synchronizer.hub.callerCount == 2 }
         leaving.cancel()
         await #expect(throws: CancellationError.self) { try await leaving.value }
         gate.open()
@@ -79,7 +80,7 @@ struct CallerTests {
         caller.cancel()
         await #expect(throws: CancellationError.self) { try await caller.value }
         // The held call is not released: only its cancellation ends it.
-        await yields { !synchronizer.isSyncing }
+        try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.ended == 1)
         #expect(bench.local.isEmpty)
     }
@@ -88,7 +89,7 @@ struct CallerTests {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let observer = RecordingObserver(synchronizer.publish())
-        await yields { synchronizer.hub.observerCount == 1 }
+        try await until { synchronizer.hub.observerCount == 1 }
         bench.hold(.content(1))
         let caller = Task { try await synchronizer.sync() }
         try await bench.waiting(.content(1))
@@ -98,7 +99,7 @@ struct CallerTests {
         _ = try await observer.first { if case .completed = $0 { true } else { false } }
         #expect(bench.local == [1: 1])
         try await observer.stopAndLeave()
-        await yields { synchronizer.hub.observerCount == 0 }
+        try await until { synchronizer.hub.observerCount == 0 }
     }
 
     @Test func `S6 an override leaves with the caller who gave it`() async throws {
@@ -108,9 +109,9 @@ struct CallerTests {
         let first = Task { await syncError { try await synchronizer.sync() } }
         try await bench.waiting(.list)
         let bold = Task { try await synchronizer.sync(overriding: .emptySource) }
-        await yields { synchronizer.hub.callerCount == 2 }
+        try await until { synchronizer.hub.callerCount == 2 }
         let careful = Task { await syncError { try await synchronizer.sync() } }
-        await yields { synchronizer.hub.callerCount == 3 }
+        try await until { synchronizer.hub.callerCount == 3 }
         bold.cancel()
         await #expect(throws: CancellationError.self) { try await bold.value }
         bench.release(.list)
@@ -124,7 +125,7 @@ struct CallerTests {
         let bench = Bench(source: (1...6).map { Thing($0) }, act: { if case .content = $0 { await gate.pass() } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let callers = (0..<3).map { _ in Task { await syncError { try await synchronizer.sync() } } }
-        await yields { synchronizer.hub.callerCount == 3 }
+        try await until { synchronizer.hub.callerCount == 3 }
         try await gate.arrivals(2)
         synchronizer.cancel()
         for caller in callers { #expect(await caller.value?.code == .cancelled) }
@@ -132,7 +133,7 @@ struct CallerTests {
         #expect(bench.state.current.ended == 0)
         // Comes in between: begins after the cancelled pass, and is not cancelled with it.
         let late = Task { try await synchronizer.sync() }
-        await yields { synchronizer.hub.callerCount == 1 }
+        try await until { synchronizer.hub.callerCount == 1 }
         gate.open()
         #expect(try await late.value.isComplete)
         #expect(bench.state.current.ended == 2)
@@ -156,7 +157,7 @@ struct CallerTests {
         #expect(await caller.value?.code == .cancelled)
         // The end is not cancelled with the work; everything else is.
         if call == .end { bench.release(.end) }
-        await yields { !synchronizer.isSyncing }
+        try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.begun == 1)
         #expect(bench.state.current.ended == 1)
         #expect(bench.state.current.endsCancelled == 0)
@@ -178,7 +179,7 @@ struct CallerTests {
         #expect(await caller.value?.code == .cancelled)
         #expect(synchronizer.isSyncing && bench.state.current.ended == 0)
         gate.open()
-        await yields { !synchronizer.isSyncing }
+        try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.ended == 1)
         // The call that did return has done its work; no other was begun after it.
         #expect(bench.calls.suffix(2) == [call, .end])
@@ -191,11 +192,11 @@ struct CallerTests {
         let first = Task { await syncError { try await synchronizer.sync() } }
         try await bench.waiting(.list)
         let second = Task { await syncError { try await synchronizer.sync() } }
-        await yields { synchronizer.hub.callerCount == 2 }
+        try await until { synchronizer.hub.callerCount == 2 }
         synchronizer.cancel()
         #expect(await first.value?.code == .cancelled)
         #expect(await second.value?.code == .cancelled)
-        await yields { !synchronizer.isSyncing }
+        try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.begun == 1)
         #expect(bench.local.isEmpty)
     }
@@ -208,7 +209,7 @@ struct CallerTests {
         try await time.sleepers(atLeast: 1)
         synchronizer.cancel()
         #expect(await caller.value?.code == .cancelled)
-        await yields { !synchronizer.isSyncing }
+        try await until { !synchronizer.isSyncing }
         #expect(bench.calls.count { $0 == .content(1) } == 1)
         #expect(bench.state.current.ended == 1)
     }
@@ -221,7 +222,7 @@ struct CallerTests {
         try await bench.waiting(.content(6))
         synchronizer.cancel()
         #expect(await caller.value?.code == .cancelled)
-        await yields { !synchronizer.isSyncing }
+        try await until { !synchronizer.isSyncing }
         #expect(bench.local.keys.sorted() == [1, 2, 3, 4, 5, 99])
         bench.release(.content(6))
         let report = try await synchronizer.sync()
@@ -232,7 +233,7 @@ struct CallerTests {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(retry: .never))
         let observer = RecordingObserver(synchronizer.publish())
-        await yields { synchronizer.hub.observerCount == 1 }
+        try await until { synchronizer.hub.observerCount == 1 }
         bench.hold(.content(1))
         let caller = Task { await syncError { try await synchronizer.sync() } }
         try await bench.waiting(.content(1))
@@ -291,7 +292,7 @@ struct CallerTests {
         let first = Task { try await synchronizer.sync() }
         try await bench.waiting(.end)
         let second = Task { try await synchronizer.sync() }
-        await yields { synchronizer.hub.callerCount == 2 }
+        try await until { synchronizer.hub.callerCount == 2 }
         bench.state.update { $0.source = [Thing(1, 2)] }
         bench.release(.end)
         #expect(try await first.value.addedCount == 1)

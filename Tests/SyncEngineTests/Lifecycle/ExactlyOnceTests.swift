@@ -64,7 +64,7 @@ struct ExactlyOnceTests {
                 }
             }
             for observer in observers { observer.stop() }
-            await yields { !synchronizer.isSyncing && synchronizer.hub.observerCount == 0 }
+            try await until("nothing runs and nobody looks") { !synchronizer.isSyncing && synchronizer.hub.observerCount == 0 }
             let state = bench.state.current
             #expect(synchronizer.hub.callerCount == 0, "seed \(seed)")
             #expect(state.begun == state.ended && state.running == 0, "seed \(seed): \(state.begun) begun, \(state.ended) ended")

@@ -179,11 +179,6 @@ final class Bench: SyncProcessor {
     }
 }
 
-/// Lets other tasks go on until something is true that no task can wait for.
-func yields(until condition: () -> Bool) async {
-    while !condition() { await Task.yield() }
-}
-
 /// A gate that a cancelled task does not get through either, as with calls that do not heed cancellation.
 final class DeafGate: Sendable {
     private let isOpen = WatchedState(false)

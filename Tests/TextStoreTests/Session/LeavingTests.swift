@@ -11,7 +11,7 @@ struct LeavingTests {
 
     init() throws { bench = try Bench() }
 
-    @Test(.timeLimit(.minutes(5)), arguments: ["versions.json", "eula.txt"])
+    @Test(.timeLimit(.minutes(10)), arguments: ["versions.json", "eula.txt"])
     func `a store that nobody has any more is freed, gives up its fetch and writes nothing afterwards`(stalled: String) async throws {
         let begun = WatchedState(0), ended = WatchedState(0)
         let fetcher = RevalidatingClosureFetcher<RemoteFile, RemoteText> { file, _ in

@@ -4,7 +4,7 @@ internal import Testing
 
 // The article on testing a synchronization.
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct NoteProcessorTests {
     let time = ManualTime()
     let origin = NoteOrigin()

@@ -5,7 +5,7 @@ internal import TextStore
 
 // The article on testing with texts.
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct TermsTests {
     let time = ManualTime()
     let server = ScriptedFetcher<RemoteFile, RemoteText> { request in

@@ -60,8 +60,7 @@ struct History {
         world.open()
         for observer in observers.values { observer.task.cancel() }
         for caller in callers.values { caller.cancel() }
-        let start = ContinuousClock.now
-        while !world.isEmpty, ContinuousClock.now - start < .seconds(5) { await Task.yield() }
+        try? await until("everybody has left", patience: .seconds(5)) { world.isEmpty }
     }
 
     private mutating func tell() async throws {
@@ -88,7 +87,7 @@ struct History {
         model.finishStep()
         var unrest: String?
         do {
-            try await until("nothing moves", patience: .seconds(60)) {
+            try await until("nothing moves", patience: .seconds(120)) {
                 unrest = world.unrest(begun: model.begun, cancelled: model.cancelled, observers: observers.count)
                 return unrest == nil
             }

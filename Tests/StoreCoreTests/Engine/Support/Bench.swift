@@ -1,6 +1,7 @@
 import Foundation
 import Synchronization
 import Testing
+import Trials
 
 @testable import StoreCore
 
@@ -108,27 +109,6 @@ extension StoreEventKind {
         case .evicted: "evicted"
         case .droppedAsOutdated: "outdated"
         case .droppedUnsaved: "droppedUnsaved"
-        }
-    }
-}
-
-/// What was waited for did not come about.
-struct NeverHappened: Error, CustomStringConvertible {
-    var description: String
-}
-
-/// Lets other tasks run until something holds; gives up after a while on the real clock.
-func until(
-    _ wish: String, patience: Duration = .seconds(30), _ holds: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
-) async throws {
-    let start = ContinuousClock.now
-    var rounds = 0
-    while !holds() {
-        await Task.yield()
-        rounds += 1
-        if rounds.isMultiple(of: 256), ContinuousClock.now - start > patience {
-            Issue.record("waited in vain until \(wish)", sourceLocation: sourceLocation)
-            throw NeverHappened(description: wish)
         }
     }
 }
