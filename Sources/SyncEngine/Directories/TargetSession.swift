@@ -234,7 +234,8 @@ final class TargetSession: Sendable {
         // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
         if power {
             do {
-                try await flush(isLast: true)
+                // In a task that nobody cancels: a flush that still ran would write its line where the next pass writes its own.
+                try await Task { try await flush(isLast: true) }.value
             } catch {
                 // What could not be written may look whole until it is read from the disk again: it is of no use to the next pass.
                 // The flush's failure is the one to tell, whatever becomes of this.

@@ -96,6 +96,47 @@ struct PowerTests {
         #expect(try await run.value.addedCount == 40)
     }
 
+    @Test func `S9 a directory is not let go of while a flush runs, though who ends the pass is cancelled`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try DirectoryBench(["a": "1", "b": "2"])
+        let (isFlushing, gate) = (WatchedState(false), DispatchSemaphore(value: 0))
+        let isHeld = Lock(true)
+        bench.probe.withLock {
+            $0 = { step in
+                guard step == .flushEnds, isHeld.withLock({ $0 }) else { return }
+                isHeld.withLock { $0 = false }
+                isFlushing.update { $0 = true }
+                gate.wait()
+            }
+        }
+        let first = bench.target(durability: .power), second = bench.target(durability: .power)
+        try await first.syncWillBegin()
+        _ = try await first.localInventory()
+        let download = Task {
+            try await first.downloadContent(of: ListedFile(path: "a", sha256: digest("1"), byteCount: 1))
+        }
+        try await isFlushing.wait { $0 ? () : nil }
+        download.cancel()
+        _ = await download.result
+        let hasEnded = Lock(false)
+        let end = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await first.syncDidEnd(SyncReport(pass: 1))
+            hasEnded.withLock { $0 = true }
+        }
+        for _ in 0..<20 {
+            let error = await syncError { try await second.syncWillBegin() }
+            #expect(error?.code == .targetLocked)
+            await second.syncDidEnd(SyncReport(pass: 1))
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        #expect(!hasEnded.withLock { $0 })
+        gate.signal()
+        await end.value
+        #expect(try await bench.sync(durability: .power).isComplete)
+        #expect(try bench.files == ["a": "1", "b": "2"])
+    }
+
     @Test(arguments: [POSIXErrorCode.EIO, .ENOSPC])
     func `S5 S9 a flush that fails is the error of the items that wait for it, ends the pass, and nothing of it is believed`(
         code: POSIXErrorCode
