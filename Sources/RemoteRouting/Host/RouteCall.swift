@@ -167,6 +167,7 @@ final class RouteCall: Sendable {
         var request = first
         var redirects = 0
         while true {
+            try Task.checkCancellation()
             let began = willSend(request)
             let reply = try await sending.host.transport.perform(request, limits: limits)
             guard let next = try redirection(by: reply.head, began, request, after: redirects) else {

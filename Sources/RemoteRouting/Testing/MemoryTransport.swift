@@ -124,11 +124,12 @@ public final class MemoryTransport: Transport {
 
     /// Answers a request.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+        let exchange = Exchange(limits: limits)
+        guard exchange.mayBegin() else { return try await exchange.reply() }
         kept.withLock { kept in
             kept.requests.append(request)
             kept.open += 1
         }
-        let exchange = Exchange(limits: limits)
         exchange.onEnd { [self] in kept.withLock { $0.open -= 1 } }
         let work = Task { [handler] in
             do {

@@ -77,8 +77,20 @@ public final class Exchange: Sendable {
 
     // MARK: The transport's side
 
-    /// Whether it has ended, well or not; a transport that has not begun with it by then need not.
+    /// Whether it has ended, well or not.
     public var isOver: Bool { state.withLock(\.isOver) }
+
+    /// Whether the request may go out; where the caller has left or a deadline has passed it may not, and the exchange ends here.
+    ///
+    /// To be asked right before anything is sent.
+    ///
+    /// - Returns: Whether the exchange is to go on.
+    public func mayBegin() -> Bool {
+        if Task.isCancelled { stop(.cancelled) }
+        let next = state.withLock(\.deadlines.next)
+        if let next, next.instant <= limits.time.now { stop(TransportFailure(next.part, limits)) }
+        return !isOver
+    }
 
     /// What ends the exchange on the wire; called at once where it has been stopped already.
     public func onStop(_ action: @escaping @Sendable () -> Void) {

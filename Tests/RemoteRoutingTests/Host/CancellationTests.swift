@@ -20,13 +20,14 @@ struct CancellationTests {
         }
     }
 
-    @Test func `H13 who leaves before the session is called sends nothing`() async throws {
+    @Test(arguments: [HTTPMethod.get, .post])
+    func `H13 who leaves before the session is called sends nothing`(_ method: HTTPMethod) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let transport = URLSessionTransport()
         transport.starting.suspend()
         let calls = (0..<20).map { number in
             Task {
-                let request = HTTPRequest(url: origin.url.appending(path: "left/\(number)"))
+                let request = HTTPRequest(method: method, url: origin.url.appending(path: "left/\(number)"))
                 return try await transport.perform(request, limits: ExchangeLimits())
             }
         }
@@ -39,6 +40,60 @@ struct CancellationTests {
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
         #expect(try await host.data(for: Route(path: "/next")) == Data("/next".utf8))
         #expect(origin.requests.map(\.path) == ["/next"])
+    }
+
+    @Test(arguments: [HTTPMethod.get, .post, .delete], [true, false])
+    func `H6 H13 nothing is sent for who has left, or has no time left, before it begins`(_ method: HTTPMethod, isLate: Bool) async throws {
+        let origin = try LoopbackOrigin { .text($0.path) }
+        let session = URLSessionTransport(), memory = MemoryTransport { _ in .status(204) }
+        for transport in [session, memory] as [any Transport] {
+            for number in 0..<20 {
+                let request = HTTPRequest(method: method, url: origin.url.appending(path: "\(number)"))
+                let call = Task {
+                    if !isLate { withUnsafeCurrentTask { $0?.cancel() } }
+                    let limits = ExchangeLimits(deadline: isLate ? ExchangeLimits().time.now : nil)
+                    return try await transport.perform(request, limits: limits)
+                }
+                await #expect { _ = try await call.value } throws: {
+                    ($0 as? TransportFailure)?.code == (isLate ? .overallTimedOut : .cancelled)
+                }
+            }
+        }
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: session)
+        #expect(try await host.data(for: Route(path: "/next", method: method)) == Data("/next".utf8))
+        #expect(origin.requests.map(\.path) == ["/next"])
+        #expect(memory.requests.isEmpty)
+    }
+
+    /// Cancels the call that it is part of when an answer has come.
+    private struct Leaving: Transport {
+        var base: any Transport
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+            let reply = try await base.perform(request, limits: limits)
+            withUnsafeCurrentTask { $0?.cancel() }
+            return reply
+        }
+    }
+
+    @Test func `H13 who leaves before a redirect is followed sends nothing more`() async throws {
+        let sent = Lock<[String]>([])
+        struct Counting: Transport {
+            var base: MemoryTransport
+            var count: @Sendable (String) -> Void
+            func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+                count(request.url.path())
+                return try await base.perform(request, limits: limits)
+            }
+        }
+        let memory = MemoryTransport { request in
+            MemoryTransport.Answer(status: request.url.path() == "/a" ? 307 : 204, headers: [("Location", "/b")])
+        }
+        // A transport of one's own need not look for itself.
+        let host = RemoteHost(
+            "a.example", transport: Leaving(base: Counting(base: memory) { path in sent.withLock { $0.append(path) } }))
+        let call = Task { try await host.send(Route(path: "/a", method: .post)) }
+        #expect(try await remoteError { try await call.value }.stage == .cancelled)
+        #expect(sent.withLock { $0 } == ["/a"])
     }
 
     enum Place: CaseIterable { case beforeStart, gate, head, body, backOff, refresh, requestInterceptor, responseInterceptor }

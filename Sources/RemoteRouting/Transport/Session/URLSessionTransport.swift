@@ -22,8 +22,8 @@ public final class URLSessionTransport: Transport {
     private let shared: URLSession
     private let delegate: SessionDelegate
     private let queue: OperationQueue
-    /// Where the shared session is called: its calls wait for a queue of its own, which no thread of the tasks' pool may be held for. With
-    /// many exchanges at once that would cost a quarter of the throughput. A session for one request has nobody to wait for.
+    /// Where the session is called: its calls wait for a queue of its own, which no thread of the tasks' pool may be held for. With many
+    /// exchanges at once that would cost a quarter of the throughput, and those who leave would stand behind those who begin.
     let starting = DispatchQueue(label: "RemoteRouting.URLSessionTransport.starting")
     /// Where tasks are cancelled: never on the delegate's queue, which a task under cancellation may be waiting for, and never where others
     /// would have to wait for that to begin.
@@ -52,24 +52,20 @@ public final class URLSessionTransport: Transport {
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
-        if request.method.isSafe {
-            starting.async { [self] in
-                // Its caller may have left meanwhile: then nothing goes out.
-                if !exchange.isOver { start(wire, exchange, in: shared, delegate) }
-            }
-        } else {
-            let delegate = SessionDelegate()
-            let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
-            start(wire, exchange, in: session, delegate, invalidatesSession: true)
+        let isFresh = !request.method.isSafe
+        if exchange.mayBegin() {
+            starting.async { [self] in start(wire, exchange, isFresh: isFresh) }
         }
         return try await exchange.reply()
     }
 
-    private func start(
-        _ wire: URLRequest, _ exchange: Exchange, in session: URLSession, _ delegate: SessionDelegate, invalidatesSession: Bool = false
-    ) {
+    private func start(_ wire: URLRequest, _ exchange: Exchange, isFresh: Bool) {
+        // Its caller may have left meanwhile.
+        guard exchange.mayBegin() else { return }
+        let delegate = isFresh ? SessionDelegate() : delegate
+        let session = isFresh ? URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue) : shared
         let task = session.dataTask(with: wire)
-        delegate.add(exchange, for: task, invalidatesSession: invalidatesSession)
+        delegate.add(exchange, for: task, invalidatesSession: isFresh)
         task.resume()
         exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
     }
