@@ -2,17 +2,25 @@ extension UInt64 {
     /// Reads 16 lower-case hexadecimal digits; `nil` for anything else.
     package init?(hexadecimal digits: Slice<UnsafeBufferPointer<UInt8>>) {
         guard digits.count == 16 else { return nil }
-        var number: UInt64 = 0
-        for digit in digits {
-            let value: UInt8
-            switch digit {
-            case 0x30...0x39: value = digit - 0x30
-            case 0x61...0x66: value = digit - 0x61 + 10
-            default: return nil
-            }
-            number = number << 4 | UInt64(value)
-        }
-        self = number
+        let bytes = UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: digits))
+        guard let high = Self.half(bytes.loadUnaligned(as: UInt64.self)),
+            let low = Self.half(bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        else { return nil }
+        self = high << 32 | low
+    }
+
+    /// Reads eight digits, side by side in one number: a start of a thousand texts reads two hundred thousand of them.
+    private static func half(_ digits: UInt64) -> UInt64? {
+        let digits = UInt64(bigEndian: digits), each: UInt64 = 0x0101_0101_0101_0101
+        // Letters are told from figures by their seventh bit; a sum of any two parts stays within its byte.
+        let isLetter = digits >> 6 & each
+        let values = (digits & (each * 0x0F)) + isLetter * 9
+        // Written again they must be the same digits, for other characters have such values too.
+        let isAboveNine = (values + each * 6) >> 4 & each
+        guard values & (each * 0xF0) == 0, values + each * 0x30 + isAboveNine * 39 == digits else { return nil }
+        let pairs = (values | values >> 4) & 0x00FF_00FF_00FF_00FF
+        let fours = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF
+        return (fours | fours >> 16) & 0xFFFF_FFFF
     }
 
     /// Writes 16 lower-case hexadecimal digits to a place that has room for them.

@@ -56,6 +56,24 @@ struct SHA256Tests {
         #expect(SHA256.Digest(hex: Array(digest.hex.dropLast().utf8)) == nil)
         #expect(SHA256.Digest(hex: Array((digest.hex.dropLast() + "g").utf8)) == nil)
     }
+
+    @Test func `every character at every place is a hexadecimal digit or none, whatever stands beside it`() {
+        func number(_ digits: [UInt8]) -> UInt64? { digits.withUnsafeBufferPointer { UInt64(hexadecimal: $0[...]) } }
+        for place in 0..<16 {
+            for other in "0f9a".utf8 {
+                for character in UInt8.min ... .max {
+                    var digits = [UInt8](repeating: other, count: 16)
+                    digits[place] = character
+                    let text = String(decoding: digits, as: UTF8.self)
+                    let isDigit = "0123456789abcdef".utf8.contains(character)
+                    #expect(number(digits) == (isDigit ? UInt64(text, radix: 16) : nil), "\(digits)")
+                }
+            }
+        }
+        #expect(number(Array("0123456789abcdef".utf8)) == 0x0123_4567_89ab_cdef)
+        #expect(number(Array("fedcba9876543210".utf8)) == 0xfedc_ba98_7654_3210)
+        #expect(number(Array("0123456789abcde".utf8)) == nil)
+    }
 }
 
 struct Checksum64Tests {
