@@ -57,6 +57,8 @@ public final class HTTPTextFetcher: RevalidatingFetcher {
     ///   - validator: What names the version that is here; `nil` where there is none.
     /// - Throws: ``TextStoreError``; `CancellationError` when the task is cancelled.
     public func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
+        // What is cancelled later may be under way by then; this is not.
+        try Task.checkCancellation()
         let exchange = TextExchange(file, isConditional: validator != nil)
         var request = URLRequest(url: file.url)
         request.timeoutInterval = 86_400
