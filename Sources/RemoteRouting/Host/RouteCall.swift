@@ -17,6 +17,8 @@ final class RouteCall: Sendable {
     /// Those of each exchange.
     private let limits: ExchangeLimits
 
+    /// Not inlined: what a request is built with would lie in the frame of its caller until the answer is there.
+    @inline(never)
     convenience init(_ route: some Routable, at host: RemoteHost, _ delivery: RouteSending.Delivery) throws(RemoteError) {
         self.init(try RouteSending(route, at: host), delivery)
     }
