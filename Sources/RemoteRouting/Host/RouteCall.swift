@@ -160,7 +160,6 @@ final class RouteCall: Sendable {
     /// Waits for a place among the host's exchanges.
     private func permit() async throws -> ExchangeGate.Permit {
         let gate = sending.host.gate
-        try Task.checkCancellation()
         if let permit = gate.tryToEnter() { return permit }
         return try await within(keepsOwnDeadline ? deadline : nil, of: sending.host.time) { try await gate.enter() }
     }
@@ -169,6 +168,7 @@ final class RouteCall: Sendable {
         var request = first
         var redirects = 0
         while true {
+            // Before each request, a redirect's too: a transport of one's own need not look.
             try Task.checkCancellation()
             let began = willSend(request)
             let reply = try await sending.host.transport.perform(request, limits: limits)

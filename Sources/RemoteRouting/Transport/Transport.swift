@@ -21,7 +21,7 @@ public protocol Transport: Sendable {
     /// Sends a request and returns once the head of the answer is there.
     ///
     /// An unsafe request (RFC 9110 §9.2.1) must reach the server at most once. Cancelling the task, and letting go of the reply before its
-    /// end, must end the exchange on the wire; where it comes too late to begin at all nothing may be sent, as ``Exchange/mayBegin()`` tells.
+    /// end, must end the exchange on the wire. Nothing may be sent for a task that is cancelled already; ``Exchange/mayBegin()`` tells.
     ///
     /// - Parameters:
     ///   - request: The request, complete and checked.

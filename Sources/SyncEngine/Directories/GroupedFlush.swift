@@ -41,13 +41,13 @@ final class GroupedFlush: Sendable {
     ///     came first.
     /// - Throws: What the flush threw, or one before it; `CancellationError` as soon as the task is cancelled.
     func wait(isLast: Bool = false, _ flush: @escaping @Sendable () throws -> Void) async throws {
-        let (number, isToBegin) = state.update { $0.sharing.arrived() }
-        if isToBegin || isLast { begin(flush, at: isLast ? .now() : state.read { $0.earliest }) }
+        let (arrival, earliest) = state.update { ($0.sharing.arrived(), $0.earliest) }
+        if arrival.isToBegin || isLast { begin(flush, at: isLast ? .now() : earliest) }
         do {
-            let isWell = try await state.wait { $0.sharing.isWell(number) }
+            let isWell = try await state.wait { $0.sharing.isWell(arrival.number) }
             if !isWell, let error = state.read({ $0.error }) { throw error }
         } catch let error as CancellationError {
-            state.update { $0.sharing.left(number) }
+            state.update { $0.sharing.left(arrival.number) }
             throw error
         }
     }

@@ -105,7 +105,7 @@ struct StressTests {
                     watchers.allSatisfy { $0.states.last == .completed(lastWord) }
                 }
                 return lastWord
-            } catch  where round < 100 && error is NeverHappened {}
+            } catch is NeverHappened where round < 100 {}
         }
         preconditionFailure("The last round either returns or throws.")
     }

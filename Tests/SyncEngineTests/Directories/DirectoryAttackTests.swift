@@ -292,13 +292,14 @@ struct DirectoryAttackTests {
     private func synchronizerAfter(
         _ first: OneWaySynchronizer<DirectoryTarget<Pages, BenchTransfer>>, _ bench: DirectoryBench, _ pages: [[String]]
     ) async throws -> SyncReport {
-        while true {
+        var report: SyncReport?
+        try await until("the directory is let go of") {
             do {
-                return try await synchronizer(bench, pages) { _ in }.sync()
-            } catch let error as SyncError where error.code == .targetLocked {
-                try await Task.sleep(for: .milliseconds(1))
-            }
+                report = try await synchronizer(bench, pages) { _ in }.sync()
+            } catch let error as SyncError where error.code == .targetLocked {}
+            return report != nil
         }
+        return try #require(report)
     }
 
     @Test(arguments: ["below comes first", "above comes first"])

@@ -10,21 +10,28 @@ import Trials
 struct GroupedFlushTests {
     @Test func `S9 flushes begin no sooner after one another than others need to come`() async throws {
         let flushes = GroupedFlush(interval: .milliseconds(20))
-        let begun = Lock<[UInt64]>([])
+        let (begun, gate) = (WatchedState<[UInt64]>([]), DispatchSemaphore(value: 0))
         let flush: @Sendable () throws -> Void = {
-            begun.withLock { $0.append(DispatchTime.now().uptimeNanoseconds) }
-            // Others come meanwhile, and want the next one.
-            usleep(2_000)
+            begun.update { $0.append(DispatchTime.now().uptimeNanoseconds) }
+            gate.wait()
         }
         try await withThrowingTaskGroup { group in
-            for round in 0..<5 {
-                group.addTask { try await flushes.wait(flush) }
-                try await until("flush \(round) has begun") { begun.withLock { $0.count > round } }
+            group.addTask { try await flushes.wait(flush) }
+            for number in 1...5 {
+                try await begun.wait { $0.count == number ? () : nil }
+                // Another one comes while it runs, and wants the next one.
+                if number < 5 {
+                    group.addTask { try await flushes.wait(flush) }
+                    try await until("the next flush is wanted") { flushes.waitingCount == 1 }
+                }
+                gate.signal()
             }
             try await group.waitForAll()
         }
+        // And one when nothing runs any more.
+        gate.signal()
         try await flushes.wait(flush)
-        let times = begun.withLock { $0 }
+        let times = begun.current
         #expect(times.count == 6)
         #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= 20_000_000 })
     }

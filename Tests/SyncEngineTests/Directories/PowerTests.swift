@@ -98,43 +98,32 @@ struct PowerTests {
 
     @Test func `S9 a directory is not let go of while a flush runs, though who ends the pass is cancelled`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
-        let bench = try DirectoryBench(["a": "1", "b": "2"])
-        let (isFlushing, gate) = (WatchedState(false), DispatchSemaphore(value: 0))
-        let isHeld = Lock(true)
-        bench.probe.withLock {
-            $0 = { step in
-                guard step == .flushEnds, isHeld.withLock({ $0 }) else { return }
-                isHeld.withLock { $0 = false }
-                isFlushing.update { $0 = true }
-                gate.wait()
-            }
+        let bench = try DirectoryBench()
+        let (events, gate) = (WatchedState<[String]>([]), DispatchSemaphore(value: 0))
+        let place = Directory(path: bench.url.path(percentEncoded: false))
+        defer { withExtendedLifetime(bench) {} }
+        let session = try TargetSession(place, durability: .power, folding: nil) { step in
+            guard step == .flushEnds, events.current.isEmpty else { return }
+            events.update { $0.append("flushes") }
+            gate.wait()
+            events.update { $0.append("has flushed") }
         }
-        let first = bench.target(durability: .power), second = bench.target(durability: .power)
-        try await first.syncWillBegin()
-        _ = try await first.localInventory()
-        let download = Task {
-            try await first.downloadContent(of: ListedFile(path: "a", sha256: digest("1"), byteCount: 1))
-        }
-        try await isFlushing.wait { $0 ? () : nil }
-        download.cancel()
-        _ = await download.result
-        let hasEnded = Lock(false)
+        let flush = Task { try await session.flush() }
+        try await events.wait { $0.isEmpty ? nil : () }
+        flush.cancel()
+        _ = await flush.result
         let end = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            await first.syncDidEnd(SyncReport(pass: 1))
-            hasEnded.withLock { $0 = true }
+            defer { events.update { $0.append("has ended") } }
+            try await session.end(isComplete: true)
         }
-        for _ in 0..<20 {
-            let error = await syncError { try await second.syncWillBegin() }
-            #expect(error?.code == .targetLocked)
-            await second.syncDidEnd(SyncReport(pass: 1))
-            try await Task.sleep(for: .milliseconds(1))
+        try await until("the end waits for a flush of its own, or has come") {
+            session.flushes.waitingCount == 1 || events.current.count > 1
         }
-        #expect(!hasEnded.withLock { $0 })
+        #expect(throws: SyncError.self) { try TargetSession(place, durability: .power, folding: nil) }
         gate.signal()
-        await end.value
-        #expect(try await bench.sync(durability: .power).isComplete)
-        #expect(try bench.files == ["a": "1", "b": "2"])
+        try await end.value
+        #expect(events.current == ["flushes", "has flushed", "has ended"])
     }
 
     @Test(arguments: [POSIXErrorCode.EIO, .ENOSPC])
