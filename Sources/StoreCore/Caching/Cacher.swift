@@ -101,7 +101,8 @@ extension CacheRecord {
         guard age >= 0 else { return .zero }
         guard let lifetime = freshness.lifetime ?? expiry.lifetime else { return .forever }
         // Whole arithmetic on `Duration`: in doubles a lifetime of many years would lose its nanoseconds.
-        return lifetime - Duration(saturating: age)
+        // Held at zero first: the shortest duration there is has no room for an age.
+        return max(.zero, lifetime) - Duration(saturating: age)
     }
 }
 

@@ -57,8 +57,9 @@ package final class RecordDetails: Sendable {
         if page?.fields.freshness.storage == .forbidden { freshness.storage = .forbidden }
         var pages = list?.fields.loadedPages ?? PageCounts()
         switch direction {
-        case .next: pages.next += 1
-        case .prev: pages.prev += 1
+        // A cacher's author may have written any number.
+        case .next: pages.next = max(0, pages.next).addingSaturated(1)
+        case .prev: pages.prev = max(0, pages.prev).addingSaturated(1)
         }
         self.init(
             keeping: freshness, list?.fields.validator,

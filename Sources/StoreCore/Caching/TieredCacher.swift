@@ -26,8 +26,10 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
     /// - Parameters:
     ///   - backing: The cacher behind the memory; its expiry is the expiry of both.
     ///   - limit: The largest number of entries in memory; what is over it stays in `backing`.
-    ///   - costLimit: The largest sum of costs in memory, in the unit of `cost`.
-    ///   - cost: What one content costs in memory, such as its size in bytes; called under the store's lock, it must be quick.
+    ///   - costLimit: The largest sum of costs in memory, in the unit of `cost`; `Int.max` is no limit. An entry that alone costs more is
+    ///     kept in `backing` only, and nothing else leaves memory for it (``StoreEventKind/aboveCostLimit(cost:limit:)``).
+    ///   - cost: The cost of one content in memory, such as its size in bytes; a negative one counts as zero. The cacher calls it under
+    ///     the store's lock, so it must be quick.
     @inlinable
     public init(
         over backing: Backing, limit: Int = 10_000, costLimit: Int = .max, cost: (@Sendable (_ content: Content) -> Int)? = nil
@@ -43,8 +45,8 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
     /// Drops the entries of memory used longest ago; the cacher behind keeps them.
     ///
     /// - Parameters:
-    ///   - count: How many entries may stay in memory.
-    ///   - cost: What those that stay may cost together.
+    ///   - count: How many entries may stay in memory; zero or less keeps none.
+    ///   - cost: The largest cost of those that stay together; `Int.max` is no limit.
     public func trim(to count: Int, cost: Int = .max) {
         _ = table.trim(count: max(0, count), cost: max(0, cost))
     }

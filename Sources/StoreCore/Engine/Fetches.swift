@@ -60,7 +60,7 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         var details = first.details
         var index: AnyObject?
         for (direction, count) in [(PageDirection.next, wanted.next), (.prev, wanted.prev)] {
-            for _ in 0..<count {
+            for _ in 0..<max(0, count) {
                 guard let key = direction == .next ? details?.fields.nextKey : details?.fields.prevKey else { break }
                 let page = try await attempt(.page(direction, key: key, param), report)
                 guard let elements = page.content else {

@@ -51,6 +51,9 @@ extension StoreEngine {
         }
         guard let drop else { return }
         if drop.evicted > 0, onEvent != nil { state.report(.evicted(count: drop.evicted), nil, &outbox) }
+        if let refusal = drop.refusal, onEvent != nil {
+            state.report(.aboveCostLimit(cost: refusal.cost, limit: refusal.limit), key.param, &outbox)
+        }
         outbox.leftovers.append(drop)
     }
 

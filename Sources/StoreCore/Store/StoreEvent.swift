@@ -20,7 +20,7 @@ public struct StoreEvent<Param: Hashable & Sendable>: Sendable {
 public enum StoreEventKind: Sendable {
     /// Valid content was there.
     case hit
-    /// No valid content was there.
+    /// No valid content was there, or the last fetch had failed and an observer or `validate()` asked again.
     case miss
     /// Somebody joined a fetch that was already running.
     case coalesced
@@ -38,6 +38,8 @@ public enum StoreEventKind: Sendable {
     case cacherFault(CacherOperation, any Error)
     /// The cacher dropped records to stay within its bounds.
     case evicted(count: Int)
+    /// Memory did not keep a record whose cost is above its limit; nothing else was evicted for it.
+    case aboveCostLimit(cost: Int, limit: Int)
     /// A result came too late and went nowhere.
     case droppedAsOutdated(Target)
     /// A record whose save had failed was given up because too many of them were waiting.
@@ -101,6 +103,7 @@ extension StoreEventKind: CustomStringConvertible {
         case .removed: "removed"
         case .cacherFault(let operation, let error): "cacher fault at \(operation): \(error)"
         case .evicted(let count): "evicted \(count)"
+        case .aboveCostLimit(let cost, let limit): "not kept in memory: its cost of \(cost) is above the limit of \(limit)"
         case .droppedAsOutdated(let target): "fetch of \(target) came too late, result dropped"
         case .droppedUnsaved: "unsaved record given up"
         }

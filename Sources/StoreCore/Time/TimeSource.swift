@@ -92,7 +92,9 @@ extension Duration {
 
     /// The duration in seconds, as Foundation's date arithmetic wants it.
     package var timeInterval: TimeInterval {
-        let (seconds, attoseconds) = components
+        // Held first: `components` traps for a duration of more than `Int64.max` seconds.
+        let held = max(.seconds(Int64.min), min(.seconds(Int64.max), self))
+        let (seconds, attoseconds) = held.components
         return Double(seconds) + Double(attoseconds) / 1e18
     }
 

@@ -55,6 +55,14 @@ struct DatabaseCacher<Content: Codable & Sendable>: Cacher {
 }
 
 struct PersistingTests {
+    @Test func `a record above the cost limit is not kept`() async {
+        let images = MemoryCacher<Int, [UInt8]>(limit: 1_000, costLimit: 50_000_000) { $0.count }
+
+        await images.save(CacheRecord(content: [1, 2, 3], fetchedAt: Date()), param: 1)
+        await images.save(CacheRecord(content: [UInt8](repeating: 0, count: 50_000_001), fetchedAt: Date()), param: 2)
+        #expect(await images.keys() == [1] && images.totalCost == 3)
+    }
+
     private let database = Database()
     private let fetcher = ScriptedFetcher<Int, User> { .success(User(id: $0.param, name: "fetched \($0.number)")) }
     private let time = ManualTime()

@@ -40,8 +40,8 @@ struct FileLedger {
     var target: Int { limit / 10 * 9 }
 
     init(limit: Int) {
-        self.limit = limit
-        threshold = limit
+        self.limit = max(0, limit)
+        threshold = self.limit
     }
 
     /// A file is about to be written or removed.
@@ -76,7 +76,7 @@ struct FileLedger {
             return .scan
         case .scanned:
             // Never below zero, whatever other processes did.
-            bytes = max(0, bytes + new - counted)
+            bytes = max(0, bytes.addingSaturated(new).addingSaturated(-counted))
             guard bytes > threshold else { return .none }
             phase = .scanning(changed: [name: new], isVoid: false)
             return .scan
@@ -106,8 +106,8 @@ struct FileLedger {
     /// The sum of all files, of which a scan found these.
     func total(found: some Sequence<(name: Name, size: Int)>) -> Int {
         guard case .scanning(let changed, _) = phase else { return bytes }
-        let unchanged = found.lazy.filter { changed[$0.name] == nil }.reduce(0) { $0 + $1.size }
-        return changed.values.reduce(unchanged, +)
+        let unchanged = found.lazy.filter { changed[$0.name] == nil }.reduce(0) { $0.addingSaturated($1.size) }
+        return changed.values.reduce(unchanged) { $0.addingSaturated($1) }
     }
 
     /// A scan and its sweep have ended.
@@ -135,15 +135,24 @@ struct FileLedger {
             return .scan
         }
         // Nothing could be removed: not again for each save.
-        threshold = bytes + limit / 10
+        threshold = bytes.addingSaturated(limit / 10)
         return .none
     }
 
     /// A scan failed; the sum stays what is known.
     mutating func scanFailed() {
         guard case .scanning(let changed, _) = phase else { return }
-        bytes += changed.values.reduce(0, +)
+        bytes = changed.values.reduce(bytes) { $0.addingSaturated($1) }
         phase = .scanned
-        threshold = max(limit, bytes + limit / 10)
+        threshold = max(limit, bytes.addingSaturated(limit / 10))
+    }
+}
+
+extension Int {
+    /// The sum, held at the ends of `Int`: a sparse file can be as large as its file system says it is.
+    func addingSaturated(_ other: Int) -> Int {
+        let (sum, overflow) = addingReportingOverflow(other)
+        guard overflow else { return sum }
+        return other > 0 ? .max : .min
     }
 }

@@ -18,8 +18,11 @@ public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: 
     /// - Parameters:
     ///   - expiry: How long content is valid where its origin said nothing.
     ///   - limit: The largest number of entries; zero or less keeps nothing.
-    ///   - costLimit: The largest sum of costs, in the unit of `cost`.
-    ///   - cost: What one content costs, such as its size in bytes; it is called under the store's lock and must be quick.
+    ///   - costLimit: The largest sum of costs, in the unit of `cost`; zero or less keeps only entries without cost, `Int.max` is no limit.
+    ///     An entry that alone costs more is not kept, and nothing else is evicted for it (``StoreEventKind/aboveCostLimit(cost:limit:)``);
+    ///     the key's older entry is removed, because it is out of date.
+    ///   - cost: The cost of one content, such as its size in bytes; a negative one counts as zero. The cacher calls it under the store's
+    ///     lock, so it must be quick.
     @inlinable
     public init(
         expiry: Expiry = .never, limit: Int = 10_000, costLimit: Int = .max, cost: (@Sendable (_ content: Content) -> Int)? = nil
@@ -32,14 +35,14 @@ public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: 
     /// How many entries there are.
     public var count: Int { table.count }
 
-    /// What all entries cost together, in the unit of the cost function; zero without one.
+    /// The cost of all entries together, in the unit of the cost function; zero without one, and at most `Int.max`.
     public var totalCost: Int { table.totalCost }
 
     /// Drops the entries used longest ago, for instance under memory pressure.
     ///
     /// - Parameters:
-    ///   - count: How many entries may stay.
-    ///   - cost: What those that stay may cost together.
+    ///   - count: How many entries may stay; zero or less keeps none.
+    ///   - cost: The largest cost of those that stay together; `Int.max` is no limit.
     public func trim(to count: Int, cost: Int = .max) {
         _ = table.trim(count: max(0, count), cost: max(0, cost))
     }

@@ -35,7 +35,8 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline var index = HashIndex()
     @usableFromInline var newest: Int32 = -1
     @usableFromInline var oldest: Int32 = -1
-    @usableFromInline var totalCost = 0
+    /// The sum of all costs. Exact: 2³¹ entries of the largest cost fit, so that neither adding nor taking away can overflow.
+    @usableFromInline var totalCost: UInt128 = 0
 
     @usableFromInline
     init() {}
@@ -87,7 +88,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         if found >= 0 {
             var replaced = record
             swap(&entries[found].record, &replaced)
-            totalCost += cost - entries[found].cost
+            totalCost = totalCost - UInt128(entries[found].cost) + UInt128(cost)
             entries[found].deadline = deadline
             entries[found].cost = cost
             touch(found)
@@ -97,7 +98,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         if entries.count == entries.capacity { entries.reserveCapacity(max(16, entries.count + entries.count / 4)) }
         let entry = MemoryEntry(key: key, hash: hash, record: record, deadline: deadline, cost: cost)
         entries.append(entry)
-        totalCost += cost
+        totalCost += UInt128(cost)
         index.insert(entry.hash, at: entries.count - 1)
         linkAsNewest(entries.count - 1)
         return nil
@@ -107,7 +108,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @inlinable
     mutating func remove(at position: Int) -> MemoryEntry<Param, Content> {
         unlink(position)
-        totalCost -= entries[position].cost
+        totalCost -= UInt128(entries[position].cost)
         index.remove(entries[position].hash, at: position)
         let last = entries.count - 1
         if position != last {
@@ -120,11 +121,17 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return entries.removeLast()
     }
 
+    /// Whether the entries are more than `limit`, or cost more than `cost`; a cost of `Int.max` is no limit.
+    @inlinable
+    func exceeds(count limit: Int, cost: Int) -> Bool {
+        count > limit || (cost < .max && totalCost > UInt128(cost))
+    }
+
     /// Takes out the entries used longest ago until at most `count` are left and they cost at most `cost`.
     @inlinable
     mutating func trim(count limit: Int, cost: Int) -> [MemoryEntry<Param, Content>] {
         var removed: [MemoryEntry<Param, Content>] = []
-        while oldest >= 0, count > limit || totalCost > cost {
+        while oldest >= 0, exceeds(count: limit, cost: cost) {
             removed.append(remove(at: Int(oldest)))
         }
         return removed

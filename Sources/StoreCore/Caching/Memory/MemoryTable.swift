@@ -12,7 +12,8 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
 
     @usableFromInline
     init(countLimit: Int, costLimit: Int, cost: (@Sendable (Content) -> Int)?) {
-        self.countLimit = max(0, countLimit)
+        // Positions are 32 bits wide.
+        self.countLimit = min(max(0, countLimit), Int(Int32.max))
         self.costLimit = max(0, costLimit)
         self.cost = cost
         entries = Lock(MemoryEntries())
@@ -42,7 +43,8 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
-    /// Puts a record in and drops what is over the bounds.
+    /// Puts a record in and drops what is over the bounds. A record above the cost limit is not kept, and nothing else is evicted for it;
+    /// the older record of its key goes, because it is no longer the newest.
     ///
     /// - Returns: What was dropped; released by the caller, so that no `deinit` of user code runs under the lock.
     @inlinable
@@ -54,12 +56,20 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     @inlinable
     func put(_ key: Param, hash: UInt32, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
         let cost = max(0, self.cost?(record.content) ?? 0)
+        guard cost <= costLimit else { return refuse(key, cost: cost) }
         return entries.withLock { entries in
             let replaced = entries.put(key, hash: hash, record, deadline: deadline, cost: cost)
             // The common case allocates nothing.
-            guard entries.count > countLimit || entries.totalCost > costLimit else { return Dropped(replaced: replaced, evicted: []) }
+            guard entries.exceeds(count: countLimit, cost: costLimit) else { return Dropped(replaced: replaced, evicted: []) }
             return Dropped(replaced: replaced, evicted: entries.trim(count: countLimit, cost: costLimit))
         }
+    }
+
+    /// Does not keep a record, and takes the older record of its key out.
+    @inlinable
+    @inline(never)
+    func refuse(_ key: Param, cost: Int) -> Dropped {
+        Dropped(removed: remove(key), refusal: CostRefusal(cost: cost, limit: costLimit))
     }
 
     /// Takes a key's entry out if its content fits.
@@ -95,19 +105,42 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
 
     var count: Int { entries.withLock { $0.count } }
 
-    var totalCost: Int { entries.withLock { $0.totalCost } }
+    var totalCost: Int { Int(clamping: entries.withLock { $0.totalCost }) }
 
     /// What left the table in one operation.
     @usableFromInline
     struct Dropped: Sendable {
         @usableFromInline var replaced: Content?
         @usableFromInline var evicted: [MemoryEntry<Param, Content>] = []
+        /// The older entry of a key whose record was refused.
+        @usableFromInline var removed: MemoryEntry<Param, Content>?
+        /// Why the record itself was not kept.
+        @usableFromInline var refusal: CostRefusal?
 
         @inlinable
         init(replaced: Content? = nil, evicted: [MemoryEntry<Param, Content>] = []) {
             self.replaced = replaced
             self.evicted = evicted
         }
+
+        @inlinable
+        init(removed: MemoryEntry<Param, Content>?, refusal: CostRefusal) {
+            self.removed = removed
+            self.refusal = refusal
+        }
+    }
+}
+
+/// The cost of a record that memory does not keep, and the limit that it exceeds.
+@usableFromInline
+package struct CostRefusal: Sendable {
+    @usableFromInline let cost: Int
+    @usableFromInline let limit: Int
+
+    @inlinable
+    init(cost: Int, limit: Int) {
+        self.cost = cost
+        self.limit = limit
     }
 }
 

@@ -42,6 +42,7 @@ extension FrontMemory<Uniform.Key, Uniform.Content> {
             let dropped = table.put(
                 key.value(as: Key.self), hash: HashIndex.hash(key), record.holding(record.content.value(as: Value.self)), deadline: deadline
             )
+            if let refusal = dropped.refusal { return FrontMemoryDrop(evicted: 0, records: dropped, refusal: refusal) }
             if dropped.evicted.isEmpty {
                 guard let replaced = dropped.replaced else { return nil }
                 // Letting go of it here frees nothing of the user's.
@@ -74,10 +75,13 @@ func isSameBitForBit<Value>(_ one: Value, _ other: Value) -> Bool {
 package final class FrontMemoryDrop: Sendable {
     let evicted: Int
     let records: any Sendable
+    /// Why the record that was put in is not kept.
+    let refusal: CostRefusal?
 
     @usableFromInline
-    init(evicted: Int, records: any Sendable) {
+    init(evicted: Int, records: any Sendable, refusal: CostRefusal? = nil) {
         self.evicted = evicted
         self.records = records
+        self.refusal = refusal
     }
 }

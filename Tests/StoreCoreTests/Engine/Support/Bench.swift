@@ -107,6 +107,7 @@ extension StoreEventKind {
         case .removed: "removed"
         case .cacherFault(let operation, _): "fault \(operation)"
         case .evicted: "evicted"
+        case .aboveCostLimit: "aboveCostLimit"
         case .droppedAsOutdated: "outdated"
         case .droppedUnsaved: "droppedUnsaved"
         }
