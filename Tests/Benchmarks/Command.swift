@@ -3,7 +3,8 @@ internal import Console
 @main
 struct Command {
     static let experiments: [Experiment] =
-        Experiment.hits + [.sharedFetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files + Experiment.exchanges
+        Experiment.hits + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files
+        + Experiment.exchanges
         + Experiment.routes + Experiment.texts + Experiment.synchronizing + Experiment.mirroring
 
     static func main() async {

@@ -18,9 +18,17 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     // A task begins with little room for frames, and what goes beyond is allocated: so what fetches need that are listened to, or that
     // fail, stands in functions of its own.
 
-    /// Runs one fetch; `report` is told of what happens on the way.
-    func run(_ order: FetchOrder, _ param: Param, _ report: Report?) async -> Outcome {
-        if let report { await runReported(order, param, report) } else { await outcome(of: order, param, nil) }
+    /// Runs one fetch, at the earliest at `start`; `report` gets what happens on the way.
+    func run(_ order: FetchOrder, _ param: Param, _ report: Report?, at start: MonotonicInstant?) async -> Outcome {
+        if let start, let error = await failure(ofWaitingUntil: start) { return .failure(error) }
+        guard let report else { return await outcome(of: order, param, nil) }
+        return await runReported(order, param, report)
+    }
+
+    @inline(never)
+    private func failure(ofWaitingUntil start: MonotonicInstant) async -> (any Error)? {
+        do { try await time.sleep(until: start) } catch { return error }
+        return nil
     }
 
     @inline(never)

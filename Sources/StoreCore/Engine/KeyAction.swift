@@ -27,8 +27,11 @@ enum CallerNeed: Hashable, Sendable {
     case origin
     /// Valid content of the cache, without a fetch.
     case cached
-    /// That the content is valid or that fetching it has been tried.
+    /// Valid content after a fetch that did not fail, or the end of a fetch.
     case freshness
+    /// Valid content for later, of the store's own prefetch: nothing is handed over, a failure is no reason to fetch valid content again, and
+    /// clearing the key ends it.
+    case prefetch
     /// That a fetch of the present epoch has ended and what it brought is saved.
     case refresh
     /// That the truth is known; the caller stays registered so that the key keeps it until he leaves.
@@ -47,7 +50,7 @@ enum CallerNeed: Hashable, Sendable {
     /// Whether the caller keeps fetches going: one who only waits for the cacher does not.
     var wantsFetch: Bool {
         switch self {
-        case .content, .origin, .freshness, .refresh, .page, .pageAfterFetch, .joinedPage: true
+        case .content, .origin, .freshness, .prefetch, .refresh, .page, .pageAfterFetch, .joinedPage: true
         case .cached, .truth, .saved, .allSaved: false
         }
     }

@@ -85,7 +85,7 @@ extension KeyMachine {
         answerCallers(&turn) { need in
             switch need {
             case .content, .origin: content.map { .content($0) }
-            case .freshness: .done
+            case .freshness, .prefetch: .done
             case .pageAfterFetch: .page(.notLoadedYet)
             default: nil
             }
@@ -104,7 +104,7 @@ extension KeyMachine {
             switch need {
             case .content: contentAnswer
             case .origin: .failure(error)
-            case .freshness, .refresh: .done
+            case .freshness, .prefetch, .refresh: .done
             case .pageAfterFetch: .page(.notLoadedYet)
             default: nil
             }

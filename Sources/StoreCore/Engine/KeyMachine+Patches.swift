@@ -5,6 +5,7 @@ extension KeyMachine {
     ///
     /// - Returns: The patch's number.
     mutating func patchStarted(_ apply: @escaping @Sendable (inout Content) -> Void, _ turn: inout Turn) -> Ticket {
+        turn.isWriting = true
         let id = turn.tickets.next()
         patches.append(Patch(id: id, apply: apply))
         if let content {
@@ -24,6 +25,7 @@ extension KeyMachine {
 
     /// A mutation has succeeded: its patch is as good as true, and becomes part of the truth once every earlier one is settled.
     mutating func patchSucceeded(_ id: Ticket, _ turn: inout Turn) {
+        turn.isWriting = true
         guard let position = patches.firstIndex(where: { $0.id == id }) else {
             // Legal: `clear()` has forgotten the patch; but what was fetched since may not know of the mutation.
             guard isRead else { return }
@@ -39,6 +41,7 @@ extension KeyMachine {
 
     /// A mutation has failed: only its own patch is taken back, the others are applied anew.
     mutating func patchFailed(_ id: Ticket, _ turn: inout Turn) {
+        turn.isWriting = true
         // Legal: `clear()` has forgotten the patch.
         guard let position = patches.firstIndex(where: { $0.id == id }) else { return }
         turn.leftovers.append(patches.remove(at: position))

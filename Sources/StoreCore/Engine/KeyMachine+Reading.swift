@@ -57,7 +57,10 @@ extension KeyMachine {
     /// Answers a caller at once or registers him and starts what he waits for; the truth is known.
     private mutating func admit(_ id: CallerID, _ need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
         switch need {
-        case .content, .freshness:
+        case .prefetch where callers.contains { $0.value == .prefetch }:
+            // A key that is given twice is fetched once, and takes one place of the queue.
+            return .done
+        case .content, .freshness, .prefetch:
             if let answer = answerFromTruth(need, &turn) { return answer }
             register(id, need)
             startFlight(explicit: false, &turn)
@@ -87,7 +90,8 @@ extension KeyMachine {
 
     /// The answer that needs no waiting: valid content, content that a policy lets be served, or a failure that is held off (C3, C12).
     private mutating func answerFromTruth(_ need: CallerNeed, _ turn: inout Turn) -> CallerAnswer<Content>? {
-        if let held, let content, held.isValid(at: turn.now) {
+        // `validate()` asks anew after a failure: valid content alone would leave the error on screen.
+        if let held, let content, held.isValid(at: turn.now), need != .freshness || failure == nil {
             report(.hit, &turn)
             return need == .content ? .content(content) : .done
         }

@@ -13,6 +13,7 @@ extension KeyMachine {
     @discardableResult
     mutating func updated(_ content: Content?, keys: PageKeys = .kept, _ turn: inout Turn) -> Ticket {
         guard let content else { return cleared(&turn) }
+        turn.isWriting = true
         let wasExplicit = dropFlight(&turn) || forcePending
         forgetPending()
         supersedePages(&turn)
@@ -41,7 +42,7 @@ extension KeyMachine {
         answerCallers(&turn) { need in
             switch need {
             case .content, .origin, .cached: answer
-            case .freshness: .done
+            case .freshness, .prefetch: .done
             case .pageAfterFetch: .page(.notLoadedYet)
             default: nil
             }
@@ -85,7 +86,10 @@ extension KeyMachine {
     /// - Returns: The number of the new truth.
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
+        turn.isWriting = true
         let wasExplicit = dropFlight(&turn) || forcePending || refreshCallers > 0
+        // What is forgotten is not fetched again only because it was to be there for later.
+        if fetchCallers > refreshCallers { answerCallers(&turn) { $0 == .prefetch ? .done : nil } }
         forgetPending()
         pendingKeys = nil
         supersedePages(&turn)
@@ -108,6 +112,7 @@ extension KeyMachine {
 
     /// Somebody knows that the content is out of date.
     mutating func invalidated(_ turn: inout Turn) {
+        turn.isWriting = true
         if isRead {
             applyInvalidation(&turn)
         } else {

@@ -157,6 +157,8 @@ struct KeyMachine<Content: Sendable> {
         var tickets: TicketCounter
 
         var actions = Few<KeyAction<Content>>.none
+        /// Whether the fact is a change of the content, so that a fetch which begins now takes the place of one, and no caller asks for it.
+        var isWriting = false
         /// Whether the state may look different now, which is decided at the end.
         var publishes = false
         /// Whether observers are to see the present state.
@@ -264,18 +266,18 @@ extension KeyMachine {
     }
 
     /// The earliest moment at which an automatic fetch may begin.
-    private var automaticFetchAllowed: MonotonicInstant {
-        let interval = lastFetchEnded?.advanced(by: max(.zero, rules.policy.minimumInterval)) ?? .distantPast
-        return max(interval, failure?.holdsUntil ?? .distantPast)
+    private func automaticFetchAllowed(after interval: Duration) -> MonotonicInstant {
+        max(lastFetchEnded?.advanced(by: interval) ?? .distantPast, failure?.holdsUntil ?? .distantPast)
     }
 
     /// When an observed key is to be fetched because its content expires or a trigger waits.
     @inline(__always)
     var automaticFetchDue: MonotonicInstant? {
         guard observers > 0, flight == nil, isRead else { return nil }
-        if triggerPending { return automaticFetchAllowed }
+        if triggerPending { return automaticFetchAllowed(after: max(.zero, rules.policy.minimumInterval)) }
         guard refetchesAtDeadline, let held else { return nil }
-        return max(held.deadline, automaticFetchAllowed)
+        // Expiry causes fetches that cause expiry; a trigger has a pace of its own.
+        return max(held.deadline, automaticFetchAllowed(after: rules.policy.boundedInterval))
     }
 
     /// When the machine wants to be told the time again.

@@ -19,6 +19,10 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
     /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
+    /// When a fetch began last, or will begin, because a fetcher changed this key.
+    var lastRestart: MonotonicInstant?
+    /// What the key is to fetches that wait for it; `nil` until there is one.
+    private(set) var identity: FetchedKey?
     var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
 
     init(param: Param, place: Int, rules: KeyRules<Content>) {
@@ -118,6 +122,14 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         guard let crowd, crowd.id == id else { return nil }
         self.crowd = nil
         return crowd
+    }
+
+    /// What the key is to fetches that wait for it.
+    mutating func identified() -> FetchedKey {
+        if let identity { return identity }
+        let identity = FetchedKey()
+        self.identity = identity
+        return identity
     }
 
     mutating func takeFetch(_ ticket: Ticket) -> Task<Void, Never>? {

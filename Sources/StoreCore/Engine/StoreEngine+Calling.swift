@@ -8,7 +8,9 @@ extension StoreEngine {
         _ param: Param, _ need: CallerNeed, id: CallerID? = nil, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<Content> {
         if Task.isCancelled { return .cancelled }
-        return await ask(param, id: id ?? nextID()) { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }
+        let id = id ?? nextID()
+        if need.wantsFetch, let scope = FetchScope.active { return await ask(param, need, id: id, within: scope) }
+        return await ask(param, id: id) { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }
     }
 
     /// Tells a key's machine something, and waits for what the telling has registered a caller for.
@@ -33,7 +35,7 @@ extension StoreEngine {
     /// Poses a question. Most are answered on the spot, and cost neither a continuation nor a place to be found at.
     // Never inlined: what is made here would stand in the frame of `ask`, of which thousands may wait at once.
     @inline(never)
-    private func pose(
+    func pose(
         _ param: Param, _ id: CallerID, _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
     ) -> Asked {
         turn(param) { key, turn in
@@ -45,7 +47,7 @@ extension StoreEngine {
     }
 
     /// What became of a question.
-    private enum Asked: Sendable {
+    enum Asked: Sendable {
         case answered(CallerAnswer<Content>)
         case waiting(Reply<CallerAnswer<Content>>)
     }
@@ -64,7 +66,8 @@ extension StoreEngine {
         switch await ask(param, .page(direction, continueWhenError: continueWhenError)) {
         case .page(let request): return request
         case .cancelled: return .failed(CancellationError())
-        case .content, .done, .failure, .outdated: preconditionFailure("a caller for a page was answered with something else")
+        case .failure(let error): return .failed(error)
+        case .content, .done, .outdated: preconditionFailure("a caller for a page was answered with something else")
         }
     }
 

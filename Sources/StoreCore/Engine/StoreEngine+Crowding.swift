@@ -11,8 +11,8 @@ extension Uniform.Engine {
         _ key: Uniform.Key, from source: GettingFrom, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<Uniform.Content> {
         if Task.isCancelled { return .cancelled }
-        // Whoever listens to events wants one of each caller.
-        guard source == .both, onEvent == nil else { return await answerAlone(key, source.need) }
+        // A store that reports events reports one of each caller, and a fetch that waits for a key waits on its own behalf.
+        guard source == .both, onEvent == nil, FetchScope.active == nil else { return await answerAlone(key, source.need) }
         switch poseInCrowd(key) {
         case .answered(let answer):
             return answer

@@ -85,6 +85,10 @@ extension StoreEngine {
             if backing != nil { state.lane.clearWanted = true }
             for content in state.lane.forgetDeferredRecords() { outbox.discarded.append(content) }
             if let front { outbox.leftovers.append(front.removeAll()) }
+            for batch in state.prefetching.removeAll() {
+                if let keys = batch.cancel() { outbox.leftovers.append(keys) }
+                outbox.leftovers.append(batch)
+            }
             // They name the elements of lists that are forgotten.
             state.restingIndexes.removeAll(&outbox.leftovers)
             for key in state.live.all {

@@ -1,13 +1,15 @@
 // Fetches and timers: tasks of the store's own, which report back with their ticket.
 
 extension StoreEngine {
-    func startFetch(_ ticket: Ticket, _ order: FetchOrder, _ param: Param) -> Task<Void, Never> {
+    func startFetch(
+        _ ticket: Ticket, _ order: FetchOrder, _ param: Param, _ scope: FetchScope, at start: MonotonicInstant?
+    ) -> Task<Void, Never> {
         // Weak, so that a store that nobody holds is freed with its fetch; one that runs to completion holds the store itself.
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
         let report = reporter(for: param)
         // Detached: the first caller's priority, but not his task-locals, which would be an accident for everybody else.
         return Task.detached(priority: Task.currentPriority) { [weak self, fetches] in
-            let result = await fetches.run(order, param, report)
+            let result = await scope.run { await fetches.run(order, param, report, at: start) }
             (keeper ?? self)?.fetchFinished(ticket, order, param, result)
         }
     }

@@ -75,6 +75,8 @@ final class EngineObserver: Sendable {
     private let id: CallerID
     /// Where the engine keeps this observer; negative before he has joined and after he has left.
     private let place = Atomic(Nowhere.yet)
+    /// For an observer inside a fetch: the fetch's wait for the key, which lasts until the observer leaves.
+    private let wait: FetchWait?
 
     private enum Nowhere {
         static let yet = -1
@@ -86,6 +88,7 @@ final class EngineObserver: Sendable {
         self.key = key
         self.forces = forces
         id = engine.nextID()
+        wait = FetchScope.active.map { FetchWait($0) }
     }
 
     deinit { leave() }
@@ -139,7 +142,15 @@ final class EngineObserver: Sendable {
             return false
         }
         self.place.store(engine.join(key, id, forces: forces).word, ordering: .relaxed)
-        return true
+        return wait.map { begin($0) } ?? true
+    }
+
+    /// Begins a fetch's wait for the key; leaves where it would never end.
+    private func begin(_ wait: FetchWait) -> Bool {
+        guard let identity = engine.identity(of: key), !wait.begin(awaiting: identity) else { return true }
+        leave()
+        place.store(Nowhere.anymore, ordering: .relaxed)
+        return false
     }
 
     @usableFromInline
@@ -150,6 +161,7 @@ final class EngineObserver: Sendable {
 
     @usableFromInline
     func leave() {
+        wait?.end()
         if let place = ObserverPlace(word: place.load(ordering: .relaxed)) { engine.leave(id, at: place) }
     }
 }

@@ -33,7 +33,12 @@ extension StoreEngine {
             // Made under the lock, so that a sequence that ends at once cannot end before it is registered.
             state.triggers[id] = Task.detached { [weak self] in
                 do {
-                    for try await _ in trigger { self?.triggerAll() }
+                    for try await _ in trigger {
+                        // A sequence that never suspends does not notice that its task is canceled, nor that the store is gone.
+                        guard let self, !Task.isCancelled else { break }
+                        triggerAll()
+                        await Task.yield()
+                    }
                 } catch {
                     // A trigger that fails is a trigger that ends: the store goes on without it.
                 }
@@ -41,17 +46,6 @@ extension StoreEngine {
             }
         }
         return RevalidationTrigger { [weak self] in self?.endTrigger(id) }
-    }
-
-    /// Begins to fetch what is not valid, for callers of the store's own.
-    func prefetch(_ params: some Sequence<Param>) {
-        for param in params {
-            let id = nextID()
-            turn(param) { key, turn in
-                // Nobody waits on the other side: the answer ends the registration and goes nowhere.
-                _ = key.machine.callerArrived(id, needing: .freshness, &turn)
-            }
-        }
     }
 
     func endTrigger(_ id: CallerID) {

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// Under the lock: let a machine decide, register who waits. Outside it: resume, cancel, call user code. What goes beyond this file:
 /// `+Calling` callers, `+Crowding` many of them at once, `+Observing` observers, `+Caching` the cacher, `+Saving` who waits for it,
-/// `+Emptying` all of it at once, `+Fetching` fetches and time, `+Whole` what concerns all keys.
+/// `+Emptying` all of it at once, `+Fetching` fetches and time, `+Prefetching` fetches for later, `+Whole` what concerns all keys.
 @usableFromInline
 final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Key = LiveKey<Param, Content>
@@ -51,7 +51,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     deinit {
         // Nobody observes, calls or saves any longer, or he would hold the engine: what still runs is unwanted.
         let tasks = state.withLock { state in
-            state.triggers.values
+            Array(state.triggers.values) + state.prefetching.workers.values
                 + state.live.all.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
         }
         for task in tasks { task.cancel() }
@@ -154,7 +154,8 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
         case .remove(let ticket):
             call(.remove, ticket, key.param, &state)
         case .fetch(let ticket, let order):
-            key.fetches.append((ticket, startFetch(ticket, order, key.param)))
+            let start = turn.isWriting ? earliestRestart(of: &key) : nil
+            key.fetches.append((ticket, startFetch(ticket, order, key.param, FetchScope(key.identified()), at: start)))
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { outbox.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
@@ -183,6 +184,7 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     var unsaved: [Param: (order: UInt64, since: MonotonicInstant)] = [:]
     private var unsavedOrder: UInt64 = 0
     var restingIndexes = RestingIndexes<Param>()
+    var prefetching = PrefetchQueue<Param>()
 
     /// The key that has been waiting longest for a cacher that failed.
     var longestUnsaved: Cell<LiveKey<Param, Content>>? {

@@ -67,10 +67,15 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         PaginationStoreFlowable(list: lists[param])
     }
 
-    /// Fetches the first pages of lists that are not valid; returns at once.
+    /// Fetches the first pages of lists in the background for later use, a few at a time; returns at once.
+    ///
+    /// The rules are those of ``Store/prefetch(_:)``.
     ///
     /// - Parameter params: The keys of the lists.
-    public func prefetch(_ params: some Sequence<Param>) {
+    /// - Returns: A handle that cancels the lists that still wait.
+    @inlinable
+    @discardableResult
+    public func prefetch(_ params: some Sequence<Param>) -> Prefetching {
         lists.prefetch(params)
     }
 

@@ -87,7 +87,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         await list.getData(from: source)
     }
 
-    /// Fetches the list if it is missing or has expired.
+    /// Fetches the list if it is missing, has expired or could not be fetched last time.
     ///
     /// See ``StoreFlowable/validate()``.
     public func validate() async { await list.validate() }

@@ -60,9 +60,10 @@ public struct RetryPolicy: Sendable {
         RetryPolicy(attempts: attempts, base: base, cap: cap)
     }
 
-    /// Whether an error is worth another attempt by its own advice; cancellation is not, everything without advice is.
+    /// Whether an error is worth another attempt by its own advice; cancellation and `reentrantFetch` are not, everything without advice is.
     public static let isTransient: @Sendable (any Error) -> Bool = { error in
         if let advice = error as? any FailureAdvising { return advice.failureKind == .transient }
+        if let error = error as? StoreError, error.code == .reentrantFetch { return false }
         return !(error is CancellationError)
     }
 

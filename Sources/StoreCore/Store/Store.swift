@@ -85,11 +85,35 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         StoreFlowable(store: self, param: param)
     }
 
-    /// Fetches what is not valid, so that it is there when it is wanted; returns at once.
+    /// Fetches keys in the background for later use, a few at a time; returns at once.
     ///
-    /// - Parameter params: The keys; each counts as a waiting caller until its fetch has ended.
-    public func prefetch(_ params: some Sequence<Param>) {
-        engine.prefetch(params.lazy.map { Uniform.Key($0) })
+    /// ```swift
+    /// let prefetching = users.prefetch(ids)
+    /// prefetching.cancel()                              // keys that still wait are not fetched
+    /// ```
+    ///
+    /// - Keys wait in one queue of the store, in the order given; ``StorePolicy/prefetchWidth`` of them are fetched at a time.
+    /// - A key whose content is valid is skipped, also after a failed fetch; so is a key that `prefetch` is fetching already.
+    /// - A caller or observer of a key that waits does not wait behind the queue: the key is fetched at once, and later skipped or joined.
+    /// - A fetch that has begun counts as wanted by a caller until it ends. A failure is visible to observers, and the next key follows.
+    /// - ``clear()`` drops the queue and the fetches; ``StoreFlowable/clear()`` does so for its key. Invalidating fetches the key again.
+    /// - The queue does not keep the store alive: when the store is freed, the keys that wait are dropped.
+    ///
+    /// Cost for the caller: constant for an array, one pass over any other sequence.
+    ///
+    /// - Parameter params: The keys.
+    /// - Returns: A handle that cancels the keys that still wait.
+    @inlinable
+    @discardableResult
+    public func prefetch(_ params: some Sequence<Param>) -> Prefetching {
+        prefetch(keys: Array(params))
+    }
+
+    @usableFromInline
+    func prefetch(keys params: [Param]) -> Prefetching {
+        let batch = PrefetchBatch(count: params.count) { Uniform.Key(params[$0]) }
+        engine.prefetch(batch)
+        return Prefetching { batch.cancel() }
     }
 
     /// Says of all keys that fit that their content is out of date; those that are wanted are fetched at once.
@@ -149,6 +173,18 @@ extension Store where Param == UnitParam {
     /// The handle on the only key.
     @inlinable
     public var flowable: StoreFlowable<UnitParam, Content> { self[UnitParam()] }
+}
+
+/// A running prefetch of a store; it goes on when this value is dropped.
+public struct Prefetching: Sendable {
+    private let end: @Sendable () -> Void
+
+    init(end: @escaping @Sendable () -> Void) {
+        self.end = end
+    }
+
+    /// Drops the keys that still wait; fetches that have begun go on to their end.
+    public func cancel() { end() }
 }
 
 /// A running trigger of a store; letting go of it does not end it.

@@ -49,6 +49,8 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
         public static let noSuchPage = Code(rawValue: "noSuchPage")
         /// The origin confirmed content that the store does not have.
         public static let nothingToConfirm = Code(rawValue: "nothingToConfirm")
+        /// A fetcher waits for a key whose own fetch waits for that fetcher, so that neither could ever end.
+        public static let reentrantFetch = Code(rawValue: "reentrantFetch")
         /// The cacher failed in an operation whose success its caller must be able to rely on.
         public static let cacherFailed = Code(rawValue: "cacherFailed")
         /// A record on disk could not be read: damaged, foreign, or of another schema.

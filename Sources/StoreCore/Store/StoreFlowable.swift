@@ -25,7 +25,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// Content that is missing or has expired is fetched when an iterator joins, and so is a key whose last fetch failed.
     ///
     /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
-    /// - Returns: A sequence that never ends by itself; each of its iterators is an observer.
+    /// - Returns: A sequence that never ends by itself; each of its iterators is an observer. Inside the fetcher of this key it ends at once.
     @inlinable
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> {
         LoadingStateSequence(engine: engine, key: key, forces: forceRefresh)
@@ -38,7 +38,8 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// - Parameter source: Where the data may come from.
     /// - Returns: The data; with pending optimistic changes, as observers see it.
     /// - Throws: What the fetcher threw; ``StoreError/Code/noValidCache`` for `.cache`, with the stale content; `CancellationError` as
-    ///   soon as the task is cancelled, which does the fetch no harm while others wait for it.
+    ///   soon as the task is cancelled, which does the fetch no harm while others wait for it; ``StoreError/Code/reentrantFetch`` inside a
+    ///   fetcher for whose fetch this one would wait in turn.
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> Content {
         if source == .both, let content = store.front?.validContent(of: param, by: store.clock) { return content }
@@ -73,14 +74,19 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
 
     // MARK: Seeing that it is fresh
 
-    /// Fetches the data if it is missing or has expired, and waits for that fetch; how it ended is for observers to see.
+    /// Fetches the data if it is missing, has expired or could not be fetched last time, and waits for that fetch.
+    ///
+    /// After a failed fetch over valid content it fetches too, so that a retry button clears the error. While ``StorePolicy/errorExpiry``
+    /// holds off, it returns without a fetch; ``refresh()`` does not. It never throws: observers see how the fetch ended. Returns at once
+    /// when the task is canceled, and inside the fetcher of this key, where it cannot wait.
     public func validate() async {
         _ = await engine.ask(key, .freshness)
     }
 
     /// Fetches the data whatever the cache holds, joining a fetch that runs.
     ///
-    /// Returns when what the fetch brought is saved, or when it has failed, which is for observers to see.
+    /// Returns when what the fetch brought is saved, or when it has failed, which observers see. Returns at once inside the fetcher of this
+    /// key, where it cannot wait.
     public func refresh() async {
         _ = await engine.ask(key, .refresh)
     }

@@ -11,10 +11,12 @@
 /// | ``staleIfError`` | `.zero` | `requireData` throws when fetching fails |
 /// | ``revalidatesOnExpiry`` | `false` | observed content may grow old until somebody asks |
 /// | ``minimumInterval`` | 1 s | between the end of a fetch and one that expiry or a trigger causes |
+/// | ``shortestInterval`` | 100 ms | the least ``minimumInterval`` for fetches that could cause themselves |
 /// | ``retry`` | ``RetryPolicy/never`` | a failure is a failure |
 /// | ``errorExpiry`` | `.zero` | a failed key is tried again by whoever asks |
 /// | ``unwantedFetch`` | cancel after 1 s | a fetch that nobody waits for is cancelled |
 /// | ``refreshScope`` | first page | refreshing a list starts it anew |
+/// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
 ///
 /// A cacher has defaults of its own: content never expires, a ``MemoryCacher`` holds 10 000 entries, a ``FileCacher`` 256 MB with
 /// ``Durability/crash``.
@@ -33,7 +35,15 @@ public struct StorePolicy: Sendable {
     public var revalidatesOnExpiry: Bool
 
     /// The least time between the end of a fetch and one of the same key that expiry or a trigger causes.
+    ///
+    /// Expiry never causes a fetch sooner than ``shortestInterval``, even if this is shorter. A trigger does: its elements set the pace.
     public var minimumInterval: Duration
+
+    /// The least ``minimumInterval`` for fetches that could cause themselves: 100 ms.
+    ///
+    /// It holds for content that expires as soon as it is fetched. It also holds between two fetches of one key that begin because a fetcher
+    /// changed, invalidated or cleared that key: the first one begins at once. Changes from outside a fetcher are never held back.
+    public static let shortestInterval = Duration.milliseconds(100)
 
     /// Which failures are tried again, how often and when.
     public var retry: RetryPolicy
@@ -50,6 +60,9 @@ public struct StorePolicy: Sendable {
     /// How much of a list is fetched when it is refreshed.
     public var refreshScope: RefreshScope
 
+    /// How many keys ``Store/prefetch(_:)`` fetches at a time; less than one counts as one.
+    public var prefetchWidth: Int
+
     /// Makes policies; what is left out has its default.
     ///
     /// - Parameters:
@@ -61,10 +74,12 @@ public struct StorePolicy: Sendable {
     ///   - errorExpiry: How long after a failure a live key is not fetched automatically.
     ///   - unwantedFetch: What becomes of a fetch that nobody waits for any longer.
     ///   - refreshScope: How much of a list is fetched when it is refreshed.
+    ///   - prefetchWidth: How many keys `prefetch` fetches at a time.
     public init(
         staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
-        unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage
+        unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage,
+        prefetchWidth: Int = 8
     ) {
         self.staleWhileRevalidate = staleWhileRevalidate
         self.staleIfError = staleIfError
@@ -74,7 +89,11 @@ public struct StorePolicy: Sendable {
         self.errorExpiry = errorExpiry
         self.unwantedFetch = unwantedFetch
         self.refreshScope = refreshScope
+        self.prefetchWidth = prefetchWidth
     }
+
+    /// The interval before a fetch that could cause itself.
+    var boundedInterval: Duration { max(Self.shortestInterval, minimumInterval) }
 
     /// The default policies.
     public static let `default` = StorePolicy()

@@ -44,6 +44,11 @@ struct DocCommentTests {
 
     // MARK: Compiled
 
+    private func prefetching(_ users: Store<User.ID, User>, _ ids: [User.ID]) {
+        let prefetching = users.prefetch(ids)
+        prefetching.cancel()  // keys that still wait are not fetched
+    }
+
     private func store() async throws {
         let users = Store(cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))), fetcher: UserFetcher())
 

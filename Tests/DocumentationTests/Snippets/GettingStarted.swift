@@ -84,6 +84,7 @@ struct GettingStartedTests {
         let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api))
 
         users.prefetch([1, 2, 3])
+        try await api.script.started(count: 3)
         _ = try await users[1].requireData()
         try await users.invalidate { id in id > 2 }
         try await users.clear()

@@ -169,6 +169,36 @@ struct RefreshingAndExpiringTests {
         trigger.cancel()
     }
 
+    // MARK: Many keys, and fetchers that use stores
+
+    @Test func `prefetch can be canceled`() async throws {
+        let users = store()
+        let ids = 1...100
+        fetcher.hold()
+
+        let prefetching = users.prefetch(ids)
+        try await fetcher.started(count: StorePolicy.default.prefetchWidth)
+
+        prefetching.cancel()
+
+        fetcher.release()
+        #expect(try await users[1].requireData().hasPrefix("Ada"))
+        #expect(fetcher.startedCount == 8)
+    }
+
+    @Test func `a retry button clears the error`() async throws {
+        let users = store()
+        let recorder = RecordingObserver(users[1].publish())
+        try await recorder.first { $0.isCompleted }
+        fetcher.enqueue(.failure(Offline()))
+        await users[1].refresh()
+        try await recorder.first { $0.error != nil }
+
+        await users[1].validate()
+
+        try await recorder.first { $0 == .completed("Ada, 3") }
+    }
+
     // MARK: Failures
 
     @Test func `retry`() async throws {

@@ -38,7 +38,9 @@ struct RetryTests {
     }
 
     @Test func `C12: jitter is drawn anew each time`() async throws {
-        let bench = Bench(policy: Self.policy(attempts: 2), fetcher: ScriptedFetcher { _ in throw Offline() }, reports: true)
+        var policy = Self.policy(attempts: 2)
+        policy.prefetchWidth = 32
+        let bench = Bench(policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() }, reports: true)
         bench.store.prefetch(1...32)
         try await bench.events.first("retried", count: 32)
         let delays = bench.events.all.compactMap { if case .retried(_, _, let delay, _) = $0.kind { delay } else { nil } }

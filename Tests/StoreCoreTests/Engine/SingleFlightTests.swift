@@ -61,7 +61,10 @@ struct SingleFlightTests {
         case .validate: bench.time.advance(by: .seconds(10)); joined = Task { await handle.validate() }
         case .publish: second = RecordingObserver(handle.publish())
         case .forced: second = RecordingObserver(handle.publish(forceRefresh: true))
-        case .prefetch: bench.time.advance(by: .seconds(10)); store.prefetch([1])
+        case .prefetch:
+            bench.time.advance(by: .seconds(10))
+            store.prefetch([1])
+            try await bench.events.first("coalesced")
         case .expiry: bench.time.advance(by: .seconds(11))
         case .trigger:
             let trigger = AsyncStream<Void> { continuation in

@@ -44,7 +44,7 @@ enum Uniform {
 
     /// A key of any type, with its hash worked out once.
     @usableFromInline
-    struct Key: Hashable, Sendable {
+    struct Key: Hashable, Sendable, CustomStringConvertible {
         @usableFromInline let hash: Int
         @usableFromInline let box: any KeyBox
 
@@ -69,6 +69,8 @@ enum Uniform {
 
         /// What finds it in a table of our own, where it need not be hashed again.
         @usableFromInline var hashValue: Int { hash }
+
+        @usableFromInline var description: String { box.description }
     }
 }
 
@@ -114,7 +116,7 @@ final class Box<Value: Sendable>: Sendable {
 }
 
 @usableFromInline
-protocol KeyBox: AnyObject, Sendable {
+protocol KeyBox: AnyObject, Sendable, CustomStringConvertible {
     /// Whether another key of the same store, and so of the same type, is the same.
     func isEqual(to other: any KeyBox) -> Bool
 }
@@ -132,4 +134,6 @@ final class TypedKeyBox<Value: Hashable & Sendable>: KeyBox {
     func isEqual(to other: any KeyBox) -> Bool {
         value == unsafeDowncast(other, to: TypedKeyBox<Value>.self).value
     }
+
+    @usableFromInline var description: String { "\(value)" }
 }

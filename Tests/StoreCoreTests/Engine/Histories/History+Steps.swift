@@ -120,9 +120,10 @@ extension History {
 
     private mutating func prefetch(_ key: Int) async throws {
         let id = nextID()
-        model.arrive(id, key, .freshness)
+        model.arrive(id, key, .prefetch)
         world.lists.prefetch([key])
-        // Nobody is told.
+        try await until("the key is taken") { world.lists.isPrefetchQueueEmpty }
+        // No caller gets a result.
         try await settleSilently(id, "prefetch \(key)")
     }
 

@@ -34,6 +34,8 @@ struct History {
         policy.staleIfError = .milliseconds(rules.staleIfError)
         policy.errorExpiry = .milliseconds(rules.errorExpiry)
         policy.revalidatesOnExpiry = rules.refetchesOnExpiry
+        // The model has no queue: every key given to `prefetch` begins at once.
+        policy.prefetchWidth = .max
         if rules.completesUnwanted { policy.unwantedFetch = .complete }
         isCacherFast = dice.below(2) == 0
         model = HistoryModel(rules: rules, keys: Self.keyCount)

@@ -40,7 +40,8 @@ extension HistoryModel {
 
     mutating func admit(_ id: Int, _ key: Int, _ need: Need) {
         switch need {
-        case .content, .freshness: admitReader(id, key, need)
+        case .prefetch where self[key].callers.contains { $0.need == .prefetch }: results[id] = "done"
+        case .content, .freshness, .prefetch: admitReader(id, key, need)
         case .cached: results[id] = isValid(key) ? told(key) : "StoreError"
         case .origin, .refresh: wait(id, key, need, explicit: need == .refresh)
         case .page(let direction, let continues): admitPage(id, key, direction, continues)
@@ -57,7 +58,7 @@ extension HistoryModel {
     }
 
     private mutating func admitReader(_ id: Int, _ key: Int, _ need: Need) {
-        if isValid(key) { return results[id] = need == .content ? told(key) : "done" }
+        if isValid(key), need != .freshness || self[key].heldOffUntil == nil { return results[id] = need == .content ? told(key) : "done" }
         if need == .content, isUsable(key, within: rules.staleWhileRevalidate) {
             startFlightUnlessHeldOff(key)
             self[key].flight?.isPromised = true
@@ -121,7 +122,7 @@ extension HistoryModel {
             guard let place = self[key].callers.firstIndex(where: { $0.id == id }) else { continue }
             switch self[key].callers.remove(at: place).need {
             case .content, .origin, .cached, .truth(.patch): results[id] = "CancellationError"
-            case .freshness, .refresh, .truth(.invalidate): results[id] = "done"
+            case .freshness, .prefetch, .refresh, .truth(.invalidate): results[id] = "done"
             case .page, .joined, .pageAfterFetch: results[id] = "failed"
             case .saved(_, let result): results[id] = result
             case .allSaved, .kept: results[id] = "CancellationError"
@@ -226,7 +227,7 @@ extension HistoryModel {
             answer(key) { need in
                 switch need {
                 case .content, .origin: content
-                case .freshness: "done"
+                case .freshness, .prefetch: "done"
                 case .pageAfterFetch: "notLoadedYet"
                 default: nil
                 }
@@ -241,7 +242,7 @@ extension HistoryModel {
                 switch need {
                 case .content: content
                 case .origin: "Offline"
-                case .freshness, .refresh: "done"
+                case .freshness, .prefetch, .refresh: "done"
                 case .pageAfterFetch: "notLoadedYet"
                 default: nil
                 }

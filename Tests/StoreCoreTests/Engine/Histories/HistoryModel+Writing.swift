@@ -56,7 +56,7 @@ extension HistoryModel {
         answer(key) { need in
             switch need {
             case .content, .origin, .cached: told
-            case .freshness: "done"
+            case .freshness, .prefetch: "done"
             case .pageAfterFetch: "notLoadedYet"
             default: nil
             }
@@ -94,6 +94,7 @@ extension HistoryModel {
     @discardableResult
     mutating func clear(_ key: Int, all: Bool = false) -> Int {
         let wasExplicit = dropFlight(key) || self[key].isForced || self[key].callers.contains { $0.need == .refresh }
+        answer(key) { $0 == .prefetch ? "done" : nil }
         let wasRead = self[key].isRead
         (self[key].isForced, self[key].isInvalidationPending) = (false, false)
         self[key].pendingKeys = nil

@@ -28,7 +28,7 @@ struct HistoryModel: Sendable {
     }
 
     enum Need: Hashable, Sendable {
-        case content, origin, cached, freshness, refresh, pageAfterFetch
+        case content, origin, cached, freshness, prefetch, refresh, pageAfterFetch
         case page(PageDirection, continues: Bool), joined(PageDirection)
         case saved(Int, result: String)
         /// What one who waits until everything is saved waits for at one key, before and after it is known what that is.

@@ -104,8 +104,10 @@ final class HistoryWorld: Sendable {
             if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
             // One who is registered but does not wait yet would not see at once that he is cancelled.
             let callers = keys.reduce(0) { sum, key in
-                sum + key.callers.count { $0.value.isAwaited } + (key.crowd?.awaiting ?? 0)
+                // A worker of the prefetch queue waits like a caller, and is none.
+                sum + key.callers.count { $0.value.isAwaited && key.machine.callers[$0.number] != .prefetch } + (key.crowd?.awaiting ?? 0)
             }
+            if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
             let clearers = Array(state.lane.clearers.values) + Array((state.lane.clearersServed ?? [:]).values)
             let waiting = callers + clearers.count { $0.isAwaited }
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }

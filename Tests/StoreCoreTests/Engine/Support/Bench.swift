@@ -59,7 +59,7 @@ final class Bench: Sendable {
 
     /// Lets other tasks run until the engine keeps no key.
     func idle() async throws {
-        try await until("no live keys") { self.liveKeys == 0 }
+        try await until("no live keys") { self.store.isPrefetchQueueEmpty && self.liveKeys == 0 }
     }
 
     func record(fetchedAgo age: Duration = .zero, _ content: Int, validator: Validator? = nil) -> CacheRecord<Int> {
@@ -145,7 +145,18 @@ extension Store where Param == Int, Content == Int {
     }
 }
 
+extension Store {
+    /// Whether every key given to `prefetch` has been taken, and its machine has heard of it.
+    var isPrefetchQueueEmpty: Bool { engine.state.withLock { $0.prefetching.isEmpty && $0.prefetching.taken == 0 } }
+
+    /// How many tasks take keys from the prefetch queue.
+    var prefetchers: Int { engine.state.withLock { $0.prefetching.workers.count } }
+}
+
 extension PaginationStore {
+    /// Whether every key given to `prefetch` has been taken, and its machine has heard of it.
+    var isPrefetchQueueEmpty: Bool { lists.isPrefetchQueueEmpty }
+
     /// How many callers wait in the engine for a list.
     func waiting(_ param: Param) -> Int { lists.waiting(param) }
 

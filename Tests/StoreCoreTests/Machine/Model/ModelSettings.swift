@@ -66,6 +66,12 @@ extension ModelSetting {
             $0.staleWhileRevalidate = .seconds(1)
             $0.staleIfError = .seconds(2)
         },
+        ModelSetting(
+            "prefetching", expiry: 2, world: [.failures, .writes, .time, .late], needs: [.prefetch, .content, .freshness], observers: 1
+        ) {
+            $0.errorExpiry = .seconds(1)
+        },
+        ModelSetting("prefetching and clearing", world: [.writes, .clearAll, .faults], needs: [.prefetch, .refresh], callers: 3),
         ModelSetting("triggers", expiry: 2, world: [.failures, .time, .triggers], needs: [.refresh], observers: 1, callers: 1) {
             $0.errorExpiry = .seconds(2)
             $0.minimumInterval = .seconds(2)

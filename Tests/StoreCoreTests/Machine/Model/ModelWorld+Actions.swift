@@ -93,6 +93,10 @@ extension ModelWorld {
             let isAsked = moment.hasBecomeKnown
             check(isAsked || !oracle.isHeldOff, "C12", "an automatic fetch although a failure holds it off")
             check(isAsked || !oracle.isValid(setting) || oracle.failure != nil, "C1", "a fetch although the content is valid")
+        case .arrive(.prefetch):
+            let isAsked = moment.hasBecomeKnown
+            check(isAsked || !oracle.isHeldOff, "C12", "prefetches although a failure holds it off")
+            check(isAsked || !oracle.isValid(setting), "C1", "prefetches valid content")
         case .arrive(.page(_, continueWhenError: false)):
             check(moment.hasBecomeKnown || oracle.failure == nil, "C13", "a failed list is fetched for one who does not go on after errors")
         case .timer:

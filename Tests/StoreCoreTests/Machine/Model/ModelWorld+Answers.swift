@@ -20,7 +20,7 @@ extension ModelWorld {
 
     private func law(of need: CallerNeed) -> String {
         switch need {
-        case .content, .cached, .freshness: "C3"
+        case .content, .cached, .freshness, .prefetch: "C3"
         case .origin: "C5"
         case .refresh, .saved, .allSaved, .truth: "C6"
         case .page, .pageAfterFetch, .joinedPage: "C13"
@@ -36,7 +36,11 @@ extension ModelWorld {
         case (.cached, .content(let content)): content == oracle.visible && (oracle.isValid(setting) || moment.isUpdated)
         case (.cached, .failure(let error)):
             if moment.readFailed { number(of: error) == 0 } else { isNoValidCache(error) && !oracle.isValid(setting) }
-        case (.freshness, .done): oracle.isValid(setting) || moment.isFetchEnded || moment.isUpdated || oracle.isHeldOff
+        case (.freshness, .done):
+            moment.isFetchEnded || moment.isUpdated || oracle.isHeldOff || (oracle.isValid(setting) && oracle.failure == nil)
+        case (.prefetch, .done):
+            oracle.isValid(setting) || moment.isFetchEnded || moment.isUpdated || oracle.isHeldOff || moment.isCleared
+                || callers.contains { $0.need == .prefetch && $0.id != caller.id }
         case (.refresh, .done): moment.failedWith != nil || isSaved(caller)
         case (.saved, .done): isSaved(caller) || moment.isClearedWhole
         case (.refresh, .failure), (.saved, .failure): isSettled(caller) && oracle.hasSaveFailed

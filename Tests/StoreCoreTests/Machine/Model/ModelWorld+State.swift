@@ -52,7 +52,9 @@ extension ModelWorld {
         for caller in callers where !caller.isAnswered {
             check(isServed(caller), "C1", "nothing is under way for a caller for \(caller.need)")
             let isAtOnce = caller.need == .cached || caller.need == .truth
-            let isIfValid = caller.need == .content || caller.need == .freshness
+            // After a failure `validate()` waits for the next fetch, even if the content is valid.
+            let isIfValid =
+                caller.need == .content || caller.need == .prefetch || (caller.need == .freshness && oracle.failure == nil)
             if oracle.isKnown {
                 check(!isAtOnce, "C3", "a caller for \(caller.need) waits although the truth is known")
                 check(!isIfValid || !oracle.isValid(setting), "C3", "a caller waits although the content is valid")

@@ -151,6 +151,7 @@ extension CallerNeed {
         case .joinedPage(.next): 12
         case .joinedPage(.prev): 13
         case .allSaved: 14
+        case .prefetch: 15
         }
     }
 }

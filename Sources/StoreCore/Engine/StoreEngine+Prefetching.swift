@@ -1,0 +1,161 @@
+// Fetches for later: keys wait in a queue, and a few workers take them from there, so that neither the caller nor the origin is flooded.
+
+/// The keys of one call of `prefetch`, taken one after the other.
+@usableFromInline
+final class PrefetchBatch<Param: Sendable>: Sendable {
+    private struct Keys: Sendable {
+        var next = 0
+        let count: Int
+        var isCancelled = false
+        /// `nil` once all keys are taken or the batch is canceled, so that a handle kept by the caller keeps no keys.
+        var key: (@Sendable (_ position: Int) -> Param)?
+    }
+
+    private let keys: Lock<Keys>
+
+    /// - Parameters:
+    ///   - count: The number of keys.
+    ///   - key: Makes the key at a position.
+    @usableFromInline
+    init(count: Int, key: @escaping @Sendable (_ position: Int) -> Param) {
+        keys = Lock(Keys(count: count, key: count > 0 ? key : nil))
+    }
+
+    var isCancelled: Bool { keys.withLock { $0.isCancelled } }
+
+    /// Takes the next key; `nil` where none is left.
+    func takeNext() -> Param? {
+        let taken = keys.withLock { keys -> (Int, @Sendable (Int) -> Param)? in
+            guard keys.next < keys.count, let key = keys.key else { return nil }
+            keys.next += 1
+            if keys.next == keys.count { keys.key = nil }
+            return (keys.next - 1, key)
+        }
+        // The user's hash function runs here.
+        return taken.map { $1($0) }
+    }
+
+    /// Drops the keys that have not been taken.
+    ///
+    /// - Returns: What held them; to be released outside every lock.
+    @discardableResult
+    func cancel() -> (any Sendable)? {
+        keys.withLock { keys in
+            let held = keys.key
+            (keys.key, keys.isCancelled) = (nil, true)
+            return held
+        }
+    }
+}
+
+/// The keys of a store that wait to be prefetched, the oldest call first.
+struct PrefetchQueue<Param: Sendable> {
+    private var batches: [PrefetchBatch<Param>] = []
+    /// Where the oldest batch stands; what is before it has gone.
+    private var head = 0
+    /// The tasks that take keys; never more than the policy's width.
+    var workers: [CallerID: Task<Void, Never>] = [:]
+    /// How many keys have been taken whose machine has not heard of it.
+    var taken = 0
+
+    var isEmpty: Bool { head == batches.count }
+    var first: PrefetchBatch<Param>? { isEmpty ? nil : batches[head] }
+
+    mutating func append(_ batch: PrefetchBatch<Param>) { batches.append(batch) }
+
+    /// Drops the oldest batch, if it still is this one.
+    mutating func dropFirst(_ batch: PrefetchBatch<Param>) {
+        guard first === batch else { return }
+        head += 1
+        // As many have gone as are moved, so that each call costs the same.
+        guard head == batches.count || head >= 64 && head > batches.count / 2 else { return }
+        batches.removeFirst(head)
+        head = 0
+    }
+
+    mutating func removeAll() -> [PrefetchBatch<Param>] {
+        defer { (batches, head) = ([], 0) }
+        return Array(batches[head...])
+    }
+}
+
+extension StoreEngine {
+    /// Puts keys into the queue.
+    func prefetch(_ batch: PrefetchBatch<Param>) {
+        state.withLock { state in
+            state.prefetching.append(batch)
+            startPrefetcher(&state)
+        }
+    }
+
+    /// Starts one more worker, up to the width; each starts the next one, so that a caller starts no more than one.
+    private func startPrefetcher(_ state: inout EngineState<Param, Content>) {
+        guard state.prefetching.workers.count < max(1, rules.policy.prefetchWidth) else { return }
+        let id = nextID()
+        // Made under the lock, so that it cannot end before it is registered. It holds the store only while it takes a key.
+        state.prefetching.workers[id] = Task.detached(priority: Task.currentPriority) { [weak self] in
+            var answered = 0
+            while let step = self?.prefetchNext(id) {
+                switch step {
+                case .fetching(let reply):
+                    _ = await reply.value { reply.put(.cancelled) }
+                case .answered:
+                    // Thousands may be valid already, and other tasks want the thread.
+                    answered += 1
+                    if answered.isMultiple(of: 64) { await Task.yield() }
+                }
+            }
+        }
+    }
+
+    /// What became of a key that a worker took.
+    private enum PrefetchStep: Sendable {
+        case answered
+        case fetching(Reply<CallerAnswer<Content>>)
+    }
+
+    /// Takes the next key and asks its machine.
+    ///
+    /// - Returns: `nil` where no key is left; the worker has ended then.
+    private func prefetchNext(_ worker: CallerID) -> PrefetchStep? {
+        while let batch = nextBatch(worker) {
+            if let param = batch.takeNext() { return prefetch(param, of: batch) }
+            state.withLock { state in
+                state.prefetching.taken -= 1
+                state.prefetching.dropFirst(batch)
+            }
+        }
+        return nil
+    }
+
+    private func nextBatch(_ worker: CallerID) -> PrefetchBatch<Param>? {
+        state.withLock { state in
+            guard let batch = state.prefetching.first, !Task.isCancelled else {
+                state.prefetching.workers[worker] = nil
+                return nil
+            }
+            state.prefetching.taken += 1
+            return batch
+        }
+    }
+
+    private func prefetch(_ param: Param, of batch: PrefetchBatch<Param>) -> PrefetchStep {
+        let id = nextID()
+        var outbox = Outbox<Param, Content>()
+        let step = state.withLock { state -> PrefetchStep in
+            state.prefetching.taken -= 1
+            // Looked at under the lock: after a store-wide clear() no key of before is fetched.
+            guard !batch.isCancelled else { return .answered }
+            let step = take(state.live.key(for: param, rules: rules), &state, &outbox) { key, turn -> PrefetchStep in
+                if key.machine.callerArrived(id, needing: .prefetch, &turn) != nil { return .answered }
+                let reply = Reply<CallerAnswer<Content>>()
+                key.callers.put(reply, at: id)
+                return .fetching(reply)
+            }
+            if case .fetching = step, !state.prefetching.isEmpty { startPrefetcher(&state) }
+            return step
+        }
+        outbox.deliver(onEvent)
+        return step
+    }
+}

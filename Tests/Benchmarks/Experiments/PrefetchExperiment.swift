@@ -1,0 +1,31 @@
+internal import StoreCore
+
+extension Experiment {
+    /// A call that only queues: the time is the caller's, and the queue is dropped with its store.
+    static let prefetch = Experiment(
+        section: .reading,
+        figures: [Figure(name: "prefetch", title: "prefetch of 300 000 keys: time for the caller", unit: .nanoseconds)]
+    ) { _ in
+        [
+            (
+                .floor,
+                {
+                    let watch = Stopwatch()
+                    let keys = Array(0..<300_000)
+                    let elapsed = watch.nanoseconds
+                    blackHole(keys.count)
+                    return [elapsed]
+                }
+            ),
+            (
+                .storehouse,
+                {
+                    let store = Store(cacher: MemoryCacher<Int, User>()) { User(id: $0) }
+                    let watch = Stopwatch()
+                    store.prefetch(0..<300_000)
+                    return [watch.nanoseconds]
+                }
+            ),
+        ]
+    }
+}

@@ -1,0 +1,169 @@
+import Foundation
+import StoreCore
+import Testing
+import Trials
+
+/// Loops in which what the store does of its own accord would cause it again.
+@Suite(.timeLimit(.minutes(10)))
+struct LoopTests {
+    enum Writing: CaseIterable, Sendable { case clear, clearAll, invalidate, update, mutate, other }
+
+    private static func write(_ writing: Writing, _ stores: [Store<Int, Int>], _ key: Int) async throws {
+        switch writing {
+        case .clear: await stores[0][key].clear()
+        case .clearAll: try await stores[0].clear()
+        case .invalidate: await stores[0][key].invalidate()
+        case .update: await stores[0][key].update(7)
+        case .mutate: try await stores[0][key].mutate(optimistically: { $0 += 1 }, perform: {})
+        case .other: for store in stores { await store[key].clear() }
+        }
+    }
+
+    @Test(arguments: Writing.allCases)
+    func `C5: a fetcher that changes its own key is not fetched again at once, for ever`(_ writing: Writing) async throws {
+        let time = ManualTime()
+        let stores = WatchedState<[Store<Int, Int>]>([])
+        let count = WatchedState(0)
+        let fetch: @Sendable (Int) async throws -> Int = { key in
+            count.update { $0 += 1 }
+            try await Self.write(writing, stores.current, key)
+            return 1
+        }
+        let made = (0..<2).map { _ in Store<Int, Int>(cacher: MemoryCacher(), time: time, fetch: fetch) }
+        await made[0][1].update(5)
+        stores.update { $0 = made }
+        defer { stores.update { $0 = [] } }
+        let observers = made.map { RecordingObserver($0[1].publish(forceRefresh: true)) }
+        let refresh = Task { await made[0][1].refresh() }
+        for _ in 0..<3_000 { await Task.yield() }
+        try await until("the first fetch began") { count.current > 0 }
+        for _ in 0..<3_000 { await Task.yield() }
+        let first = count.current
+        #expect(first <= 4)
+        // The next one comes when its time has come, so that nothing hangs.
+        for _ in 0..<5 {
+            time.advance(by: .seconds(1))
+            for _ in 0..<500 { await Task.yield() }
+        }
+        #expect(count.current <= first + 24)
+        refresh.cancel()
+        withExtendedLifetime(observers) {}
+    }
+
+    @Test func `C5: the first change by another key's fetcher fetches at once`() async throws {
+        let stores = WatchedState<Store<Int, Int>?>(nil)
+        let log = WatchedState<[Int]>([])
+        let store = Store<Int, Int>(cacher: MemoryCacher(), time: ManualTime()) { key in
+            log.update { $0.append(key) }
+            if key == 1 { await stores.current?[2].invalidate() }
+            return key
+        }
+        stores.update { $0 = store }
+        defer { stores.update { $0 = nil } }
+        let observer = RecordingObserver(store[2].publish())
+        try await observer.first { $0.isCompleted }
+        _ = try await store[1].requireData()
+        try await until("it was fetched again", patience: .seconds(20)) { log.current == [2, 1, 2] }
+        withExtendedLifetime(observer) {}
+    }
+
+    @Test func `C10: content that expires at once is fetched again after the shortest interval`() async throws {
+        var policy = StorePolicy()
+        (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
+        let bench = Bench(expiry: .after(.nanoseconds(1)), policy: policy)
+        let observer = RecordingObserver(bench.store[1].publish())
+        for number in 1...3 {
+            try await observer.first { $0.summary == "completed(\(number))" }
+            try await until("the timer is set", patience: .seconds(20)) {
+                bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(100))
+            }
+            bench.time.advance(by: .milliseconds(99))
+            for _ in 0..<100 { await Task.yield() }
+            #expect(bench.fetcher.startedCount == number)
+            bench.time.advance(by: .milliseconds(1))
+        }
+        try await observer.first { $0.summary == "completed(4)" }
+    }
+
+    @Test func `C10: a lifetime longer than the shortest interval is kept exactly`() async throws {
+        var policy = StorePolicy()
+        (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
+        let bench = Bench(expiry: .after(.milliseconds(150)), policy: policy)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.isCompleted }
+        try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(150)) }
+        withExtendedLifetime(observer) {}
+    }
+
+    /// A trigger that never suspends.
+    private struct Endless: AsyncSequence, Sendable {
+        let ended: WatchedState<Bool>
+        let asked: WatchedState<Int>
+
+        final class Iterator: AsyncIteratorProtocol {
+            let sequence: Endless
+            init(_ sequence: Endless) { self.sequence = sequence }
+            deinit { sequence.ended.update { $0 = true } }
+
+            func next() async -> Void? {
+                sequence.asked.update { $0 += 1 }
+                return ()
+            }
+        }
+
+        func makeAsyncIterator() -> Iterator { Iterator(self) }
+    }
+
+    @Test func `C16: a trigger that never suspends fetches once an interval, and ends when it is canceled`() async throws {
+        let bench = Bench()
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.first { $0.isCompleted }
+        let endless = Endless(ended: WatchedState(false), asked: WatchedState(0))
+        let trigger = bench.store.revalidate(on: endless)
+        try await until("it was asked") { endless.asked.current > 100 }
+        #expect(bench.fetcher.startedCount == 1)
+        bench.time.advance(by: .seconds(1))
+        try await observer.first { $0.summary == "completed(2)" }
+        #expect(bench.fetcher.startedCount == 2)
+        trigger.cancel()
+        try await until("the trigger ends", patience: .seconds(20)) { endless.ended.current }
+    }
+
+    @Test func `C15: a trigger that never suspends ends with its store`() async throws {
+        let endless = Endless(ended: WatchedState(false), asked: WatchedState(0))
+        var bench: Bench? = Bench()
+        bench?.store.revalidate(on: endless)
+        try await until("it was asked") { endless.asked.current > 0 }
+        bench = nil
+        try await until("the trigger ends", patience: .seconds(20)) { endless.ended.current }
+    }
+
+    /// A cacher for which no record is ever good enough.
+    private actor Restless: Cacher {
+        private var records: [Int: CacheRecord<Int>] = [:]
+
+        func load(param: Int) -> CacheRecord<Int>? { records[param] }
+        func save(_ record: CacheRecord<Int>, param: Int) { records[param] = record }
+        func remove(param: Int) { records[param] = nil }
+        func removeAll() { records = [:] }
+        nonisolated func needsRefresh(_ record: CacheRecord<Int>, param: Int, now: Date) -> Bool { true }
+    }
+
+    @Test func `C10: a cacher that always needs a refresh causes one fetch for each observer that joins`() async throws {
+        var policy = StorePolicy()
+        (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
+        let (time, fetcher) = (ManualTime(), ScriptedFetcher<Int, Int>.counting())
+        let store = Store(cacher: Restless(), fetcher: fetcher, policy: policy, time: time)
+        for number in 1...2 {
+            let observer = RecordingObserver(store[1].publish())
+            try await observer.first { $0.summary == "completed(\(number))" }
+            for _ in 0..<10 {
+                time.advance(by: .seconds(10))
+                await Task.yield()
+            }
+            #expect(fetcher.startedCount == number)
+            try await observer.stopAndLeave()
+            try await until("the key is forgotten") { store.engineIsIdle }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+import StoreCore
+import Testing
+import Trials
+
+/// Fetchers that wait for themselves, directly or through other keys and stores.
+@Suite(.timeLimit(.minutes(10)))
+struct ReentrantFetchTests {
+    /// Stores by name, for fetchers that need them.
+    final class World: Sendable {
+        private let stores = WatchedState<[String: Store<Int, Int>]>([:])
+        subscript(_ name: String) -> Store<Int, Int>? { stores.current[name] }
+
+        func add(
+            _ name: String, policy: StorePolicy = .default, reports: EventLog? = nil,
+            _ fetch: @escaping @Sendable (World, Int) async throws -> Int
+        ) -> Store<Int, Int> {
+            let store = Store<Int, Int>(cacher: MemoryCacher(), policy: policy, onEvent: reports?.append) { [weak self] key in
+                guard let self else { throw Offline() }
+                return try await fetch(self, key)
+            }
+            stores.update { $0[name] = store }
+            return store
+        }
+    }
+
+    /// Lets a task end, or records that it hangs.
+    private func end(_ task: Task<Int, any Error>, _ name: String) async throws -> String {
+        let ended = WatchedState<String?>(nil)
+        Task {
+            let outcome: String
+            switch await task.result {
+            case .success(let value): outcome = "\(value)"
+            case .failure(let error as StoreError): outcome = error.code.rawValue
+            case .failure(let error): outcome = "\(type(of: error))"
+            }
+            ended.update { $0 = outcome }
+        }
+        defer { task.cancel() }
+        try await until("\(name) ends", patience: .seconds(20)) { ended.current != nil }
+        return ended.current ?? ""
+    }
+
+    enum Wait: CaseIterable, Sendable { case both, origin, get, refresh, validate, observe, child, unstructured }
+
+    private static func wait(_ wait: Wait, _ handle: StoreFlowable<Int, Int>) async throws -> Int {
+        switch wait {
+        case .both: return try await handle.requireData()
+        case .origin: return try await handle.requireData(from: .origin)
+        case .get: return await handle.getData() ?? -1
+        case .refresh:
+            await handle.refresh()
+            return -2
+        case .validate:
+            await handle.validate()
+            return -3
+        case .observe:
+            for await state in handle.publish() where state.isCompleted { return 1 }
+            return -4
+        case .child:
+            async let content = handle.requireData()
+            return try await content
+        case .unstructured: return try await Task { try await handle.requireData() }.value
+        }
+    }
+
+    private static func outcome(_ wait: Wait) -> String {
+        switch wait {
+        case .both, .origin, .child, .unstructured: "reentrantFetch"
+        case .get: "-1"
+        case .refresh: "-2"
+        case .validate: "-3"
+        case .observe: "-4"
+        }
+    }
+
+    @Test(arguments: Wait.allCases)
+    func `C1: a fetcher that waits for its own key ends with an error`(_ wait: Wait) async throws {
+        let world = World()
+        let store = world.add("a") { world, key in
+            guard let store = world["a"] else { return 0 }
+            return try await Self.wait(wait, store[key])
+        }
+        #expect(try await end(Task { try await store[1].requireData() }, "the caller") == Self.outcome(wait))
+        try await until("nothing is left") { store.engineIsIdle }
+    }
+
+    @Test(arguments: Wait.allCases)
+    func `C1: fetchers of two stores that wait for each other end with an error`(_ wait: Wait) async throws {
+        let world = World()
+        let first = world.add("a") { world, key in try await world["b"]?[key].requireData() ?? 0 }
+        _ = world.add("b") { world, key in
+            guard let store = world["a"] else { return 0 }
+            return try await Self.wait(wait, store[key])
+        }
+        #expect(try await end(Task { try await first[1].requireData() }, "the caller") == Self.outcome(wait))
+    }
+
+    @Test func `C1: a cycle of three keys begun by three callers is found`() async throws {
+        let world = World()
+        let arrived = WatchedState(0)
+        let store = world.add("a") { world, key in
+            arrived.update { $0 += 1 }
+            try await arrived.wait { $0 == 3 ? () : nil }
+            return try await world["a"]?[(key + 1) % 3].requireData() ?? 0
+        }
+        let callers = (0..<3).map { key in Task { try await store[key].requireData() } }
+        for caller in callers { #expect(try await end(caller, "a caller") == "reentrantFetch") }
+    }
+
+    @Test func `C1: the error names the key, and is not retried`() async throws {
+        let world = World()
+        let events = EventLog()
+        var policy = StorePolicy()
+        policy.retry = .exponential(attempts: 5)
+        let store = world.add("a", policy: policy, reports: events) { world, key in try await world["a"]?[key].requireData() ?? 0 }
+        let caller = Task { try await store[42].requireData() }
+        #expect(try await end(caller, "the caller") == "reentrantFetch")
+        guard case .failure(let error) = await caller.result else { return }
+        #expect("\(error)".contains("key 42"))
+        #expect(!events.names.contains("retried"))
+    }
+
+    @Test func `C1: a fetcher that requires other keys, or valid content of its own, is served`() async throws {
+        let world = World()
+        let store = world.add("a") { world, key in
+            guard key > 0, let store = world["a"] else { return 100 }
+            // Many waits of one fetch, and two fetches that wait for one key.
+            async let one = store[0].requireData()
+            async let other = store[key - 1].requireData()
+            return try await one + other
+        }
+        #expect(try await store[5].requireData() == 600)
+        let again = world.add("b") { world, key in (await world["b"]?[key].getData(from: .cache) ?? 0) + 1 }
+        #expect(try await again[1].requireData() == 1)
+        #expect(try await again[1].requireData(from: .origin) == 2)
+    }
+
+    @Test func `C1: a task that outlives the fetch that began it waits like any other`() async throws {
+        let world = World()
+        let late = WatchedState<Task<Int, any Error>?>(nil)
+        let gate = WatchedState(false)
+        let count = WatchedState(0)
+        let store = world.add("a") { world, key in
+            let number = count.update {
+                $0 += 1
+                return $0
+            }
+            if number == 1, let store = world["a"] {
+                late.update {
+                    $0 = Task {
+                        try await gate.wait { $0 ? () : nil }
+                        return try await store[key].requireData(from: .origin)
+                    }
+                }
+            }
+            return number
+        }
+        #expect(try await store[1].requireData() == 1)
+        gate.update { $0 = true }
+        guard let task = late.current else { return }
+        #expect(try await end(task, "the late task") == "2")
+    }
+
+    @Test(arguments: PageDirection.allCases)
+    func `C13: a page request inside the fetch of its list fails`(_ direction: PageDirection) async throws {
+        let stores = WatchedState<PaginationStore<Int, Int>?>(nil)
+        let outcome = WatchedState<String?>(nil)
+        let store = PaginationStore<Int, Int>(
+            cacher: MemoryCacher(),
+            fetcher: PaginationClosureFetcher { key, _ in
+                guard let list = stores.current?[key] else { return Page([]) }
+                let request = await direction == .next ? list.requestNextData() : list.requestPrevData()
+                outcome.update { $0 = request.word }
+                return Page([1])
+            })
+        stores.update { $0 = store }
+        defer { stores.update { $0 = nil } }
+        let caller = Task { try await store[1].requireData().count }
+        #expect(try await end(caller, "the caller") == "1")
+        #expect(outcome.current == "failed")
+    }
+}
