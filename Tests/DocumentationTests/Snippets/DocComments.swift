@@ -176,9 +176,9 @@ struct DocCommentTests {
 
         fetcher.hold()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isLoading }
+        try await recorder.next { $0.isLoading }
         fetcher.release()
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         #expect(recorder.summary == "loading(nil) completed(Ada)")
     }
 
