@@ -10,10 +10,7 @@ struct RepositoryListTests {
     let list: PaginationStoreFlowable<String, Repository>
 
     init() {
-        list =
-            GitHubRepository(
-                organisations: ScriptedPaginationFetcher(), repositories: origin, users: ScriptedFetcher<String, User>()
-            ).repositories["swiftlang"]
+        list = GitHubRepository.scripted(repositories: origin).repositories["swiftlang"]
     }
 
     @Test func `pages are loaded one behind the other to the end`() async throws {

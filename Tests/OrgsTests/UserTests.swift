@@ -12,10 +12,7 @@ struct UserTests {
     let users: Store<String, User>
 
     init() {
-        users =
-            GitHubRepository(
-                organisations: ScriptedPaginationFetcher(), repositories: ScriptedPaginationFetcher(), users: origin, time: time
-            ).users
+        users = GitHubRepository.scripted(users: origin, time: time).users
     }
 
     @Test func `the first load shows that it is loading, and then the user`() async throws {
@@ -75,10 +72,7 @@ struct UserTests {
         let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: directory) }
         func start() -> Store<String, User> {
-            GitHubRepository(
-                organisations: ScriptedPaginationFetcher(), repositories: ScriptedPaginationFetcher(), users: origin,
-                directory: directory, time: time
-            ).users
+            GitHubRepository.scripted(users: origin, directory: directory, time: time).users
         }
         // An update is on the disk when it returns.
         await start()["ada"].update(.ada)
