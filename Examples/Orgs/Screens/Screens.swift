@@ -93,7 +93,7 @@ struct Screens {
         return try await show(meta.publish(forceRefresh: true), saved: { await meta.refresh() }) { meta in
             Table(
                 columns: ["property", "value"],
-                rows: [["verifiable password authentication", meta.verifiablePasswordAuthentication ? "yes" : "no"]]
+                rows: [["password authentication", meta.verifiablePasswordAuthentication ? "verifiable" : "not verifiable"]]
                     + meta.sshKeyFingerprints.sorted { $0.key < $1.key }.map { ["SSH key \($0.key)", $0.value] })
         } != nil
     }
