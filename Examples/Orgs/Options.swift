@@ -6,6 +6,7 @@ struct Options {
     var organisation = "swiftlang"
     var user = "octocat"
     var pages = 3
+    var middle = 2
     var isPlain = false
     var isFresh = false
     var helps = false
@@ -16,15 +17,18 @@ struct Options {
     }
 
     static let usage = """
-        usage: orgs [<organisation>] [--user <login>] [--pages <count>] [--host <name>] [--directory <path>] [--fresh] [--plain]
+        usage: orgs [<organisation>] [--user <login>] [--pages <count>] [--middle <page>] [--host <name>] [--directory <path>]
+                    [--fresh] [--plain]
 
-        Shows organisations, the repositories of one of them page by page, and a user. Without --host it talks to an origin inside its
-        own process. Run it twice: the second time everything is there at once and only confirmed (304, no body).
+        Shows organisations, the repositories of one of them page by page and from the middle in both directions, a user, and the API's
+        description of itself. Without --host it talks to an origin inside its own process. Run it twice: the second run starts from
+        disk and revalidates with 304s.
 
           --host api.github.com   the real thing; no token is needed for a few requests an hour
           --directory <path>      where answers are kept; default \(defaultDirectory.path(percentEncoded: false))
           --fresh                 forgets what was kept
           --pages <count>         how many pages of repositories are shown, 1 to 100; 3 without it
+          --middle <page>         the page at which the list in both directions starts, 1 to 100; 2 without it
           --user <login>          who is shown; octocat without it
           --plain                 plain lines, as where the output is no terminal
 
@@ -37,6 +41,13 @@ struct Options {
             guard let value = rest.popFirst() else { throw Mistake(description: "\(option) needs a value") }
             return value
         }
+        func number(of option: String) throws -> Int {
+            let text = try value(of: option)
+            guard let number = Int(text), (1...100).contains(number) else {
+                throw Mistake(description: "\(option) \(text): a number from 1 to 100 is needed")
+            }
+            return number
+        }
         while let argument = rest.popFirst() {
             switch argument {
             case "--host": host = try value(of: argument)
@@ -45,12 +56,8 @@ struct Options {
             case "--fresh": isFresh = true
             case "--plain": isPlain = true
             case "--help", "-h": helps = true
-            case "--pages":
-                let text = try value(of: argument)
-                guard let count = Int(text), (1...100).contains(count) else {
-                    throw Mistake(description: "--pages \(text): a number from 1 to 100 is needed")
-                }
-                pages = count
+            case "--pages": pages = try number(of: argument)
+            case "--middle": middle = try number(of: argument)
             case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
             default: organisation = argument
             }

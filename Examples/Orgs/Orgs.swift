@@ -1,7 +1,7 @@
 import Foundation
 import RemoteRouting
 
-/// Organisations, their repositories page by page, and a user, from an API shaped like GitHub's.
+/// Organisations, their repositories in one and in two directions, a user, and the API's own description, shaped like GitHub's API.
 ///
 /// How an app is laid out on Storehouse: `Remote` describes routes and what they answer, `Repositories` makes stores of them,
 /// `Screens` shows what the stores publish. `Demo` is an origin to run against where there is no network.
@@ -42,8 +42,10 @@ struct Orgs {
         let screens = Screens(repository: repository, terminal: terminal)
         let hasOrganisations = try await screens.organisations()
         let hasRepositories = try await screens.repositories(of: options.organisation, pages: options.pages)
+        let hasMiddle = try await screens.repositories(around: RepositoryPage(organisation: options.organisation, number: options.middle))
         let hasUser = try await screens.user(options.user)
+        let hasMeta = try await screens.meta()
         terminal.summary(traffic.summary)
-        return hasOrganisations && hasRepositories && hasUser
+        return hasOrganisations && hasRepositories && hasMiddle && hasUser && hasMeta
     }
 }

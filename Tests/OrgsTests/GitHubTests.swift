@@ -28,6 +28,8 @@ struct GitHubTests {
     static let swift = #"[{"id": 1, "name": "swift", "stargazers_count": 70000, "language": "C++"}]"#
     static let docc = #"[{"id": 2, "name": "swift-docc", "stargazers_count": 1300, "language": "Swift"}]"#
 
+    static let syntax = #"[{"id": 3, "name": "swift-syntax", "stargazers_count": 3500, "language": "Swift"}]"#
+
     @Test func `a user is asked for as the API has it`() async throws {
         let transport = MemoryTransport { _ in .json(Self.ada) }
         #expect(try await app(over: transport).users["ada"].requireData() == .ada)
@@ -53,6 +55,34 @@ struct GitHubTests {
         #expect(await list.requestNextData() == .loaded)
         #expect(await list.requestNextData() == .noPage)
         #expect(try await list.requireData().map(\.name) == ["swift", "swift-docc"])
+    }
+
+    @Test func `C13: links lead from a page in the middle in both directions`() async throws {
+        let pages = [1: Self.swift, 2: Self.docc, 3: Self.syntax]
+        let transport = MemoryTransport { request in
+            let query = request.url.query() ?? ""
+            let page = pages.keys.first { query.contains("page=\($0)") && !query.hasSuffix("per_page=\($0)") } ?? 1
+            let links = [(page - 1, "prev"), (page + 1, "next")].filter { pages[$0.0] != nil }
+                .map { "</orgs/swiftlang/repos?page=\($0.0)>; rel=\"\($0.1)\"" }
+            return .json(pages[page] ?? "[]").adding("Link", links.joined(separator: ", "))
+        }
+        let list = app(over: transport).repositoriesAround[RepositoryPage(organisation: "swiftlang", number: 2)]
+        #expect(try await list.requireData().map(\.name) == ["swift-docc"])
+        #expect(await list.requestPrevData() == .loaded)
+        #expect(await list.requestNextData() == .loaded)
+        #expect(await [list.requestPrevData(), list.requestNextData()] == [.noPage, .noPage])
+        #expect(try await list.requireData().map(\.name) == ["swift", "swift-docc", "swift-syntax"])
+        #expect(transport.requests.first?.url.query() == "per_page=8&sort=full_name&page=2")
+    }
+
+    @Test func `the fingerprints keep the names that the API gives them`() async throws {
+        let transport = MemoryTransport { _ in
+            .json(
+                #"{"verifiable_password_authentication": true, "ssh_key_fingerprints": {"SHA256_RSA": "abc"}, "hooks": ["192.0.2.0/24"]}"#)
+        }
+        let meta = try await app(over: transport).meta.flowable.requireData()
+        #expect(meta == Meta(verifiablePasswordAuthentication: true, sshKeyFingerprints: ["SHA256_RSA": "abc"]))
+        #expect(transport.requests.map { $0.url.path() } == ["/meta"])
     }
 
     @Test func `what has expired is only confirmed`() async throws {

@@ -10,10 +10,7 @@ struct RepositoryListTests {
     let list: PaginationStoreFlowable<String, Repository>
 
     init() {
-        list =
-            GitHubRepository(
-                organisations: ScriptedPaginationFetcher(), repositories: origin, users: ScriptedFetcher<String, User>()
-            ).repositories["swiftlang"]
+        list = GitHubRepository.scripted(repositories: origin).repositories["swiftlang"]
     }
 
     @Test func `pages are loaded one behind the other to the end`() async throws {
@@ -30,12 +27,12 @@ struct RepositoryListTests {
     @Test func `a page that fails leaves the list, and is asked for again`() async throws {
         origin.enqueue(.page([.swift], nextKey: "2"), .failure(Offline()), .page([.docc]))
         let screen = RecordingObserver(list.publish())
-        try await screen.first { $0.isCompleted }
+        try await screen.next { $0.isCompleted }
 
         #expect(await list.requestNextData() == .failed(Offline()))
-        try await screen.first { $0 == .completed(content: [.swift], next: .error(rawError: Offline()), prev: .none) }
+        try await screen.next { $0 == .completed(content: [.swift], next: .error(rawError: Offline()), prev: .none) }
         #expect(await list.requestNextData() == .loaded)
-        try await screen.first { $0 == .completed([.swift, .docc]) }
+        try await screen.next { $0 == .completed([.swift, .docc]) }
     }
 
     @Test func `somebody who scrolls fast loads a page once`() async throws {

@@ -1,4 +1,25 @@
+import Foundation
+import StoreCore
+
 @testable import Orgs
+
+extension GitHubRepository {
+    /// The app's stores over scripted fetchers; a fetcher without a script fails each fetch.
+    static func scripted(
+        repositories: ScriptedPaginationFetcher<String, Repository> = ScriptedPaginationFetcher(),
+        around: ScriptedPaginationFetcher<RepositoryPage, Repository> = ScriptedPaginationFetcher(),
+        users: ScriptedFetcher<String, User> = ScriptedFetcher(), meta: ScriptedFetcher<UnitParam, Meta> = ScriptedFetcher(),
+        directory: URL? = nil, time: any TimeSource = .system
+    ) -> GitHubRepository {
+        GitHubRepository(
+            organisations: ScriptedPaginationFetcher(), repositories: repositories, repositoriesAround: around, users: users, meta: meta,
+            directory: directory, time: time)
+    }
+}
+
+extension Meta {
+    static let sample = Meta(verifiablePasswordAuthentication: false, sshKeyFingerprints: ["SHA256_RSA": "abc", "SHA256_ECDSA": "def"])
+}
 
 extension User {
     static let ada = User(id: 1, login: "ada", name: "Ada", company: nil, followers: 7)

@@ -12,8 +12,7 @@ struct ScreenTests {
         defer { try? FileManager.default.removeItem(at: directory) }
         let origin = ScriptedFetcher<String, User> { .success(User(id: 1, login: $0.param, name: nil, company: nil, followers: 0)) }
         func start() -> GitHubRepository {
-            GitHubRepository(
-                organisations: ScriptedPaginationFetcher(), repositories: ScriptedPaginationFetcher(), users: origin, directory: directory)
+            GitHubRepository.scripted(users: origin, directory: directory)
         }
         let screens = Screens(repository: start(), terminal: Terminal(isPlain: true))
         for number in 1...20 {

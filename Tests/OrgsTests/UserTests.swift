@@ -12,18 +12,15 @@ struct UserTests {
     let users: Store<String, User>
 
     init() {
-        users =
-            GitHubRepository(
-                organisations: ScriptedPaginationFetcher(), repositories: ScriptedPaginationFetcher(), users: origin, time: time
-            ).users
+        users = GitHubRepository.scripted(users: origin, time: time).users
     }
 
     @Test func `the first load shows that it is loading, and then the user`() async throws {
         origin.hold()
         let screen = RecordingObserver(users["ada"].publish())
-        try await screen.first { $0 == .loading(content: nil) }
+        try await screen.next { $0 == .loading(content: nil) }
         try await origin.answerNext(with: .success(.ada))
-        try await screen.first { $0 == .completed(.ada) }
+        try await screen.next { $0 == .completed(.ada) }
 
         #expect(screen.states == [.loading(content: nil), .completed(.ada)])
         #expect(origin.requests.map(\.param) == ["ada"])
@@ -32,14 +29,14 @@ struct UserTests {
     @Test func `a user stays on screen while he is refreshed`() async throws {
         origin.enqueue(.success(.ada))
         let screen = RecordingObserver(users["ada"].publish())
-        try await screen.first { $0 == .completed(.ada) }
+        try await screen.next { $0 == .completed(.ada) }
 
         origin.hold()
         async let refreshed: Void = users["ada"].refresh()
-        try await screen.first { $0 == .loading(content: .ada) }
+        try await screen.next { $0 == .loading(content: .ada) }
         try await origin.answerNext(with: .success(.adaLovelace))
         await refreshed
-        try await screen.first { $0 == .completed(.adaLovelace) }
+        try await screen.next { $0 == .completed(.adaLovelace) }
     }
 
     @Test func `a user is asked for again after a minute, and not before`() async throws {
@@ -64,10 +61,10 @@ struct UserTests {
     @Test func `a failed refresh keeps the user on screen`() async throws {
         origin.enqueue(.success(.ada), .failure(Offline()))
         let screen = RecordingObserver(users["ada"].publish())
-        try await screen.first { $0.isCompleted }
+        try await screen.next { $0.isCompleted }
 
         await users["ada"].refresh()
-        let failed = try await screen.first { $0.error != nil }
+        let failed = try await screen.next { $0.error != nil }
         #expect(failed == .error(rawError: Offline(), content: .ada))
     }
 
@@ -75,18 +72,15 @@ struct UserTests {
         let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: directory) }
         func start() -> Store<String, User> {
-            GitHubRepository(
-                organisations: ScriptedPaginationFetcher(), repositories: ScriptedPaginationFetcher(), users: origin,
-                directory: directory, time: time
-            ).users
+            GitHubRepository.scripted(users: origin, directory: directory, time: time).users
         }
         // An update is on the disk when it returns.
         await start()["ada"].update(.ada)
 
         origin.hold()
         let screen = RecordingObserver(start()["ada"].publish(forceRefresh: true))
-        try await screen.first { $0 == .loading(content: .ada) }
+        try await screen.next { $0 == .loading(content: .ada) }
         try await origin.answerNext(with: .success(.ada))
-        try await screen.first { $0 == .completed(.ada) }
+        try await screen.next { $0 == .completed(.ada) }
     }
 }

@@ -21,6 +21,10 @@ final class DemoOrigin: Sendable {
             let user = DemoUser(id: 583_231, login: request.parameter("login"), name: "The Octocat", company: "@github", followers: 18_000)
             return .json(user).tagged().revalidated(by: request)
         }
+        origin.on(.get, "/meta") { request in
+            await Self.think()
+            return .json(Self.meta).tagged().revalidated(by: request)
+        }
     }
 
     private static func page(
@@ -35,6 +39,13 @@ final class DemoOrigin: Sendable {
         // Cancelled when the client has left, and then nobody waits for the answer.
         try? await Task.sleep(for: .milliseconds(120))
     }
+
+    private static let meta = DemoMeta(
+        verifiablePasswordAuthentication: false,
+        sshKeyFingerprints: [
+            "SHA256_ECDSA": "demo+tHcbVvWwTvxPnJfQmBjYhMVYjXvZbJmCwLqkeM", "SHA256_ED25519": "demo+fZrT0yJkJvPqVxXo1nXb7mPpUqk3aPqWkR3JzE",
+            "SHA256_RSA": "demo+aN2vUuJcPzG7bqYdKxYhR8tQ5eVwLs9mXo4ZrKc",
+        ])
 
     private static let organisations = [
         DemoOrganisation(id: 1, login: "swiftlang", description: "The Swift programming language"),
@@ -75,6 +86,16 @@ private struct DemoRepository: Encodable, Sendable {
         case id, name, description
         case stargazersCount = "stargazers_count"
         case language
+    }
+}
+
+private struct DemoMeta: Encodable, Sendable {
+    var verifiablePasswordAuthentication: Bool
+    var sshKeyFingerprints: [String: String]
+
+    private enum CodingKeys: String, CodingKey {
+        case verifiablePasswordAuthentication = "verifiable_password_authentication"
+        case sshKeyFingerprints = "ssh_key_fingerprints"
     }
 }
 

@@ -4,22 +4,29 @@ import RemoteRouting
 /// The API: what can be asked of it.
 enum GitHub: Routable {
     case organisations
-    case repositories(organisation: String)
+    case repositories(organisation: String, page: Int = 1)
     case user(login: String)
+    case meta
+
+    /// The number of repositories on a page.
+    static let repositoriesPerPage = 8
 
     var path: RoutePath {
         switch self {
         case .organisations: "/organizations"
-        case .repositories(let organisation): "/orgs/\(organisation)/repos"
+        case .repositories(let organisation, page: _): "/orgs/\(organisation)/repos"
         case .user(let login): "/users/\(login)"
+        case .meta: "/meta"
         }
     }
 
     var query: Parameters {
         switch self {
         case .organisations: ["per_page": 5]
-        case .repositories: ["per_page": 8, "sort": "full_name"]
-        case .user: [:]
+        case .repositories(organisation: _, let page):
+            // The first page is the API's default.
+            ["per_page": Self.repositoriesPerPage, "sort": "full_name", "page": page == 1 ? nil : page]
+        case .user, .meta: [:]
         }
     }
 

@@ -13,6 +13,13 @@ struct Repository: Codable, Hashable, Identifiable, Sendable {
     var language: String?
 }
 
+/// The API's description of itself.
+struct Meta: Codable, Hashable, Sendable {
+    var verifiablePasswordAuthentication: Bool
+    /// The fingerprints of the host's SSH keys, by algorithm, such as `SHA256_RSA`.
+    var sshKeyFingerprints: [String: String]
+}
+
 struct User: Codable, Hashable, Identifiable, Sendable {
     var id: Int
     var login: String

@@ -25,7 +25,7 @@ struct Screens {
         }
         var shown = first
         // Kept from the last time are perhaps more pages than one.
-        while shown.count < pages * 8 {
+        while shown.count < pages * GitHub.repositoriesPerPage {
             terminal.waiting("the next page")
             switch await list.requestNextData() {
             case .loaded, .joined: break
@@ -41,6 +41,61 @@ struct Screens {
             shown = all
         }
         return true
+    }
+
+    /// An organisation's repositories from a page in their middle: that page, then the pages before and behind it, side by side.
+    ///
+    /// - Returns: Whether all requested pages came.
+    func repositories(around page: RepositoryPage) async throws -> Bool {
+        terminal.heading("Repositories of \(page.organisation), from page \(page.number) in both directions")
+        let list = repository.repositoriesAround[page]
+        guard let middle = try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }, { table(of: $0) }) else {
+            return false
+        }
+        terminal.waiting("the pages before and behind")
+        async let before = list.requestPrevData()
+        async let behind = list.requestNextData()
+        let requests = await [before, behind]
+        guard let all = await list.getData() else { return false }
+        let first = all.firstIndex { $0.id == middle.first?.id } ?? 0
+        let end = all.firstIndex { $0.id == middle.last?.id }.map { $0 + 1 } ?? all.count
+        show(all[..<first], "before", requests[0])
+        show(all[end...], "behind", requests[1])
+        for await state in list.publish() where !state.isLoading {
+            guard case .completed(_, let next, let prev) = state else { return false }
+            terminal.note("at the start: \(edge(prev)); at the end: \(edge(next)); \(all.count) repositories in all")
+            break
+        }
+        return requests.allSatisfy { request in
+            if case .failed = request { false } else { true }
+        }
+    }
+
+    /// One side of a list after a request for its next page there.
+    private func show(_ repositories: some Collection<Repository>, _ side: String, _ request: PageRequest) {
+        if case .failed(let error) = request { terminal.failed("the page \(side): \(error)") }
+        if repositories.isEmpty { return terminal.note("no more \(side)") }
+        terminal.table(table(of: Array(repositories)), "\(repositories.count) \(side)")
+    }
+
+    /// The state of one side of a list, in words.
+    private func edge(_ state: AdditionalLoadingState) -> String {
+        state.doAction(
+            onFixed: { $0 ? "more to load" : "complete" },
+            onLoading: { "loading" },
+            onError: { "failed: \($0)" })
+    }
+
+    /// The API's description of itself.
+    func meta() async throws -> Bool {
+        terminal.heading("The API")
+        let meta = repository.meta.flowable
+        return try await show(meta.publish(forceRefresh: true), saved: { await meta.refresh() }) { meta in
+            Table(
+                columns: ["property", "value"],
+                rows: [["password authentication", meta.verifiablePasswordAuthentication ? "verifiable" : "not verifiable"]]
+                    + meta.sshKeyFingerprints.sorted { $0.key < $1.key }.map { ["SSH key \($0.key)", $0.value] })
+        } != nil
     }
 
     /// A user.

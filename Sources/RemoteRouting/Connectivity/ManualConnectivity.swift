@@ -1,6 +1,6 @@
 internal import StoreCore
 
-/// Connectivity that is told, for tests and for systems without a path monitor.
+/// Connectivity that code sets, for tests and for systems without a path monitor.
 ///
 /// ```swift
 /// let connectivity = ManualConnectivity(.offline)
@@ -8,51 +8,60 @@ internal import StoreCore
 /// ```
 public final class ManualConnectivity: Sendable {
     private struct State {
-        var status: Connectivity.Status
-        var readers: [UInt64: AsyncStream<Connectivity.Status>.Continuation] = [:]
+        var path: Connectivity.Path
+        var readers: [UInt64: @Sendable (Connectivity.Path) -> Void] = [:]
         var lastReader: UInt64 = 0
     }
 
-    /// Guards the status together with who reads it, so that a new reader misses nothing.
+    /// Guards the path together with its readers, so that a new reader misses no change.
     private let state: Lock<State>
 
-    /// Begins with a status.
-    public init(_ status: Connectivity.Status = .unknown) {
-        state = Lock(State(status: status))
+    /// Begins with a path.
+    ///
+    /// - Parameters:
+    ///   - status: The reachability of the network.
+    ///   - isCellular: Whether the path uses a cellular interface; `nil` if unknown.
+    ///   - isExpensive: Whether the path is expensive; `nil` if unknown.
+    public init(_ status: Connectivity.Status = .unknown, isCellular: Bool? = nil, isExpensive: Bool? = nil) {
+        state = Lock(State(path: Connectivity.Path(status, isCellular: isCellular, isExpensive: isExpensive)))
     }
 
-    /// The status as it is.
-    public var status: Connectivity.Status { state.withLock(\.status) }
+    /// The current path.
+    public var path: Connectivity.Path { state.withLock(\.path) }
 
-    /// How many read it now.
+    /// The current status.
+    public var status: Connectivity.Status { path.status }
+
+    /// The number of sequences that are being read.
     public var readerCount: Int { state.withLock(\.readers.count) }
 
-    /// Tells a status; the one that is known already is not told again.
-    public func set(_ status: Connectivity.Status) {
-        // Told under the lock, so that two changes reach all readers in the same order; a stream only keeps what it is told.
+    /// Sets the path; readers get it if it differs from the one before.
+    ///
+    /// - Parameters:
+    ///   - status: The reachability of the network.
+    ///   - isCellular: Whether the path uses a cellular interface; `nil` if unknown.
+    ///   - isExpensive: Whether the path is expensive; `nil` if unknown.
+    public func set(_ status: Connectivity.Status, isCellular: Bool? = nil, isExpensive: Bool? = nil) {
+        let path = Connectivity.Path(status, isCellular: isCellular, isExpensive: isExpensive)
+        // Reports under the lock, so that two changes reach all readers in the same order; a reader's stream only buffers them.
         state.withLock { state in
-            guard state.status != status else { return }
-            state.status = status
-            for reader in state.readers.values { reader.yield(status) }
+            state.path = path
+            for report in state.readers.values { report(path) }
         }
     }
 
-    /// The connectivity to hand out; a reader that is slow sees only the latest status.
+    /// The connectivity to pass on; a slow reader gets only the newest path.
     public var connectivity: Connectivity {
-        Connectivity { self.statuses() }
-    }
-
-    private func statuses() -> AsyncStream<Connectivity.Status> {
-        let (stream, continuation) = AsyncStream<Connectivity.Status>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let reader = state.withLock { state in
-            state.lastReader += 1
-            state.readers[state.lastReader] = continuation
-            continuation.yield(state.status)
-            return state.lastReader
+        Connectivity { report in
+            let reader = self.state.withLock { state in
+                state.lastReader += 1
+                state.readers[state.lastReader] = report
+                report(state.path)
+                return state.lastReader
+            }
+            return { [weak self] in
+                self?.state.withLock { _ = $0.readers.removeValue(forKey: reader) }
+            }
         }
-        continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { _ = $0.readers.removeValue(forKey: reader) }
-        }
-        return stream
     }
 }

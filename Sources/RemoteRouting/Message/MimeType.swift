@@ -94,4 +94,45 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     public static let plainText = MimeType("text", "plain").with("charset", "utf-8")
     /// Server-sent events.
     public static let eventStream = MimeType("text", "event-stream")
+    /// An HTML page.
+    public static let html = MimeType("text", "html")
+    /// A style sheet (RFC 2318).
+    public static let css = MimeType("text", "css")
+    /// JavaScript under the name that older servers use; RFC 9239 prefers `text/javascript`.
+    public static let javaScript = MimeType("application", "javascript")
+    /// ECMAScript under the name that older servers use; RFC 9239 prefers `text/javascript`.
+    public static let ecmaScript = MimeType("application", "ecmascript")
+
+    /// A JPEG picture.
+    public static let jpeg = MimeType("image", "jpeg")
+    /// A PNG picture.
+    public static let png = MimeType("image", "png")
+    /// A GIF picture.
+    public static let gif = MimeType("image", "gif")
+    /// An SVG picture.
+    public static let svg = MimeType("image", "svg+xml")
+
+    /// MPEG audio, such as MP3 (RFC 3003).
+    public static let mpegAudio = MimeType("audio", "mpeg")
+    /// Audio in an Ogg container (RFC 5334).
+    public static let oggAudio = MimeType("audio", "ogg")
+    /// Audio in a WAVE file.
+    public static let wavAudio = MimeType("audio", "wav")
+    /// Audio in a WebM container.
+    public static let webMAudio = MimeType("audio", "webm")
+    /// Video in an MP4 file (RFC 4337).
+    public static let mp4Video = MimeType("video", "mp4")
+    /// Video in an Ogg container (RFC 5334).
+    public static let oggVideo = MimeType("video", "ogg")
+    /// Video in a WebM container.
+    public static let webMVideo = MimeType("video", "webm")
+    /// Any content in an Ogg container (RFC 5334).
+    public static let ogg = MimeType("application", "ogg")
+
+    /// The range of all audio types, for an `Accept` field (RFC 9110 §12.5.1).
+    public static let anyAudio = MimeType("audio", "*")
+    /// The range of all application types, for an `Accept` field (RFC 9110 §12.5.1).
+    public static let anyApplication = MimeType("application", "*")
+    /// Several ranges of one representation (RFC 9110 §14.6).
+    public static let multipartByteRanges = MimeType("multipart", "byteranges")
 }

@@ -30,6 +30,36 @@ public enum AdditionalLoadingState: Sendable {
     }
 }
 
+extension AdditionalLoadingState {
+    /// Calls the closure that fits the state.
+    ///
+    /// ```swift
+    /// let footer = next.doAction(
+    ///     onFixed: { $0 ? "Load more" : "" },
+    ///     onLoading: { "Loading more" },
+    ///     onError: { "Failed: \($0)" })
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - onFixed: Gets whether there is a page to request.
+    ///   - onLoading: Runs while a page is being loaded.
+    ///   - onError: Gets the error of the last page request.
+    /// - Returns: The closure's result.
+    /// - Throws: The closure's error.
+    @discardableResult
+    public func doAction<Result, Failure: Error>(
+        onFixed: (_ canRequestAdditionalData: Bool) throws(Failure) -> Result,
+        onLoading: () throws(Failure) -> Result,
+        onError: (_ rawError: any Error) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        switch self {
+        case .fixed(let canRequestAdditionalData): try onFixed(canRequestAdditionalData)
+        case .loading: try onLoading()
+        case .error(let rawError): try onError(rawError)
+        }
+    }
+}
+
 extension AdditionalLoadingState: Equatable {
     /// Whether both say the same; two errors are equal when their types and their `String(reflecting:)` are.
     public static func == (lhs: AdditionalLoadingState, rhs: AdditionalLoadingState) -> Bool {

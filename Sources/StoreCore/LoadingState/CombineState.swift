@@ -9,7 +9,8 @@ extension LoadingStateSequence {
     ///
     /// - The first state comes once every sequence has given its first, so that nothing flashes up meanwhile.
     /// - There is content once all of them have it. The error is that of the first sequence, in the order of the call, that has one.
-    /// - A completed state has no pages beside it.
+    /// - A completed state has the next and previous page states of the list among the sequences. Where several sequences have pages
+    ///   beside them, it has none: a request for a page would fit more than one list.
     /// - Each state is made of one state of each sequence, all of which were their latest at the same moment. States in between may be
     ///   missed, the newest is always given; a slow observer keeps one state of each sequence, however many come about.
     /// - Should a sequence end, its last state stays; the combination ends when all have ended, or one ends without any state.
@@ -20,7 +21,42 @@ extension LoadingStateSequence {
     public func combineState<each Other: Sendable>(
         _ others: repeat LoadingStateSequence<each Other>
     ) -> LoadingStateSequence<(Content, repeat each Other)> {
-        LoadingStateSequence<(Content, repeat each Other)> {
+        combined(repeat each others).mapContent { (contents: (Content, (repeat each Other))) in
+            let others = contents.1
+            return (contents.0, repeat each others)
+        }
+    }
+
+    /// The states of several sequences as one, with content that a closure makes of theirs.
+    ///
+    /// ```swift
+    /// let greetings = users[id].publish().combineState(settings.publish()) { user, salutation in "\(salutation) \(user.name)" }
+    /// ```
+    ///
+    /// States are combined by the rules of ``combineState(_:)``.
+    ///
+    /// - Parameters:
+    ///   - others: The sequences to combine with this sequence.
+    ///   - transform: Makes the content once all sequences have theirs. It runs in the observer's task, at most once for each state that
+    ///     the observer is given.
+    /// - Returns: A sequence each of whose iterators observes all of these, as with ``combineState(_:)``.
+    public func combineState<each Other: Sendable, Output: Sendable>(
+        _ others: repeat LoadingStateSequence<each Other>,
+        transform: @escaping @Sendable (_ content: Content, repeat each Other) -> Output
+    ) -> LoadingStateSequence<Output> {
+        combined(repeat each others).mapContent { (contents: (Content, (repeat each Other))) in
+            let others = contents.1
+            return transform(contents.0, repeat each others)
+        }
+    }
+
+    /// The combination before its contents become a tuple or a transform's arguments: a pack can be expanded only from a tuple of its own.
+    ///
+    /// A generic struct in place of the tuple ends the process in the runtime of Swift 6.3: "Pack expansion count type should be a pack".
+    private func combined<each Other: Sendable>(
+        _ others: repeat LoadingStateSequence<each Other>
+    ) -> LoadingStateSequence<(Content, (repeat each Other))> {
+        LoadingStateSequence<(Content, (repeat each Other))> {
             let first = CombinedInput(self)
             let rest = (repeat CombinedInput(each others))
             var inputs: [any CombinationInput] = [first]
@@ -31,14 +67,17 @@ extension LoadingStateSequence {
 }
 
 /// What the latest states of all inputs make together; `nil` before each of them has one.
-private func combine<First, each Other>(
+private func combine<First: Sendable, each Other: Sendable>(
     _ first: CombinedInput<First>, _ others: repeat CombinedInput<each Other>
-) -> LoadingState<(First, repeat each Other)>? {
+) -> LoadingState<(First, (repeat each Other))>? {
     var hasAll = first.latest != nil
     var isLoading = first.latest?.isLoading == true
     var rawError = first.latest?.error
+    var pages = PagesBeside()
+    pages.add(first.latest)
     for other in repeat each others {
         let state = other.latest
+        pages.add(state)
         hasAll = hasAll && state != nil
         isLoading = isLoading || state?.isLoading == true
         rawError = rawError ?? state?.error
@@ -48,14 +87,27 @@ private func combine<First, each Other>(
     if let rawError { return .error(rawError: rawError, content: content) }
     // A completed state has content, so the second condition never takes one away.
     guard !isLoading, let content else { return .loading(content: content) }
-    return .completed(content)
+    return .completed(content: content, next: pages.next, prev: pages.prev)
 }
 
-private func combineContents<First, each Other>(
+/// The page states of the only list among combined sequences; none where several sequences have pages.
+private struct PagesBeside {
+    private(set) var next = AdditionalLoadingState.none
+    private(set) var prev = AdditionalLoadingState.none
+    private var lists = 0
+
+    mutating func add(_ state: LoadingState<some Any>?) {
+        guard case .completed(content: _, let next, let prev) = state, next != .none || prev != .none else { return }
+        lists += 1
+        (self.next, self.prev) = lists == 1 ? (next, prev) : (.none, .none)
+    }
+}
+
+private func combineContents<First: Sendable, each Other: Sendable>(
     _ first: CombinedInput<First>, _ others: repeat CombinedInput<each Other>
-) -> (First, repeat each Other)? {
+) -> (First, (repeat each Other))? {
     do throws(MissingContent) {
-        return (try first.requireContent(), repeat try (each others).requireContent())
+        return (try first.requireContent(), (repeat try (each others).requireContent()))
     } catch {
         return nil
     }

@@ -37,6 +37,14 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
         }
     }
 
+    /// Waits until `condition` returns a value; a timeout shows the requests so far.
+    func wait<Value: Sendable>(
+        _ wait: TestWait, isolation: isolated (any Actor)? = #isolation,
+        until condition: @escaping @Sendable (ScriptState<Param, Content>) -> Value?
+    ) async throws -> Value {
+        try await state.wait(wait, history: { $0.history }, until: condition)
+    }
+
     private func ask(_ request: ScriptedRequest<Param>) async throws -> OriginResponse<Content> {
         guard let answering else {
             throw StoreError(
@@ -53,6 +61,8 @@ extension StoreError.Code {
     public static let unscriptedRequest = StoreError.Code(rawValue: "unscriptedRequest")
     /// A fetch that was to be released or answered by hand is not held any longer.
     public static let notHeld = StoreError.Code(rawValue: "notHeld")
-    /// A recording ended before what was waited for came.
+    /// A recording ended before a matching state came.
     public static let recordingEnded = StoreError.Code(rawValue: "recordingEnded")
+    /// A wait of the testing kit reached its timeout; the message shows what came until then.
+    public static let waitTimedOut = StoreError.Code(rawValue: "waitTimedOut")
 }

@@ -21,6 +21,16 @@ public final class ManualStates<Content: Sendable>: Sendable {
         var joined = 0
         var isFinished = false
 
+        /// The current state, then one line per observer in the order in which they joined.
+        var history: [String] {
+            let state = current.map { "current state: \($0.summary)" } ?? "no state was sent"
+            return [state]
+                + observers.sorted { $0.key < $1.key }.map { ticket, observer in
+                    if observer.waiter != nil { return "observer \(ticket) waits for the next state" }
+                    return observer.pending.map { "observer \(ticket) has not taken \($0.summary)" } ?? "observer \(ticket) is busy"
+                }
+        }
+
         /// Those who wait, who wait no longer.
         mutating func takeWaiters(leaving pending: LoadingState<Content>?) -> [CheckedContinuation<LoadingState<Content>?, Never>] {
             observers.keys.sorted().compactMap { ticket in
@@ -77,20 +87,34 @@ public final class ManualStates<Content: Sendable>: Sendable {
     /// How many observers have joined so far.
     public var joinedCount: Int { feed.read { $0.joined } }
 
-    /// Waits until there are exactly so many observers; no polling.
+    /// Waits until there are exactly `count` observers; no polling.
     ///
-    /// - Parameter count: How many observers; zero waits until all have left.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func observers(count: Int) async throws {
-        try await feed.wait { $0.observers.count == count ? () : nil }
+    /// - Parameters:
+    ///   - count: The number of observers; zero waits until all have left.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func observers(
+        count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
+        let wait = TestWait(subject: "\(count) observers", timeout: timeout, fileID: fileID, line: line)
+        try await feed.wait(wait, history: { $0.history }) { $0.observers.count == count ? () : nil }
     }
 
-    /// Waits until there are exactly so many observers and each has taken the newest state and asks for the next; no polling.
+    /// Waits until there are exactly `count` observers, and each has taken the newest state and asks for the next; no polling.
     ///
-    /// - Parameter count: How many observers.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func taken(by count: Int) async throws {
-        try await feed.wait { feed in
+    /// - Parameters:
+    ///   - count: The number of observers.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func taken(
+        by count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
+        let wait = TestWait(subject: "\(count) observers that have taken the newest state", timeout: timeout, fileID: fileID, line: line)
+        try await feed.wait(wait, history: { $0.history }) { feed in
             feed.observers.count == count && feed.observers.values.allSatisfy { $0.waiter != nil } ? () : nil
         }
     }

@@ -33,6 +33,9 @@ public final class ManualTime: TimeSource {
 
         var nextDeadline: MonotonicInstant? { sleepers.lazy.map(\.deadline).min() }
 
+        /// One line per sleeper, in the order in which they fell asleep.
+        var history: [String] { sleepers.map { "a task sleeps for another \(now.duration(to: $0.deadline).inWords)" } }
+
         /// Takes out those whose deadline has come: by deadline, then in the order in which they fell asleep.
         mutating func takeDue() -> [Sleeper] {
             let due = sleepers.filter { $0.deadline <= now }
@@ -113,20 +116,36 @@ public final class ManualTime: TimeSource {
     /// The deadline of the sleeper that is due next; `nil` where nobody sleeps. Looks at every sleeper.
     public var nextDeadline: MonotonicInstant? { clocks.read { $0.nextDeadline } }
 
-    /// Waits until at least so many tasks sleep; no polling.
+    /// Waits until at least `count` tasks sleep; no polling.
     ///
-    /// - Parameter count: How many tasks.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func sleepers(atLeast count: Int) async throws {
-        try await clocks.wait { $0.sleepers.count >= count ? () : nil }
+    /// The timeout is in real time: this clock stands still while the test waits.
+    ///
+    /// - Parameters:
+    ///   - count: The least number of sleeping tasks.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func sleepers(
+        atLeast count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
+        let wait = TestWait(subject: "at least \(count) sleepers", timeout: timeout, fileID: fileID, line: line)
+        try await clocks.wait(wait, history: { $0.history }) { $0.sleepers.count >= count ? () : nil }
     }
 
-    /// Waits until at most so many tasks sleep; no polling.
+    /// Waits until at most `count` tasks sleep; no polling.
     ///
-    /// - Parameter count: How many tasks; zero waits until nobody sleeps.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func sleepers(atMost count: Int) async throws {
-        try await clocks.wait { $0.sleepers.count <= count ? () : nil }
+    /// - Parameters:
+    ///   - count: The greatest number of sleeping tasks; zero waits until no task sleeps.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func sleepers(
+        atMost count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
+        let wait = TestWait(subject: "at most \(count) sleepers", timeout: timeout, fileID: fileID, line: line)
+        try await clocks.wait(wait, history: { $0.history }) { $0.sleepers.count <= count ? () : nil }
     }
 
     /// Waits until the monotonic clock has been moved to `deadline`.

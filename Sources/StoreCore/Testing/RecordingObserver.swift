@@ -3,11 +3,14 @@
 /// ```swift
 /// fetcher.hold()
 /// let recorder = RecordingObserver(users[1].publish())
-/// try await recorder.first { $0.isLoading }
+/// try await recorder.next { $0.isLoading }
 /// fetcher.release()
-/// try await recorder.first { $0.isCompleted }
+/// try await recorder.next { $0.isCompleted }
 /// #expect(recorder.summary == "loading(nil) completed(Ada)")
 /// ```
+///
+/// A wait looks only at states behind the last state that an earlier wait returned, so that one state never satisfies two steps of a
+/// test. ``states`` and ``wait(timeout:fileID:line:until:)`` show the whole history.
 ///
 /// It joins from a task of its own soon after it was made, and leaves when it is stopped or released. It takes each state at once, but a
 /// sequence may drop states that came about faster than any observer can take them: compare the whole history only where the test waits
@@ -15,6 +18,8 @@
 public final class RecordingObserver<Content: Sendable>: Sendable {
     private struct Recording: Sendable {
         var states: [LoadingState<Content>] = []
+        /// The number of states that waits have passed.
+        var position = 0
         var isStopped = false
         var hasEnded = false
     }
@@ -56,7 +61,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     /// Each is written by ``LoadingState/summary``.
     public var summary: String { Self.summary(of: states) }
 
-    /// Stops observing; nothing is recorded from now on, and whoever waits for more gets an error.
+    /// Stops observing; nothing is recorded from now on, and a wait for more throws.
     public func stop() {
         recording.update { $0.isStopped = true }
         task.cancel()
@@ -64,72 +69,123 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
 
     /// Stops observing and waits until the sequence's iterator has been released.
     ///
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func stopAndLeave() async throws {
+    /// - Parameters:
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func stopAndLeave(timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line) async throws {
         stop()
-        try await ended()
+        try await ended(timeout: timeout, fileID: fileID, line: line)
     }
 
     /// Waits until the sequence has ended or the recorder was stopped, and the iterator has been released; no polling.
     ///
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func ended() async throws {
-        try await recording.wait { $0.hasEnded ? () : nil }
+    /// - Parameters:
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func ended(timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line) async throws {
+        let wait = TestWait(subject: "the end of the recording", timeout: timeout, fileID: fileID, line: line)
+        try await recording.wait(wait, history: { $0.states.map(\.summary) }) { $0.hasEnded ? () : nil }
     }
 
-    /// Waits until so many states have been recorded; no polling.
+    /// Waits until `count` states have been recorded since the recorder was made; no polling.
     ///
-    /// - Parameter count: How many states.
+    /// The next wait begins behind these states.
+    ///
+    /// - Parameters:
+    ///   - count: The number of states.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
     /// - Returns: The first `count` states.
-    /// - Throws: ``StoreError/Code/recordingEnded`` where no more can come, `CancellationError` as soon as the task is cancelled.
-    public func states(count: Int) async throws -> [LoadingState<Content>] {
-        let states = try await wait(for: "\(count) states") { $0.states.count >= count }
+    /// - Throws: ``StoreError/Code/recordingEnded`` if no more can come, ``StoreError/Code/waitTimedOut`` after the timeout,
+    ///   `CancellationError` as soon as the task is canceled.
+    public func states(
+        count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws -> [LoadingState<Content>] {
+        let wait = TestWait(subject: "\(count) states", timeout: timeout, fileID: fileID, line: line)
+        let states = try await more(wait) { $0.states.count >= count }
+        pass(count)
         return Array(states.prefix(count))
     }
 
-    /// Waits for a state that `predicate` accepts, those recorded already included; no polling.
+    /// Waits for the next state that `predicate` accepts, behind the last state that an earlier wait returned; no polling.
     ///
-    /// - Parameter predicate: Looks at each state once, oldest first.
-    /// - Returns: The first state that it accepted.
-    /// - Throws: ``StoreError/Code/recordingEnded`` where no more can come, `CancellationError` as soon as the task is cancelled.
+    /// A state that came between two waits is found: it is behind the first wait's state. For older states look at ``states``.
+    ///
+    /// - Parameters:
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    ///   - predicate: Looks at each state once, oldest first.
+    /// - Returns: The accepted state; the next wait begins behind it.
+    /// - Throws: ``StoreError/Code/recordingEnded`` if no more can come, ``StoreError/Code/waitTimedOut`` after the timeout,
+    ///   `CancellationError` as soon as the task is canceled.
     @discardableResult
-    public func first(where predicate: (LoadingState<Content>) -> Bool) async throws -> LoadingState<Content> {
-        var seen = 0
+    public func next(
+        timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line,
+        where predicate: (LoadingState<Content>) -> Bool
+    ) async throws -> LoadingState<Content> {
+        var seen = recording.read { $0.position }
+        let wait = TestWait(subject: "a matching state behind state \(seen)", timeout: timeout, fileID: fileID, line: line)
         while true {
             let known = seen
-            let states = try await wait(for: "a state that fits") { $0.states.count > known }
-            // User code: outside the lock.
-            if let state = states[known...].first(where: predicate) { return state }
+            let states = try await more(wait) { $0.states.count > known }
+            // User code runs outside the lock.
+            if let index = states[known...].firstIndex(where: predicate) {
+                pass(index + 1)
+                return states[index]
+            }
             seen = states.count
         }
     }
 
-    /// Waits until `condition` accepts the whole history; no polling.
+    /// Waits until `condition` accepts the whole history, from the first state on; no polling.
     ///
-    /// - Parameter condition: Looks at the states so far, at first and after new ones.
-    /// - Returns: The states that it accepted.
-    /// - Throws: ``StoreError/Code/recordingEnded`` where no more can come, `CancellationError` as soon as the task is cancelled.
+    /// The next wait begins behind the accepted history.
+    ///
+    /// - Parameters:
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    ///   - condition: Looks at all states so far, at first and after new ones.
+    /// - Returns: The accepted history.
+    /// - Throws: ``StoreError/Code/recordingEnded`` if no more can come, ``StoreError/Code/waitTimedOut`` after the timeout,
+    ///   `CancellationError` as soon as the task is canceled.
     @discardableResult
-    public func wait(until condition: ([LoadingState<Content>]) -> Bool) async throws -> [LoadingState<Content>] {
+    public func wait(
+        timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line,
+        until condition: ([LoadingState<Content>]) -> Bool
+    ) async throws -> [LoadingState<Content>] {
+        let wait = TestWait(subject: "a matching history", timeout: timeout, fileID: fileID, line: line)
         var states = self.states
         while !condition(states) {
             let known = states.count
-            states = try await wait(for: "a history that fits") { $0.states.count > known }
+            states = try await more(wait) { $0.states.count > known }
         }
+        pass(states.count)
         return states
     }
 
-    private func wait(
-        for wish: String, until isThere: @escaping @Sendable (Recording) -> Bool
+    /// Moves the position of later waits behind `count` states; never back.
+    private func pass(_ count: Int) {
+        recording.update { $0.position = max($0.position, count) }
+    }
+
+    /// Waits until `isThere` holds, and returns all states.
+    private func more(
+        _ wait: TestWait, until isThere: @escaping @Sendable (Recording) -> Bool
     ) async throws -> [LoadingState<Content>] {
-        let (states, cameTrue) = try await recording.wait { recording -> ([LoadingState<Content>], Bool)? in
-            if isThere(recording) { return (recording.states, true) }
-            return recording.isStopped || recording.hasEnded ? (recording.states, false) : nil
+        let history = { (recording: Recording) in recording.states.map(\.summary) }
+        let (recording, isComplete) = try await recording.wait(wait, history: history) { recording -> (Recording, Bool)? in
+            if isThere(recording) { return (recording, true) }
+            return recording.isStopped || recording.hasEnded ? (recording, false) : nil
         }
-        guard cameTrue else {
-            throw StoreError(.recordingEnded, "waiting for \(wish): the recording ended with [\(Self.summary(of: states))]")
-        }
-        return states
+        guard isComplete else { throw wait.error(.recordingEnded, "the recording has ended", history: history(recording)) }
+        return recording.states
     }
 
     private static func summary(of states: [LoadingState<Content>]) -> String {

@@ -45,32 +45,46 @@ extension ScriptedOrigin {
 
     /// Waits until `count` fetches are held, then lets the oldest ones go; the gate stays closed for the others.
     ///
-    /// - Parameter count: How many fetches.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func release(next count: Int) async throws {
+    /// - Parameters:
+    ///   - count: The number of fetches.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func release(
+        next count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
         let state = script.state
+        let wait = TestWait(subject: "\(count) held fetches", timeout: timeout, fileID: fileID, line: line)
         while true {
             let actions = state.update { state in
                 let held = state.held
                 return held.count < count ? nil : held.prefix(count).map { state.release($0, with: nil) }
             }
             if let actions { return actions.forEach { $0.perform() } }
-            try await state.wait { $0.held.count >= count ? () : nil }
+            try await script.wait(wait) { $0.held.count >= count ? () : nil }
         }
     }
 
     /// Waits until a fetch is held, then lets the oldest one go with this answer.
     ///
-    /// - Parameter answer: What the fetch returns or throws, in place of the script's next answer.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func answerNext(with answer: ScriptedAnswer<Content>) async throws {
+    /// - Parameters:
+    ///   - answer: What the fetch returns or throws, in place of the script's next answer.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func answerNext(
+        with answer: ScriptedAnswer<Content>, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
         let state = script.state
+        let wait = TestWait(subject: "a held fetch", timeout: timeout, fileID: fileID, line: line)
         while true {
             let action = state.update { state in
                 state.held.first.map { state.release($0, with: answer) }
             }
             if let action { return action.perform() }
-            try await state.wait { $0.held.isEmpty ? nil : () }
+            try await script.wait(wait) { $0.held.isEmpty ? nil : () }
         }
     }
 
@@ -79,10 +93,16 @@ extension ScriptedOrigin {
     /// - Parameters:
     ///   - number: The number of the request, from 1.
     ///   - answer: What the fetch returns or throws, in place of the script's next answer.
-    /// - Throws: ``StoreError/Code/notHeld`` where the fetch has left the gate already, `CancellationError` as soon as the waiting task
-    ///   is cancelled.
-    public func answer(_ number: Int, with answer: ScriptedAnswer<Content>) async throws {
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/notHeld`` where the fetch has left the gate already, ``StoreError/Code/waitTimedOut`` after the
+    ///   timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func answer(
+        _ number: Int, with answer: ScriptedAnswer<Content>, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
         let state = script.state
+        let wait = TestWait(subject: "fetch \(number) at the gate", timeout: timeout, fileID: fileID, line: line)
         while true {
             let (action, hasPassed) = state.update { state in
                 state.isHeld(number) ? (state.release(number, with: answer), false) : (nil, state.hasPassed(number))
@@ -91,7 +111,7 @@ extension ScriptedOrigin {
             guard !hasPassed else {
                 throw StoreError(.notHeld, "answering fetch \(number): it has left the gate; call hold() before it begins")
             }
-            try await state.wait { $0.isHeld(number) || $0.hasPassed(number) ? () : nil }
+            try await script.wait(wait) { $0.isHeld(number) || $0.hasPassed(number) ? () : nil }
         }
     }
 }
@@ -119,25 +139,46 @@ extension ScriptedOrigin {
 
     /// Waits until so many fetches have begun since the fetcher was made; no polling.
     ///
-    /// - Parameter count: How many fetches, or more.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func started(count: Int) async throws {
-        try await script.state.wait { $0.requests.count >= count ? () : nil }
+    /// - Parameters:
+    ///   - count: The least number of fetches.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func started(
+        count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
+        let wait = TestWait(subject: "\(count) begun fetches", timeout: timeout, fileID: fileID, line: line)
+        try await script.wait(wait) { $0.requests.count >= count ? () : nil }
     }
 
     /// Waits until so many fetches have ended since the fetcher was made; no polling.
     ///
-    /// - Parameter count: How many fetches, or more.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func ended(count: Int) async throws {
-        try await script.state.wait { $0.endedCount >= count ? () : nil }
+    /// - Parameters:
+    ///   - count: The least number of fetches.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func ended(
+        count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
+        let wait = TestWait(subject: "\(count) ended fetches", timeout: timeout, fileID: fileID, line: line)
+        try await script.wait(wait) { $0.endedCount >= count ? () : nil }
     }
 
     /// Waits until so many fetches have seen their task cancelled; no polling.
     ///
-    /// - Parameter count: How many fetches, or more.
-    /// - Throws: `CancellationError` as soon as the waiting task is cancelled.
-    public func cancelled(count: Int) async throws {
-        try await script.state.wait { $0.cancelledCount >= count ? () : nil }
+    /// - Parameters:
+    ///   - count: The least number of fetches.
+    ///   - timeout: The longest wait, in real time.
+    ///   - fileID: The file of the wait, for the error.
+    ///   - line: The line of the wait, for the error.
+    /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
+    public func cancelled(
+        count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
+    ) async throws {
+        let wait = TestWait(subject: "\(count) canceled fetches", timeout: timeout, fileID: fileID, line: line)
+        try await script.wait(wait) { $0.cancelledCount >= count ? () : nil }
     }
 }

@@ -15,12 +15,12 @@ struct ChangingDataTests {
         let users = store()
         let api = UserAPI()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
 
         let saved = try await api.user(1)
         await users[1].update(saved)
 
-        try await recorder.first { $0 == .completed(saved) }
+        try await recorder.next { $0 == .completed(saved) }
         // Dated now.
         time.advance(by: .seconds(59))
         #expect(try await users[1].requireData() == saved)
@@ -99,7 +99,7 @@ struct ChangingDataTests {
         let users = store()
         let api = UserAPI()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
 
         try await users[1].mutate { user in
             user.name = "Ada Lovelace"
@@ -107,9 +107,9 @@ struct ChangingDataTests {
             try await api.rename(1, to: "Ada Lovelace")
         }
 
-        try await recorder.first { $0.content?.name == "Ada Lovelace" }
+        try await recorder.next { $0.content?.name == "Ada Lovelace" }
         // It is observed: fetched once.
-        try await recorder.first { $0 == .completed(User(id: 1, name: "fetched 2")) }
+        try await recorder.next { $0 == .completed(User(id: 1, name: "fetched 2")) }
         #expect(fetcher.startedCount == 2)
     }
 
@@ -162,8 +162,8 @@ struct ChangingDataTests {
         #expect(forgotten?.staleContent == nil)
         #expect(fetcher.startedCount == 1)
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         await users[1].clear()
-        try await recorder.first { $0 == .completed(User(id: 1, name: "fetched 3")) }
+        try await recorder.next { $0 == .completed(User(id: 1, name: "fetched 3")) }
     }
 }

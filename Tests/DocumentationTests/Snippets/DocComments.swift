@@ -80,6 +80,32 @@ struct DocCommentTests {
         }
     }
 
+    private func transformedCombination(_ users: Store<User.ID, User>, _ settings: StoreFlowable<UnitParam, String>) async {
+        let greetings = users[id].publish().combineState(settings.publish()) { user, salutation in "\(salutation) \(user.name)" }
+        for await state in greetings { render(state) }
+    }
+
+    @Test func `the footer of a list`() {
+        let next = AdditionalLoadingState.fixed(canRequestAdditionalData: true)
+        let footer = next.doAction(
+            onFixed: { $0 ? "Load more" : "" },
+            onLoading: { "Loading more" },
+            onError: { "Failed: \($0)" })
+        #expect(footer == "Load more")
+    }
+
+    @Test func `an event recorder`() async throws {
+        let fetcher = ScriptedFetcher<Int, String>(.success("Ada"))
+        let events = EventRecorder<Int>()
+        let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, onEvent: events.record)
+        fetcher.hold()
+        async let first = users[1].requireData()
+        async let second = users[1].requireData()
+        try await events.joined(count: 1)
+        fetcher.release()
+        #expect(try await first == second)
+    }
+
     private func mapping(_ users: Store<User.ID, User>) async {
         for await state in users[id].publish().mapContent(\.name) { render(state) }
     }
@@ -181,9 +207,9 @@ struct DocCommentTests {
 
         fetcher.hold()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isLoading }
+        try await recorder.next { $0.isLoading }
         fetcher.release()
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         #expect(recorder.summary == "loading(nil) completed(Ada)")
     }
 

@@ -19,7 +19,7 @@ struct GotchaTests {
         let first = Store(cacher: cacher, fetcher: fetcher)
         let second = Store(cacher: cacher, fetcher: fetcher)
         let recorder = RecordingObserver(first[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         #expect(try await second[1].requireData() == "fetched 1")
         await second[1].update("set in the second")
         // The observers of the first were not told.
@@ -30,7 +30,7 @@ struct GotchaTests {
         let cacher = MemoryCacher<Int, String>()
         let users = Store(cacher: cacher, fetcher: fetcher)
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         await cacher.removeAll()
         // The store still knows an observed key's content.
         #expect(try await users[1].requireData() == "fetched 1")
@@ -43,16 +43,16 @@ struct GotchaTests {
         #expect(try await users[1].requireData() == "fetched 2")
         await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0 == .completed("fetched 3") }
+        try await recorder.next { $0 == .completed("fetched 3") }
     }
 
     @Test func `a sequence never ends by itself, and each iterator is an observer`() async throws {
         let users = store()
         let sequence = users[1].publish(forceRefresh: true)
         let first = RecordingObserver(sequence)
-        try await first.first { $0.isCompleted }
+        try await first.next { $0.isCompleted }
         let second = RecordingObserver(sequence)
-        try await second.first { $0 == .completed("fetched 2") }
+        try await second.next { $0 == .completed("fetched 2") }
         first.stop()
         try await first.stopAndLeave()
         #expect(fetcher.startedCount == 2)
@@ -147,9 +147,9 @@ struct GotchaTests {
     @Test func `clearing an observed key fetches it again`() async throws {
         let users = store()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         try await users.clear()
-        try await recorder.first { $0 == .completed("fetched 2") }
+        try await recorder.next { $0 == .completed("fetched 2") }
     }
 
     // MARK: Files
@@ -187,7 +187,7 @@ struct GotchaTests {
             let here = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)
             let there = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)
             let recorder = RecordingObserver(here[1].publish())
-            try await recorder.first { $0.isCompleted }
+            try await recorder.next { $0.isCompleted }
             await there[1].update("set by another process")
             #expect(try await here[1].requireData() == "fetched 1")
             try await recorder.stopAndLeave()

@@ -150,9 +150,9 @@ struct PaginatingTests {
         let rooms = store()
         fetcher.enqueue(page(1, next: "b"), .failure(Offline()))
         let recorder = RecordingObserver(rooms["swift"].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         #expect("\(await rooms["swift"].requestNextData())" == "failed(offline)")
-        try await recorder.first { if case .completed(_, .error, _) = $0 { true } else { false } }
+        try await recorder.next { if case .completed(_, .error, _) = $0 { true } else { false } }
 
         #expect("\(await rooms["swift"].requestNextData(continueWhenError: false))" == "failed(offline)")
         #expect(fetcher.startedCount == 2)

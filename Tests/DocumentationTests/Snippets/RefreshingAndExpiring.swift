@@ -37,7 +37,7 @@ struct RefreshingAndExpiringTests {
     @Test func `expired content is fetched by whoever asks, and by nobody else`() async throws {
         let users = store()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         time.advance(by: .seconds(61))
         #expect(recorder.states.last == .completed("Ada, 1"))
         let error = await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
@@ -51,10 +51,10 @@ struct RefreshingAndExpiringTests {
         let users = store()
         _ = try await users[1].requireData()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         fetcher.enqueue(.failure(Offline()), .failure(Offline()))
         await users[1].refresh()
-        try await recorder.first { $0.error != nil && $0.content == "Ada, 1" }
+        try await recorder.next { $0.error != nil && $0.content == "Ada, 1" }
         #expect(try await users[1].requireData() == "Ada, 1")
         await #expect(throws: Offline.self) { try await users[1].requireData(from: .origin) }
     }
@@ -63,10 +63,10 @@ struct RefreshingAndExpiringTests {
         let users = store()
         fetcher.enqueue(.failure(Offline()))
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.error != nil }
+        try await recorder.next { $0.error != nil }
         let second = RecordingObserver(users[1].publish())
-        try await second.first { $0.isCompleted }
-        try await recorder.first { $0.isCompleted }
+        try await second.next { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
     }
 
     // MARK: The two stale windows
@@ -129,10 +129,10 @@ struct RefreshingAndExpiringTests {
 
         let users = store(policy)
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0 == .completed("Ada, 1") }
+        try await recorder.next { $0 == .completed("Ada, 1") }
         try await time.sleepers(atLeast: 1)
         time.advance(by: .seconds(60))
-        try await recorder.first { $0 == .completed("Ada, 2") }
+        try await recorder.next { $0 == .completed("Ada, 2") }
     }
 
     @Test func `what arrives expired is not fetched again by itself`() async throws {
@@ -140,7 +140,7 @@ struct RefreshingAndExpiringTests {
         policy.revalidatesOnExpiry = true
         let users = store(policy, expiry: .after(.zero))
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         #expect(time.sleeperCount == 0)
     }
 
@@ -154,17 +154,17 @@ struct RefreshingAndExpiringTests {
 
         _ = try await users[2].requireData()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         // The interval after the last fetch has passed.
         time.advance(by: .seconds(1))
         network.yield()
-        try await recorder.first { $0 == .completed("Ada, 3") }
+        try await recorder.next { $0 == .completed("Ada, 3") }
         // One that comes too early waits for the interval.
         network.yield()
         try await time.sleepers(atLeast: 1)
         #expect(fetcher.startedCount == 3)
         time.advance(by: .seconds(1))
-        try await recorder.first { $0 == .completed("Ada, 4") }
+        try await recorder.next { $0 == .completed("Ada, 4") }
 
         trigger.cancel()
     }
@@ -214,7 +214,7 @@ struct RefreshingAndExpiringTests {
             time.advanceToNextDeadline()
             try await time.sleepers(atMost: 0)
         }
-        try await recorder.first { $0 == .completed("Ada, 3") }
+        try await recorder.next { $0 == .completed("Ada, 3") }
     }
 
     @Test func `errors give advice`() async throws {
@@ -239,11 +239,11 @@ struct RefreshingAndExpiringTests {
         let users = store(policy)
         fetcher.enqueue(.failure(Offline()))
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.error != nil }
+        try await recorder.next { $0.error != nil }
         await #expect(throws: Offline.self) { try await users[1].requireData() }
         await users[1].validate()
         let second = RecordingObserver(users[1].publish())
-        try await second.first { $0.error != nil }
+        try await second.next { $0.error != nil }
         #expect(fetcher.startedCount == 1)
         await users[1].refresh()
         #expect(fetcher.startedCount == 2)

@@ -13,18 +13,18 @@ internal import Testing
         users = Store(cacher: MemoryCacher(expiry: .after(.seconds(60))), fetcher: fetcher, policy: policy, time: time)
     }
 
-    @Test func `an expired user stays on screen while he is fetched again`() async throws {
+    @Test func `an expired user stays on screen during the next fetch`() async throws {
         fetcher.hold()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isLoading }
+        try await recorder.next { $0.isLoading }
         try await fetcher.answerNext(with: .success("Ada"))
-        try await recorder.first { $0 == .completed("Ada") }
+        try await recorder.next { $0 == .completed("Ada") }
 
         try await time.sleepers(atLeast: 1)
         time.advance(by: .seconds(60))
-        try await recorder.first { $0 == .loading(content: "Ada") }
+        try await recorder.next { $0 == .loading(content: "Ada") }
         try await fetcher.answerNext(with: .success("Grace"))
-        try await recorder.first { $0 == .completed("Grace") }
+        try await recorder.next { $0 == .completed("Grace") }
 
         #expect(recorder.summary == "loading(nil) completed(Ada) loading(Ada) completed(Grace)")
         #expect(fetcher.requests.map(\.param) == [1, 1])
@@ -35,15 +35,18 @@ extension UserRefreshTests {
     @Test func `a failure keeps the old user`() async throws {
         fetcher.enqueue(.success("Ada"), .failure(URLError(.notConnectedToInternet)))
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         await users[1].refresh()
-        let failed = try await recorder.first { $0.error != nil }
+        let failed = try await recorder.next { $0.error != nil }
         #expect(failed.content == "Ada")
     }
 
     @Test func `a thousand callers make one fetch`() async throws {
+        let events = EventRecorder<Int>()
+        let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, onEvent: events.record)
         fetcher.hold()
         let callers = (1...1_000).map { _ in Task { try await users[1].requireData() } }
+        try await events.joined(count: 999)
         try await fetcher.answerNext(with: .success("Ada"))
         for caller in callers { #expect(try await caller.value == "Ada") }
         #expect(fetcher.startedCount == 1)

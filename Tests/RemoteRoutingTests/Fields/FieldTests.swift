@@ -154,6 +154,20 @@ struct MimeTypeTests {
         #expect(MimeType(rawValue: text)?.isJSON == isJSON)
     }
 
+    @Test(arguments: [
+        (MimeType.plainText, "text/plain; charset=utf-8"), (.html, "text/html"), (.css, "text/css"), (.jpeg, "image/jpeg"),
+        (.png, "image/png"), (.gif, "image/gif"), (.svg, "image/svg+xml"), (.mpegAudio, "audio/mpeg"), (.oggAudio, "audio/ogg"),
+        (.wavAudio, "audio/wav"), (.webMAudio, "audio/webm"), (.anyAudio, "audio/*"), (.mp4Video, "video/mp4"),
+        (.webMVideo, "video/webm"), (.oggVideo, "video/ogg"), (.ogg, "application/ogg"), (.anyApplication, "application/*"),
+        (.json, "application/json"), (.formURLEncoded, "application/x-www-form-urlencoded"), (.javaScript, "application/javascript"),
+        (.ecmaScript, "application/ecmascript"), (.octetStream, "application/octet-stream"), (.multipartFormData, "multipart/form-data"),
+        (.multipartByteRanges, "multipart/byteranges"),
+    ])
+    func `a constant is the media type that its name says`(type: MimeType, text: String) {
+        #expect(type.rawValue == text)
+        #expect(MimeType(rawValue: text) == type)
+    }
+
     @Test func `parameters are compared without case and cannot inject`() {
         let type = MimeType.plainText
         #expect(type["CHARSET"] == "utf-8" && type["x"] == nil)

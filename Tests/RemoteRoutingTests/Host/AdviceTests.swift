@@ -32,6 +32,51 @@ struct AdviceTests {
         try await until("the reader is forgotten") { manual.readerCount == 0 }
     }
 
+    @Test func `H15: a path says whether it is cellular or expensive where it is known, and guesses nothing`() async {
+        let manual = ManualConnectivity(.online)
+        var paths = manual.connectivity.paths.makeAsyncIterator()
+        #expect(await paths.next() == Connectivity.Path(.online, isCellular: nil, isExpensive: nil))
+        manual.set(.online, isCellular: true, isExpensive: true)
+        #expect(await paths.next() == Connectivity.Path(.online, isCellular: true, isExpensive: true))
+        manual.set(.online, isCellular: false)
+        #expect(await paths.next() == Connectivity.Path(.online, isCellular: false, isExpensive: nil))
+        #expect(manual.path == Connectivity.Path(.online, isCellular: false))
+    }
+
+    @Test func `H15: a change of the path that keeps the status is no new status`() async {
+        let manual = ManualConnectivity(.online, isCellular: false)
+        let statuses = manual.connectivity.statuses
+        var paths = manual.connectivity.paths.makeAsyncIterator()
+        #expect(await statuses.first { _ in true } == .online)
+        #expect(await paths.next()?.isCellular == false)
+        manual.set(.online, isCellular: true)
+        #expect(await paths.next()?.isCellular == true)
+        // A canceled reader gets a buffered status, and nil if there is none.
+        let late = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await statuses.first { _ in true }
+        }
+        #expect(await late.value == nil)
+    }
+
+    @Test func `H15: a monitor of one's own runs once for each reader and stops with it`() async throws {
+        let running = Lock(0)
+        let connectivity = Connectivity { report in
+            running.withLock { $0 += 1 }
+            // A system's monitor may report what it has reported before.
+            for _ in 1...3 { report(Connectivity.Path(.online)) }
+            report(Connectivity.Path(.offline))
+            return { running.withLock { $0 -= 1 } }
+        }
+        do {
+            var (one, two) = (connectivity.statuses.makeAsyncIterator(), connectivity.paths.makeAsyncIterator())
+            #expect(running.withLock { $0 } == 2)
+            #expect(await one.next() == .offline)
+            #expect(await two.next() == Connectivity.Path(.offline))
+        }
+        try await until("both monitors have stopped") { running.withLock { $0 } == 0 }
+    }
+
     @Test func `H15 being offline holds no request back`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let manual = ManualConnectivity(.offline)

@@ -145,7 +145,7 @@ struct CancellationTests {
     @Test func `C9: a cancellation that the store did not cause is a failure like any other`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in throw CancellationError() }, reports: true)
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.error != nil }
+        try await observer.next { $0.error != nil }
         #expect(observer.states.last?.summary == "error(CancellationError,nil)")
         #expect(bench.events.names.contains("failed") && !bench.events.names.contains("cancelled"))
     }

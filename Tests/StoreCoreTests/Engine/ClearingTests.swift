@@ -132,7 +132,7 @@ struct ClearingTests {
         try await other.fetcher.answer(1, with: .success(-1))
         try await other.fetcher.ended(count: 1)
         try await other.fetcher.answer(2, with: .success(2))
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         #expect(observer.states.compactMap(\.content) == [2])
         try await slow.cacher.releaseNext(.removeAll, failing: true)
         #expect(await clear.outcome == "StoreError")

@@ -201,7 +201,7 @@ struct CrowdTests {
             for member in crowd { #expect(try await member.value == epoch) }
             #expect(bench.store.crowd(1) == nil)
         }
-        try await observer.first { $0.content == 5 }
+        try await observer.next { $0.content == 5 }
     }
 
     enum Event: CaseIterable, Sendable {

@@ -32,7 +32,7 @@ struct DecidedTests {
         let sequence = bench.store[1].publish(forceRefresh: true)
         for number in 1...3 {
             let observer = RecordingObserver(sequence)
-            try await observer.first { $0.summary == "completed(\(number))" }
+            try await observer.next { $0.summary == "completed(\(number))" }
             try await observer.stopAndLeave()
         }
     }
@@ -80,7 +80,7 @@ struct DecidedTests {
         let observer = RecordingObserver(bench.store[2].publish())
         _ = try await observer.states(count: 1)
         try await bench.store.invalidate { $0.isMultiple(of: 2) }
-        try await observer.first { $0.content == 1 }
+        try await observer.next { $0.content == 1 }
         for key in [1, 3, 5] { #expect(try await bench.store[key].requireData(from: .cache) == key) }
         for key in [4, 6] { #expect(await bench.store[key].getData(from: .cache) == nil) }
     }
@@ -93,7 +93,7 @@ struct DecidedTests {
         _ = try await observer.states(count: 1)
         let error = await #expect(throws: StoreError.self) { try await bench.store.invalidate { _ in true } }
         #expect(error?.code == .cannotEnumerate)
-        try await observer.first { $0.content == 1 }
+        try await observer.next { $0.content == 1 }
     }
 
     @Test func `two stores over one cacher share records, but no fetches`() async throws {

@@ -58,7 +58,7 @@ struct EventTests {
         try await bench.fetcher.answer(3, with: .success(-1))
         try await bench.events.first("cancelled")
         try await bench.events.first("outdated")
-        try await observer.first { $0.content == 5 }
+        try await observer.next { $0.content == 5 }
     }
 
     @Test func `C17: what ends after its key was forgotten is told`() async throws {

@@ -16,22 +16,22 @@ struct ExpiryTests {
         let bench = Bench(backing, expiry: .after(.seconds(10)), policy: Self.revalidating)
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
-            try await observer.first { $0.summary == "completed(\(number))" }
+            try await observer.next { $0.summary == "completed(\(number))" }
             try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(10)) }
             bench.time.advance(by: .seconds(10))
         }
-        try await observer.first { $0.summary == "completed(4)" }
+        try await observer.next { $0.summary == "completed(4)" }
     }
 
     @Test func `C10: not before the minimum interval after the last fetch`() async throws {
         let bench = Bench(expiry: .after(.milliseconds(300)), policy: Self.revalidating)
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(1)) }
         bench.time.advance(by: .milliseconds(999))
         #expect(bench.fetcher.startedCount == 1)
         bench.time.advance(by: .milliseconds(1))
-        try await observer.first { $0.summary == "completed(2)" }
+        try await observer.next { $0.summary == "completed(2)" }
     }
 
     @Test func `C10: a trigger that had to wait does not use up the fetch at expiry`() async throws {
@@ -39,14 +39,14 @@ struct ExpiryTests {
             expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3))
         )
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         let bell = TriggerTests.Bell()
         bench.store.revalidate(on: bell)
         try await bell.ring()
         bench.time.advance(by: .seconds(1))
-        try await observer.first { $0.error != nil }
+        try await observer.next { $0.error != nil }
         bench.time.advance(by: .seconds(9))
-        try await observer.first { $0.summary == "completed(3)" }
+        try await observer.next { $0.summary == "completed(3)" }
         bell.end()
     }
 
@@ -57,7 +57,7 @@ struct ExpiryTests {
         try await unobserved.idle()
         let off = Bench(backing, expiry: .after(.seconds(10)))
         let observer = RecordingObserver(off.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         #expect(unobserved.time.sleeperCount == 0 && off.time.sleeperCount == 0)
     }
 
@@ -66,7 +66,7 @@ struct ExpiryTests {
         let fetcher = ScriptedFetcher<Int, Int> { .success($0.number, freshness: freshness) }
         let bench = Bench(policy: Self.revalidating, fetcher: fetcher)
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         #expect(bench.time.sleeperCount == 0)
         bench.time.advance(by: .seconds(3_600))
         #expect(fetcher.startedCount == 1)
@@ -90,7 +90,7 @@ struct ExpiryTests {
     func `C11: an endless lifetime never ends`(_ backing: Backing, _ expiry: Expiry) async throws {
         let bench = Bench(backing, expiry: expiry, policy: Self.revalidating)
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         bench.time.advance(by: .seconds(200 * 365 * 86_400))
         #expect(try await bench.store[1].requireData(from: .cache) == 1)
         try await observer.stopAndLeave()
@@ -127,7 +127,7 @@ struct ExpiryTests {
     func `C11: an age inside the process is monotonic`(_ backing: Backing) async throws {
         let bench = Bench(backing, expiry: .after(.seconds(10)))
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         bench.time.shiftDate(by: .seconds(-3_600))
         #expect(try await bench.store[1].requireData(from: .cache) == 1)
         bench.time.advance(by: .seconds(10))

@@ -30,7 +30,7 @@ struct FaultTests {
         bench.cacher.fail(.save)
         await bench.store[1].update(70)
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         bench.cacher.recover()
         bench.time.advance(by: .seconds(1))
         await bench.store[2].update(71)
@@ -112,7 +112,7 @@ struct FaultTests {
         #expect(bench.cacher.storedCount == 2)
         #expect(await bench.store[1].getData(from: .cache) == nil)
         let observer = RecordingObserver(bench.store[2].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         #expect(observer.states.compactMap(\.content) == [1])
     }
 

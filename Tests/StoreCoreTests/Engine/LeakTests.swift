@@ -103,7 +103,7 @@ struct LeakTests {
     @Test func `C15: callers of an observed key are forgotten when they are answered`() async throws {
         let bench = Bench()
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         for _ in 0..<1_000 {
             _ = try await bench.store[1].requireData(from: .origin)
             await bench.store[1].update { $0 += 1 }
@@ -114,7 +114,7 @@ struct LeakTests {
     @Test func `C15: as many callers as ever waited and left cost nothing while their key is observed`() async throws {
         let bench = Bench()
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         bench.fetcher.hold()
         let callers = (0..<1_000).map { _ in Task { try await bench.store[1].requireData(from: .origin) } }
         try await bench.callers(1_000)

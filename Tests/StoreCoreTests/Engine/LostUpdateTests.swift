@@ -17,7 +17,7 @@ struct LostUpdateTests {
         bench.fetcher.release()
         try await bench.fetcher.ended(count: 1)
         try await bench.events.first("cancelled")
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         #expect(try await bench.store[1].requireData() == 70)
         #expect(observer.states.last?.summary == "completed(70)")
         #expect(bench.fetcher.startedCount == 1)
@@ -64,20 +64,20 @@ struct LostUpdateTests {
         try await bench.callers(1)
         await bench.store[1].update(70)
         try await bench.fetcher.started(count: 2)
-        try await observer.first { $0.summary == "loading(70)" }
+        try await observer.next { $0.summary == "loading(70)" }
         bench.fetcher.release()
         await refresh.value
-        try await observer.first { $0.summary == "completed(2)" }
+        try await observer.next { $0.summary == "completed(2)" }
     }
 
     @Test func `C5: an observer is not cut off by clear()`() async throws {
         let bench = Bench()
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
-            try await observer.first { $0.summary == "completed(\(number))" }
+            try await observer.next { $0.summary == "completed(\(number))" }
             await bench.store[1].clear()
         }
-        try await observer.first { $0.summary == "completed(4)" }
+        try await observer.next { $0.summary == "completed(4)" }
     }
 
     @Test(arguments: Backing.withCacher)
@@ -102,7 +102,7 @@ struct LostUpdateTests {
         let tag = Validator(entityTag: "\"1\"")
         let bench = Bench(fetcher: ScriptedFetcher(.success(5, validator: tag), .success(6)))
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         await bench.store[1].update { $0 += 1 }
         await bench.store[1].refresh()
         #expect(bench.fetcher.requests.map(\.validator) == [nil, nil])
@@ -155,7 +155,7 @@ struct LostUpdateTests {
         let observer = RecordingObserver(bench.store[1].publish())
         if backing != .memory { try await bench.cacher.began(.load) }
         let update = Task { [handle = bench.store[1]] in await handle.update(70) }
-        try await observer.first { $0.content == 70 }
+        try await observer.next { $0.content == 70 }
         bench.cacher.release()
         await update.value
         #expect(observer.states.last?.summary == "completed(70)")

@@ -62,13 +62,13 @@ struct MutationTests {
         let bench = Bench(
             policy: StorePolicy(errorExpiry: .seconds(5)), fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         await bench.store[1].refresh()
         try await bench.store[1].mutate(optimistically: add(10)) {}
-        _ = try await observer.first { $0.error != nil && $0.content == 11 }
+        _ = try await observer.next { $0.error != nil && $0.content == 11 }
         #expect(bench.fetcher.startedCount == 2)
         bench.time.advance(by: .seconds(5))
-        try await observer.first { $0.summary == "completed(3)" }
+        try await observer.next { $0.summary == "completed(3)" }
         #expect(bench.fetcher.startedCount == 3)
     }
 
@@ -168,7 +168,7 @@ struct MutationTests {
             work.end(succeeds ? .success(()) : .failure(Offline()))
             _ = await work.task.result
         }
-        try await observer.first { $0.summary == "completed(1)" }
+        try await observer.next { $0.summary == "completed(1)" }
         #expect(bench.fetcher.startedCount == 1)
     }
 

@@ -92,7 +92,7 @@ struct ObserverRaceTests {
         }
         #expect(bench.observerPlaces() <= 2)
         await handle.update(1)
-        try await stays.first { $0.content == 1 }
+        try await stays.next { $0.content == 1 }
     }
 
     @Test(arguments: [0, 40])
@@ -118,7 +118,7 @@ struct ObserverRaceTests {
         #expect(bench.observerCapacity() <= 128 + 8 * (stay.count + tasks.count))
         for number in 1...3 {
             await handle.update(number)
-            for task in tasks { try await task.first { $0.content == number } }
+            for task in tasks { try await task.next { $0.content == number } }
             for place in stay.indices {
                 var iterator = stay[place]
                 #expect(await iterator.next()?.content == number)

@@ -25,14 +25,14 @@ struct ObservingTests {
         bench.fetcher.hold()
         await bench.store[1].update(70)
         let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
-        try await observer.first { $0.summary == "loading(70)" }
+        try await observer.next { $0.summary == "loading(70)" }
         // One after the other: fetches are numbered as they arrive, and two may overtake each other on their way.
         for epoch in 1...4 {
             if epoch > 1 { await bench.store[1].invalidate() }
             try await bench.fetcher.started(count: epoch)
         }
         bench.fetcher.release()
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         #expect(observer.summary == "loading(70) completed(4)")
     }
 

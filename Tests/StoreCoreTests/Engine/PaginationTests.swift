@@ -21,7 +21,7 @@ struct PaginationTests {
         let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"), .page([6], nextKey: "", prevKey: ""))
         let list = store(fetcher)[1]
         let observer = RecordingObserver(list.publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         fetcher.hold()
         let page = request(list, direction)
         try await fetcher.started(count: 2)
@@ -94,7 +94,7 @@ struct PaginationTests {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
         let lists = store(fetcher)
         let observer = RecordingObserver(lists[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         fetcher.hold()
         let requests = (0..<50).map { _ in request(lists[1], direction) }
         try await until("all wait") { lists.waiting(1) == 50 }
@@ -139,9 +139,9 @@ struct PaginationTests {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .failure(Offline()), .page([2]))
         let list = store(fetcher)[1]
         let observer = RecordingObserver(list.publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         #expect(await request(list, direction).value == "failed")
-        try await observer.first { $0.summary.contains("error(Offline)") }
+        try await observer.next { $0.summary.contains("error(Offline)") }
         let refused =
             await direction == .next ? list.requestNextData(continueWhenError: false) : list.requestPrevData(continueWhenError: false)
         #expect(refused.word == "failed" && fetcher.startedCount == 2)
@@ -153,11 +153,11 @@ struct PaginationTests {
         let fetcher = Fetcher(.failure(Offline()), .page([1], nextKey: "n"))
         let list = store(fetcher)[1]
         let observer = RecordingObserver(list.publish())
-        try await observer.first { $0.error != nil }
+        try await observer.next { $0.error != nil }
         #expect(await list.requestNextData(continueWhenError: false).word == "failed")
         #expect(fetcher.startedCount == 1)
         #expect(await list.requestNextData().word == "notLoadedYet")
-        try await observer.first { $0.summary == "completed([1],next:more)" }
+        try await observer.next { $0.summary == "completed([1],next:more)" }
     }
 
     @Test func `C13: an element that comes again replaces the one that is there`() async throws {
@@ -178,14 +178,14 @@ struct PaginationTests {
         let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
         let list = store(fetcher, policy: policy)[1]
         let observer = RecordingObserver(list.publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         await list.requestNextData()
         await list.requestPrevData()
-        try await observer.first { $0.content == [4, 5, 6] }
+        try await observer.next { $0.content == [4, 5, 6] }
         let before = observer.states.count
         fetcher.enqueue(.page([50], nextKey: "m1", prevKey: "q1"), .page([60], nextKey: "m2"), .page([40], prevKey: "q2"))
         await list.refresh()
-        try await observer.first { $0.content == [40, 50, 60] && $0.isCompleted }
+        try await observer.next { $0.content == [40, 50, 60] && $0.isCompleted }
         // An observer may miss the loading state, but never sees a list that is half of the one and half of the other.
         #expect(observer.states.dropFirst(before).allSatisfy { $0.content == [4, 5, 6] || $0.content == [40, 50, 60] })
         #expect(fetcher.requests.suffix(3).map(\.pageKey) == [nil, "m1", "q1"])

@@ -30,7 +30,7 @@ struct RetryTests {
             try await bench.time.sleepers(atLeast: 1)
             bench.time.advanceToNextDeadline()
         }
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         #expect(observer.summary == "loading(nil) completed(7)")
         let bounds: [Duration] = bench.events.all.compactMap { if case .retried(_, _, let delay, _) = $0.kind { delay } else { nil } }
         #expect(bounds.count == 2 && bounds[0] < .seconds(8) && bounds[1] < .seconds(16))
@@ -90,7 +90,7 @@ struct RetryTests {
         policy.errorExpiry = .seconds(30)
         let bench = Bench(policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() })
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.error != nil }
+        try await observer.next { $0.error != nil }
         await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
         await bench.store[1].validate()
         let second = RecordingObserver(bench.store[1].publish())
@@ -108,10 +108,10 @@ struct RetryTests {
     @Test func `C12: without errorExpiry whoever asks tries again`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in throw Offline() })
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.error != nil }
+        try await observer.next { $0.error != nil }
         await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
         let second = RecordingObserver(bench.store[1].publish())
-        try await second.first { $0.error != nil }
+        try await second.next { $0.error != nil }
         #expect(bench.fetcher.startedCount == 3)
     }
 }

@@ -10,7 +10,7 @@ struct SavingTests {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.summary == "completed(1)" }
+        try await observer.next { $0.summary == "completed(1)" }
         #expect(try await bench.store[1].requireData() == 1)
         #expect(try await bench.store[1].requireData(from: .cache) == 1)
         try await bench.cacher.releaseNext(.save)
@@ -147,7 +147,7 @@ struct SavingTests {
         let bench = Bench(backing, fetcher: ScriptedFetcher { .success($0.number, freshness: secret) })
         bench.cacher.put(bench.record(70), param: 1)
         let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
-        try await observer.first { $0.summary == "completed(1)" }
+        try await observer.next { $0.summary == "completed(1)" }
         #expect(try await bench.store[1].requireData() == 1)
         try await until("the old record is removed") { bench.cacher.record(of: 1) == nil }
         try await observer.stopAndLeave()

@@ -79,7 +79,7 @@ struct SingleFlightTests {
         bench.fetcher.release()
         await refresh.value
         await joined?.value
-        try await observer.first { $0.content == 1 && $0.isCompleted }
+        try await observer.next { $0.content == 1 && $0.isCompleted }
         #expect(bench.fetcher.startedCount == 1)
         withExtendedLifetime(second) {}
     }

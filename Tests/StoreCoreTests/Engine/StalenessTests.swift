@@ -26,7 +26,7 @@ struct StalenessTests {
         _ = try await observer.states(count: 2)
         #expect(observer.summary == "completed(7) loading(nil)")
         bench.fetcher.release()
-        try await observer.first { $0.content == 1 }
+        try await observer.next { $0.content == 1 }
         #expect(observer.summary == "completed(7) loading(nil) completed(1)")
     }
 
@@ -131,7 +131,7 @@ struct StalenessTests {
         let observer = RecordingObserver(bench.store[1].publish())
         _ = try await observer.states(count: 1)
         await bench.store[1].refresh()
-        try await observer.first { $0.error != nil }
+        try await observer.next { $0.error != nil }
         #expect(observer.states.last?.summary == "error(Offline,7)")
         #expect(try await bench.store[1].requireData(from: .cache) == 7)
         if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 7) }

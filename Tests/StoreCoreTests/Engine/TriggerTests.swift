@@ -57,7 +57,7 @@ struct TriggerTests {
         let bell = Bell()
         bench.store.revalidate(on: bell)
         try await bell.ring()
-        for observer in observers { try await observer.first { $0.content != 0 } }
+        for observer in observers { try await observer.next { $0.content != 0 } }
         #expect(Set(bench.fetcher.requests.map(\.param)) == [1, 2])
     }
 
@@ -72,13 +72,13 @@ struct TriggerTests {
         for bell in bells { try await bell.ring(100) }
         #expect(bench.fetcher.startedCount == 1)
         bench.fetcher.release()
-        try await observer.first { $0.content == 1 }
+        try await observer.next { $0.content == 1 }
         // Too early after the last one: kept, and made good once.
         for bell in bells { try await bell.ring(100) }
         #expect(bench.fetcher.startedCount == 1)
         try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(1)) }
         bench.time.advance(by: .seconds(1))
-        try await observer.first { $0.content == 2 }
+        try await observer.next { $0.content == 2 }
         bench.time.advance(by: .seconds(100))
         #expect(bench.fetcher.startedCount == 2)
     }
@@ -96,7 +96,7 @@ struct TriggerTests {
         ending.end(failing: fails)
         try await ending.left()
         try await lasting.ring()
-        try await observer.first { $0.content == 1 }
+        try await observer.next { $0.content == 1 }
     }
 
     @Test func `C16: a trigger ends when it is cancelled, or its store is released`() async throws {

@@ -247,7 +247,7 @@ struct WaitingForSavesTests {
         await bench.store[1].invalidate()
         bench.cacher.recover()
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.error != nil }
+        try await observer.next { $0.error != nil }
         let error = await #expect(throws: StoreError.self) { try await bench.store.waitUntilSaved() }
         #expect(error?.code == .cacherFailed)
         try await observer.stopAndLeave()

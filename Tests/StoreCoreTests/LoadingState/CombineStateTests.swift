@@ -31,11 +31,72 @@ struct CombineStateTests {
         }
     }
 
-    @Test func `a combination has no pages beside it`() async {
+    @Test(arguments: [true, false])
+    func `the pages beside the only list stay, wherever the list stands`(isFirst: Bool) async {
         numbers.send(.completed(content: 1, next: .fixed(canRequestAdditionalData: true), prev: .loading))
-        words.send(.completed(content: "a", next: .error(rawError: Offline()), prev: .none))
-        var iterator = numbers.sequence.combineState(words.sequence).makeAsyncIterator()
-        #expect(await iterator.next()?.summary == "completed((1, \"a\"))")
+        words.send(.completed("a"))
+        flags.send(.completed(true))
+        let summary: String?
+        if isFirst {
+            var iterator = combined.makeAsyncIterator()
+            summary = await iterator.next()?.summary
+        } else {
+            let other: LoadingStateSequence<(String, Int, Bool)> = words.sequence.combineState(numbers.sequence, flags.sequence)
+            var iterator = other.mapContent { ($0.1, $0.0, $0.2) }.makeAsyncIterator()
+            summary = await iterator.next()?.summary
+        }
+        #expect(summary == "completed((1, \"a\", true),next:more,prev:loading)")
+    }
+
+    @Test func `a failed page of the only list stays beside a combination of combinations`() async {
+        numbers.send(.completed(content: 1, next: .error(rawError: Offline()), prev: .none))
+        words.send(.completed("a"))
+        flags.send(.completed(true))
+        let twice = flags.sequence.combineState(words.sequence.combineState(numbers.sequence))
+        var iterator = twice.mapContent { $0.1.1 }.makeAsyncIterator()
+        #expect(await iterator.next() == .completed(content: 1, next: .error(rawError: Offline()), prev: .none))
+    }
+
+    @Test func `two lists have no pages beside their combination`() async {
+        numbers.send(.completed(content: 1, next: .fixed(canRequestAdditionalData: true), prev: .none))
+        words.send(.completed(content: "a", next: .none, prev: .error(rawError: Offline())))
+        flags.send(.completed(true))
+        var iterator = combined.makeAsyncIterator()
+        #expect(await iterator.next()?.summary == "completed((1, \"a\", true))")
+    }
+
+    @Test func `a page that is being loaded shows while nothing else changes`() async throws {
+        numbers.send(.completed(content: 1, next: .fixed(canRequestAdditionalData: true), prev: .none))
+        words.send(.completed("a"))
+        let recorder = RecordingObserver(numbers.sequence.combineState(words.sequence) { "\($0)\($1)" })
+        try await recorder.next { $0 == .completed(content: "1a", next: .fixed(canRequestAdditionalData: true), prev: .none) }
+        numbers.send(.completed(content: 1, next: .loading, prev: .none))
+        try await recorder.next { $0 == .completed(content: "1a", next: .loading, prev: .none) }
+    }
+
+    // MARK: With a transform
+
+    @Test func `a transform makes the content of any number of sequences`() async {
+        numbers.send(.completed(2))
+        words.send(.completed("a"))
+        flags.send(.completed(true))
+        var three = numbers.sequence.combineState(words.sequence, flags.sequence) { "\($0)\($1)\($2)" }.makeAsyncIterator()
+        #expect(await three.next() == .completed("2atrue"))
+        var one = numbers.sequence.combineState { $0 * 2 }.makeAsyncIterator()
+        #expect(await one.next() == .completed(4))
+    }
+
+    @Test func `a transform makes stale content too, and does not run without all contents`() async {
+        numbers.send(.loading(content: 2))
+        words.send(.completed("a"))
+        var stale = numbers.sequence.combineState(words.sequence) { "\($0)\($1)" }.makeAsyncIterator()
+        #expect(await stale.next() == .loading(content: "2a"))
+        numbers.send(.error(rawError: Offline(), content: nil))
+        var failed = numbers.sequence.combineState(words.sequence) { _, _ in
+            Issue.record("the transform ran without a number")
+            return ""
+        }.makeAsyncIterator()
+        #expect(await failed.next() == .error(rawError: Offline(), content: nil))
     }
 
     @Test func `any number of sequences is combined, and combinations are combined again`() async {

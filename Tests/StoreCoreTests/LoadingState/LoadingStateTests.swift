@@ -92,6 +92,21 @@ import Testing
         #expect((state.error is Offline) == hasError)
     }
 
+    @Test(arguments: [
+        (AdditionalLoadingState.none, "fixed false"), (.fixed(canRequestAdditionalData: true), "fixed true"), (.loading, "loading"),
+        (.error(rawError: Offline()), "error Offline()"),
+    ])
+    func `a page state's doAction calls the closure that fits and returns its result`(state: AdditionalLoadingState, called: String) {
+        let result = state.doAction(onFixed: { "fixed \($0)" }, onLoading: { "loading" }, onError: { "error \($0)" })
+        #expect(result == called)
+    }
+
+    @Test func `a page state's doAction throws the closure's error`() {
+        #expect(throws: Offline.self) {
+            try AdditionalLoadingState.loading.doAction(onFixed: { _ in }, onLoading: { throw Offline() }, onError: { _ in })
+        }
+    }
+
     struct Refused: Error { var code: Int }
     /// Looks like an error of another type.
     struct Disguised: Error, CustomDebugStringConvertible {

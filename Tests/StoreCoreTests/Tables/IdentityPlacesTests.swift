@@ -108,7 +108,7 @@ struct IdentityPlacesTests {
                 }
                 #expect(try await lists[1].requireData() == expected)
             }
-            if let observer { try await observer.first { $0.content == expected } }
+            if let observer { try await observer.next { $0.content == expected } }
         }
     }
 }

@@ -26,23 +26,22 @@ struct RecordingObserverTests {
         #expect(try await recorder.states(count: 0) == [])
     }
 
-    @Test func `the first state that fits is found, before and after it came`() async throws {
+    @Test func `the next matching state is found, before and after it came`() async throws {
         let recorder = RecordingObserver(feed.sequence)
-        let completed = Task { try await recorder.first { $0.isCompleted } }
+        let completed = Task { try await recorder.next { $0.isCompleted } }
         try await feed.taken(by: 1)
         feed.send(.completed(1))
         try await feed.taken(by: 1)
         feed.send(.completed(2))
         #expect(try await completed.value == .completed(1))
-        #expect(try await recorder.first { $0.content == 2 } == .completed(2))
-        #expect(try await recorder.first { $0.isCompleted } == .completed(1))
+        #expect(try await recorder.next { $0.content == 2 } == .completed(2))
     }
 
     @Test func `each state is looked at once, and the recorder may be used meanwhile`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         let looked = WatchedState<[String]>([])
         let search = Task {
-            try await recorder.first { state in
+            try await recorder.next { state in
                 looked.update { $0.append(state.summary) }
                 return recorder.states.last?.content == 3 && state.content == 3
             }
@@ -77,19 +76,19 @@ struct RecordingObserverTests {
     }
 
     @Test(arguments: [true, false])
-    func `who waits for more than comes is told what came`(stops: Bool) async throws {
+    func `a wait beyond the end of the recording shows what came`(stops: Bool) async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         let waiter = Task { try await recorder.states(count: 2) }
         if stops { recorder.stop() } else { feed.finish() }
         let error = await #expect(throws: StoreError.self) { try await waiter.value }
         #expect(error?.code == .recordingEnded)
-        #expect(error?.description.contains("2 states") == true && error?.description.contains("[loading(nil)]") == true)
+        #expect(error?.message.contains("2 states") == true && error?.message.hasSuffix("so far:\n  1. loading(nil)") == true)
     }
 
     @Test func `C9: waiting is cancelled at once`() async throws {
         let recorder = RecordingObserver(feed.sequence)
-        let waiter = Task { try await recorder.first { $0.isCompleted } }
+        let waiter = Task { try await recorder.next { $0.isCompleted } }
         waiter.cancel()
         await #expect(throws: CancellationError.self) { try await waiter.value }
     }

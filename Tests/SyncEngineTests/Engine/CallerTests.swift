@@ -96,7 +96,7 @@ struct CallerTests {
         caller.cancel()
         await #expect(throws: CancellationError.self) { try await caller.value }
         bench.release(.content(1))
-        _ = try await observer.first { if case .completed = $0 { true } else { false } }
+        _ = try await observer.next { if case .completed = $0 { true } else { false } }
         #expect(bench.local == [1: 1])
         try await observer.stopAndLeave()
         try await until { synchronizer.hub.observerCount == 0 }
@@ -239,7 +239,7 @@ struct CallerTests {
         try await bench.waiting(.content(1))
         synchronizer.cancel()
         #expect(await caller.value?.code == .cancelled)
-        let state = try await observer.first { if case .error = $0 { true } else { false } }
+        let state = try await observer.next { if case .error = $0 { true } else { false } }
         #expect((state.error as? SyncError)?.code == .cancelled)
         #expect(state.content?.failures.count == 0)
         #expect(state.content?.pendingDownloadCount == 1)

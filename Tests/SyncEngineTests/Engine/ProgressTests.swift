@@ -154,11 +154,11 @@ struct ProgressTests {
         let observer = RecordingObserver(synchronizer.publish())
         let caller = Task { try await synchronizer.sync() }
         try await bench.waiting(.content(2))
-        let running = try await observer.first { $0.isLoading && $0.content?.progress.stage == .contents }
+        let running = try await observer.next { $0.isLoading && $0.content?.progress.stage == .contents }
         #expect(running.content?.sourceCount == 2)
         bench.release(.content(2))
         #expect(try await caller.value.addedCount == 2)
-        let ended = try await observer.first { if case .completed = $0 { true } else { false } }
+        let ended = try await observer.next { if case .completed = $0 { true } else { false } }
         #expect(ended.content?.addedCount == 2)
         // Who joins later sees how the last pass went.
         let late = RecordingObserver(synchronizer.publish())
@@ -172,7 +172,7 @@ struct ProgressTests {
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1))
         _ = await syncError { try await synchronizer.sync() }
         let observer = RecordingObserver(synchronizer.publish())
-        let state = try await observer.first { if case .error = $0 { true } else { false } }
+        let state = try await observer.next { if case .error = $0 { true } else { false } }
         #expect(state.content?.addedCount == 1)
         #expect((state.error as? SyncError)?.code == .incomplete)
         try await observer.stopAndLeave()

@@ -80,9 +80,9 @@ struct StoreSyncTests {
         let store = store(MemoryCacher())
         await store["b"].update(Photo(key: "b", version: 0))
         let observer = RecordingObserver(store["b"].publish())
-        _ = try await observer.first { $0.content?.version == 0 }
+        _ = try await observer.next { $0.content?.version == 0 }
         try await OneWaySynchronizer(processor: StoreSyncProcessor(list: whole, store: store)).sync()
-        _ = try await observer.first { $0.content?.version == 1 }
+        _ = try await observer.next { $0.content?.version == 1 }
     }
 
     @Test func `what a file cacher keeps is there for the next process`() async throws {

@@ -86,13 +86,14 @@ package final class WatchedState<State: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - part: What the condition looks at; `nil` where it may be anything.
+    ///   - timeout: The longest wait, in real time; `nil` waits without a limit.
     ///   - isolation: The caller's actor, which is not left.
     ///   - condition: Looks at the state after each change of the part; runs under the lock, so no user code.
     /// - Returns: The value that `condition` returned first.
-    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    /// - Throws: `CancellationError` as soon as the task is canceled, ``WaitTimedOut`` when the timeout has passed.
     package func wait<Value: Sendable>(
-        for part: (some Hashable & Sendable)? = String?.none, isolation: isolated (any Actor)? = #isolation,
-        until condition: @escaping @Sendable (State) -> Value?
+        for part: (some Hashable & Sendable)? = String?.none, timeout: Duration? = nil,
+        isolation: isolated (any Actor)? = #isolation, until condition: @escaping @Sendable (State) -> Value?
     ) async throws -> Value {
         let ticket = guarded.withLock { guarded in
             guarded.lastTicket += 1
@@ -101,6 +102,8 @@ package final class WatchedState<State: Sendable>: Sendable {
         let part = part?.hashValue
         // The value comes under a lock and not with the continuation, whose way the thread sanitizer cannot follow.
         let found = Lock<Value?>(nil)
+        var timer: Task<Void, Never>?
+        defer { timer?.cancel() }
         await withTaskCancellationHandler {
             // Captured, for else the closure runs on no actor: two hops for every wait of an actor.
             _ = isolation
@@ -120,13 +123,24 @@ package final class WatchedState<State: Sendable>: Sendable {
                     if let part { guarded.partWatchers[part, default: []].append(watcher) } else { guarded.watchers.append(watcher) }
                     return true
                 }
-                if !waits { continuation.resume() }
+                guard waits else { return continuation.resume() }
+                if let timeout { timer = startTimer(timeout, ticket, part) }
             }
         } onCancel: {
             cancel(ticket, part)
         }
-        guard let value = found.withLock({ $0 }) else { throw CancellationError() }
-        return value
+        if let value = found.withLock({ $0 }) { return value }
+        // The timer resumes the wait without a value and without a cancellation.
+        if Task.isCancelled { throw CancellationError() }
+        throw WaitTimedOut()
+    }
+
+    private func startTimer(_ timeout: Duration, _ ticket: UInt64, _ part: Int?) -> Task<Void, Never> {
+        Task {
+            // The suspending clock stops while the machine sleeps. A canceled sleep means that the wait has ended.
+            guard (try? await Task.sleep(for: timeout, clock: .suspending)) != nil else { return }
+            cancel(ticket, part)
+        }
     }
 
     private func cancel(_ ticket: UInt64, _ part: Int?) {
@@ -142,6 +156,9 @@ package final class WatchedState<State: Sendable>: Sendable {
         watcher?.continuation.resume()
     }
 }
+
+/// The error of a wait whose timeout has passed.
+package struct WaitTimedOut: Error {}
 
 /// Which parts of a state have changed.
 package struct ChangedParts: Sendable {

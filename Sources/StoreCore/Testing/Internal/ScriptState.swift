@@ -46,6 +46,21 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// The numbers of the fetches at the gate, oldest first.
     var held: [Int] { flights.filter { $0.value.passage != nil }.keys.sorted() }
 
+    /// One line per request, oldest first, with the phase of its fetch.
+    var history: [String] {
+        requests.map { request in
+            let phase =
+                switch flights[request.number] {
+                case nil: "ended"
+                case let flight?: flight.passage == nil ? "running" : "held"
+                }
+            switch request.request {
+            case .content(let param, let validator): return "content of \(param)\(validator == nil ? "" : ", revalidating"), \(phase)"
+            case .page(let direction, let key, let param): return "\(direction) page \(key) of \(param), \(phase)"
+            }
+        }
+    }
+
     mutating func enqueue(_ more: [Answer]) { answers += more }
 
     mutating func hold() { isHolding = true }

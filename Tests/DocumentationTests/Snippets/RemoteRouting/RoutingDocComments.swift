@@ -134,6 +134,12 @@ struct RoutingDocCommentTests {
         let connectivity = ManualConnectivity(.offline)
         connectivity.set(.online)
     }
+
+    @Test func `an expensive path is set by hand`() {
+        let connectivity = ManualConnectivity(.online, isCellular: true, isExpensive: true)
+        connectivity.set(.online, isCellular: false)
+        #expect(connectivity.path.isExpensive == nil)
+    }
 }
 
 // What needs a server, a file or a user: compiled only.
@@ -224,6 +230,12 @@ private func tokens(saved: ShopToken) {
 private func online(_ repositories: StoreFlowable<Int, Repo>) async throws {
     for await status in try Connectivity.system().statuses where status == .online {
         await repositories.refresh()
+    }
+}
+
+private func paths(prefetchPictures: () async throws -> Void) async throws {
+    for await path in try Connectivity.system().paths where path.isExpensive == false {
+        try await prefetchPictures()
     }
 }
 

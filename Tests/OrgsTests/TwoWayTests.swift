@@ -1,0 +1,63 @@
+import StoreCore
+import Testing
+
+@testable import Orgs
+
+/// A list that starts in its middle and grows in both directions.
+@Suite(.timeLimit(.minutes(10)))
+struct TwoWayTests {
+    let origin = ScriptedPaginationFetcher<RepositoryPage, Repository>()
+    let repository: GitHubRepository
+    let list: PaginationStoreFlowable<RepositoryPage, Repository>
+    let middle = RepositoryPage(organisation: "swiftlang", number: 2)
+
+    init() {
+        repository = GitHubRepository.scripted(around: origin)
+        list = repository.repositoriesAround[middle]
+    }
+
+    @Test func `C13: pages before and behind load side by side and keep their order`() async throws {
+        origin.enqueue(.page([.docc], nextKey: "3", prevKey: "1"))
+        let screen = RecordingObserver(list.publish())
+        try await screen.next { $0.content == [.docc] }
+
+        origin.hold()
+        async let before = list.requestPrevData()
+        try await origin.started(count: 2)
+        async let behind = list.requestNextData()
+        try await origin.started(count: 3)
+        try await screen.next { $0 == .completed(content: [.docc], next: .loading, prev: .loading) }
+        try await origin.answer(3, with: .page([.syntax]))
+        try await origin.answer(2, with: .page([.swift]))
+        #expect(await [before, behind] == [.loaded, .loaded])
+        try await screen.next { $0 == .completed([.swift, .docc, .syntax]) }
+        #expect(origin.requests.map(\.pageKey) == [nil, "1", "3"])
+    }
+
+    @Test func `C13: a side that fails leaves the other side and is requested again`() async throws {
+        origin.enqueue(.page([.docc], nextKey: "3", prevKey: "1"), .failure(Offline()), .page([.syntax]), .page([.swift]))
+        let screen = RecordingObserver(list.publish())
+        try await screen.next { $0.content == [.docc] }
+        #expect(await list.requestPrevData() == .failed(Offline()))
+        #expect(await list.requestNextData() == .loaded)
+        try await screen.next { $0 == .completed(content: [.docc, .syntax], next: .none, prev: .error(rawError: Offline())) }
+        #expect(await list.requestPrevData() == .loaded)
+        try await screen.next { $0 == .completed([.swift, .docc, .syntax]) }
+    }
+
+    @Test(arguments: [true, false])
+    func `the screen loads both directions and says whether all came`(fails: Bool) async throws {
+        origin.hold()
+        let shown = Task { [repository, middle] in
+            try await Screens(repository: repository, terminal: Terminal(isPlain: true)).repositories(around: middle)
+        }
+        try await origin.answerNext(with: .page([.docc], nextKey: "3", prevKey: "1"))
+        try await origin.started(count: 3)
+        for request in origin.requests.suffix(2) {
+            let isBefore = request.direction == .prev
+            try await origin.answer(request.number, with: fails && isBefore ? .failure(Offline()) : .page([isBefore ? .swift : .syntax]))
+        }
+        #expect(try await shown.value == !fails)
+        #expect(await list.getData() == (fails ? [.docc, .syntax] : [.swift, .docc, .syntax]))
+    }
+}
