@@ -189,14 +189,14 @@ struct RefreshingAndExpiringTests {
     @Test func `a retry button clears the error`() async throws {
         let users = store()
         let recorder = RecordingObserver(users[1].publish())
-        try await recorder.first { $0.isCompleted }
+        try await recorder.next { $0.isCompleted }
         fetcher.enqueue(.failure(Offline()))
         await users[1].refresh()
-        try await recorder.first { $0.error != nil }
+        try await recorder.next { $0.error != nil }
 
         await users[1].validate()
 
-        try await recorder.first { $0 == .completed("Ada, 3") }
+        try await recorder.next { $0 == .completed("Ada, 3") }
     }
 
     // MARK: Failures

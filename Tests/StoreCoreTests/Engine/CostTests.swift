@@ -96,9 +96,9 @@ struct CostTests {
     @Test func `C6: an observer keeps content that memory does not`() async throws {
         let (store, size) = store(EventLog())
         let observer = RecordingObserver(store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         await store[1].update(11)
-        try await observer.first { $0.content == 11 }
+        try await observer.next { $0.content == 11 }
         #expect(size() == [0, 0])
         #expect(try await store[1].requireData(from: .cache) == 11)
         try await observer.stopAndLeave()

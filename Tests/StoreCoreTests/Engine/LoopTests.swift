@@ -61,7 +61,7 @@ struct LoopTests {
         stores.update { $0 = store }
         defer { stores.update { $0 = nil } }
         let observer = RecordingObserver(store[2].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         _ = try await store[1].requireData()
         try await until("it was fetched again", patience: .seconds(20)) { log.current == [2, 1, 2] }
         withExtendedLifetime(observer) {}
@@ -73,7 +73,7 @@ struct LoopTests {
         let bench = Bench(expiry: .after(.nanoseconds(1)), policy: policy)
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
-            try await observer.first { $0.summary == "completed(\(number))" }
+            try await observer.next { $0.summary == "completed(\(number))" }
             try await until("the timer is set", patience: .seconds(20)) {
                 bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(100))
             }
@@ -82,7 +82,7 @@ struct LoopTests {
             #expect(bench.fetcher.startedCount == number)
             bench.time.advance(by: .milliseconds(1))
         }
-        try await observer.first { $0.summary == "completed(4)" }
+        try await observer.next { $0.summary == "completed(4)" }
     }
 
     @Test func `C10: a lifetime longer than the shortest interval is kept exactly`() async throws {
@@ -90,7 +90,7 @@ struct LoopTests {
         (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
         let bench = Bench(expiry: .after(.milliseconds(150)), policy: policy)
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .milliseconds(150)) }
         withExtendedLifetime(observer) {}
     }
@@ -117,13 +117,13 @@ struct LoopTests {
     @Test func `C16: a trigger that never suspends fetches once an interval, and ends when it is canceled`() async throws {
         let bench = Bench()
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         let endless = Endless(ended: WatchedState(false), asked: WatchedState(0))
         let trigger = bench.store.revalidate(on: endless)
         try await until("it was asked") { endless.asked.current > 100 }
         #expect(bench.fetcher.startedCount == 1)
         bench.time.advance(by: .seconds(1))
-        try await observer.first { $0.summary == "completed(2)" }
+        try await observer.next { $0.summary == "completed(2)" }
         #expect(bench.fetcher.startedCount == 2)
         trigger.cancel()
         try await until("the trigger ends", patience: .seconds(20)) { endless.ended.current }
@@ -156,7 +156,7 @@ struct LoopTests {
         let store = Store(cacher: Restless(), fetcher: fetcher, policy: policy, time: time)
         for number in 1...2 {
             let observer = RecordingObserver(store[1].publish())
-            try await observer.first { $0.summary == "completed(\(number))" }
+            try await observer.next { $0.summary == "completed(\(number))" }
             for _ in 0..<10 {
                 time.advance(by: .seconds(10))
                 await Task.yield()

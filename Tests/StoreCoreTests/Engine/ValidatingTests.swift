@@ -9,9 +9,9 @@ struct ValidatingTests {
         policy.errorExpiry = errorExpiry
         let bench = Bench(backing, policy: policy, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
         let observer = RecordingObserver(bench.store[1].publish())
-        try await observer.first { $0.isCompleted }
+        try await observer.next { $0.isCompleted }
         await bench.store[1].refresh()
-        try await observer.first { $0.error != nil }
+        try await observer.next { $0.error != nil }
         return (bench, observer)
     }
 
@@ -20,7 +20,7 @@ struct ValidatingTests {
         let (bench, observer) = try await failedBench(backing)
         await bench.store[1].validate()
         #expect(bench.fetcher.startedCount == 3)
-        try await observer.first { $0.summary == "completed(3)" }
+        try await observer.next { $0.summary == "completed(3)" }
         await bench.store[1].validate()
         #expect(bench.fetcher.startedCount == 3)
     }
@@ -35,7 +35,7 @@ struct ValidatingTests {
         bench.fetcher.release()
         await refresh.value
         await validation.value
-        try await observer.first { $0.summary == "completed(3)" }
+        try await observer.next { $0.summary == "completed(3)" }
         #expect(bench.fetcher.startedCount == 3)
     }
 
@@ -45,14 +45,14 @@ struct ValidatingTests {
         #expect(bench.fetcher.startedCount == 2)
         await bench.store[1].refresh()
         #expect(bench.fetcher.startedCount == 3)
-        try await observer.first { $0.summary == "completed(3)" }
+        try await observer.next { $0.summary == "completed(3)" }
     }
 
     @Test func `C12: validate() fetches once errorExpiry is over`() async throws {
         let (bench, observer) = try await failedBench(errorExpiry: .seconds(30))
         bench.time.advance(by: .seconds(30))
         await bench.store[1].validate()
-        try await observer.first { $0.summary == "completed(3)" }
+        try await observer.next { $0.summary == "completed(3)" }
     }
 
     @Test func `C3: requireData() and prefetch leave valid content alone after a failure`() async throws {
