@@ -51,7 +51,9 @@ extension VersionManifest {
         for (identifier, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.version.isPreRelease {
             copy.entries[identifier] = nil
             copy.problems.append(
-                Problem(identifier: identifier, reason: "\(entry.version) is a pre-release; allow them where that is meant"))
+                Problem(
+                    identifier: identifier, reason: "\(entry.version) is a pre-release; allow them where that is meant", group: entry.group)
+            )
         }
         return copy
     }

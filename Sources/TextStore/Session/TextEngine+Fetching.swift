@@ -45,6 +45,10 @@ extension TextEngine {
         } else {
             tell(.checked(revision: session.read { $0.manifest?.revision }))
         }
+        if taken != nil {
+            let held = session.read { $0.failures.sorted { $0.key < $1.key }.map(\.value).filter { $0.retryAt == nil } }
+            for failure in held { tell(.refused(failure.error)) }
+        }
         // What is bundled may have become part of another set.
         tell(await shelf.change())
         perform(actions)
@@ -67,7 +71,7 @@ extension TextEngine {
         case .modified(let answer, _, let validator):
             let manifest = try VersionManifest(parsing: answer.bytes, mode: source.mode, limit: file.limit).taken(by: source)
             try check(TextVerification(identifier: nil, version: nil, bytes: Array(answer.bytes)))
-            let turn = try await shelf.accept(revision: manifest.revision)
+            let turn = try await shelf.accept(manifest, policy, isVerified: verify != nil)
             tell(turn)
             record.body = answer.bytes
             record.validator = validator
@@ -126,20 +130,17 @@ extension TextEngine {
             case .failure(let fault): faults.append(fault)
             }
         }
-        let isCurrent = session.read { $0.flights[plan.key] == plan.ticket }
+        let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
         // Legal: the session was cleared meanwhile, and what was on its way belongs to what is gone.
         guard isCurrent else { return }
-        let failure = faults.first.map { fault in
-            plan.items.count == 1
-                ? fault
-                : TextStoreError(
-                    .incompleteSet, identifier: fault.identifier,
-                    "its set “\(plan.key.dropFirst(6))” was not switched, because: \(fault.message)", underlyingError: fault,
-                    retryAfter: fault.retryAfter)
+        // A newer manifest may have taken the texts back: they are fetched again as that one says.
+        if isOutdated { return goOn(after: plan) }
+        let failure = faults.first.map {
+            $0.identifier == plan.items.first?.identifier && plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0)
         }
         for fault in faults { tell(.refused(fault)) }
         if let failure {
-            end(plan, failure)
+            end(plan, failure, keeping: records.filter(\.facts.isVerified))
         } else {
             await store(plan, records, unchanged)
         }
@@ -171,9 +172,9 @@ extension TextEngine {
         }
     }
 
-    private func end(_ plan: SetPlan, _ failure: TextStoreError) {
+    private func end(_ plan: SetPlan, _ failure: TextStoreError, keeping kept: [TextRecord] = []) {
         let instant = time.now
-        session.update { [policy] session in session.setEnded(plan, failure, at: instant, policy) }
+        session.update { [policy] session in session.setEnded(plan, failure, keeping: kept, at: instant, policy) }
         goOn(after: plan)
     }
 
@@ -198,7 +199,11 @@ extension TextEngine {
         case (.refuse(let error), _): throw error
         case (.copy(let record), _): return .new(record)
         case (.fetch(let file, let expected, _), .modified(let answer, _, let validator)):
-            return .new(try record(of: answer, validator, item, file.url.absoluteString, expected))
+            let record = try record(of: answer, validator, item, file.url.absoluteString, expected)
+            guard case .fetch(_, _, let known?) = item.work, known.rank.version != nil, known.rank == record.rank,
+                known.facts.fileDigest == record.facts.fileDigest, known.facts.isVerified == record.facts.isVerified
+            else { return .new(record) }
+            return .unchanged(record.identifier)
         case (.fetch(let file, let expected, let known), _):
             guard let known, item.validator != nil else {
                 throw TextStoreError(

@@ -67,6 +67,7 @@ final class TextEngine: Sendable {
         let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
         if let fault { tell(.refused(fault)) }
         for refusal in bundled?.refusals ?? [] { tell(.refused(refusal)) }
+        if session.read({ $0.versionSource != source }) { await shelf.forgetManifest() }
         let (record, manifest) = await keptManifest(of: source)
         let turn = await shelf.change { session in
             // Set again: a manifest that has come meanwhile is newer than the file that was read before.
@@ -93,7 +94,7 @@ final class TextEngine: Sendable {
         // What was read before is read again, unless the source is read more strictly now, or another process has seen a higher revision:
         // then it is asked for anew.
         guard let manifest = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit).taken(by: source),
-            let turn = try? await shelf.accept(revision: manifest.revision)
+            let turn = try? await shelf.accept(manifest, policy, isVerified: verify != nil)
         else { return (nil, nil) }
         tell(turn)
         return (record, manifest)
@@ -162,6 +163,7 @@ final class TextEngine: Sendable {
 
     func tell(_ turn: Shelf.Turn) {
         for fault in turn.faults { tell(.fault(fault)) }
+        for event in turn.events { tell(event) }
         for increase in turn.increases { increases.send(increase) }
     }
 

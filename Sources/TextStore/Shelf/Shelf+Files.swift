@@ -128,15 +128,15 @@ extension Shelf {
     private func preload(_ identifiers: [String]) {
         guard identifiers.count > 1 else { return }
         let missing = identifiers.compactMap { identifier in
-            pointer.active[identifier].flatMap { place in loaded[place.file] == nil ? (identifier, place.file) : nil }
+            pointer.active[identifier].flatMap { place in loaded[place.file] == nil ? (identifier, place) : nil }
         }
         let portion = 64
         let found = Lock<[(RecordName, TextRecord)]>([])
         DispatchQueue.concurrentPerform(iterations: (missing.count + portion - 1) / portion) { [directory] number in
             // What cannot be read is read once more by who needs it, and told there.
             guard var reader = try? SealedFile.Reader(directory) else { return }
-            let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, file in
-                (try? TextRecord.read(file, of: identifier, with: &reader)).map { (file, $0) }
+            let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, place in
+                (try? TextRecord.read(place, of: identifier, with: &reader)).map { (place.file, $0) }
             }
             found.withLock { $0 += records }
         }
@@ -170,7 +170,7 @@ extension Shelf {
         if let record = loaded[place.file] { return record }
         do throws(TextStoreError) {
             var reader = try SealedFile.Reader(directory)
-            let record = try TextRecord.read(place.file, of: identifier, with: &reader)
+            let record = try TextRecord.read(place, of: identifier, with: &reader)
             loaded[place.file] = record
             return record
         } catch {

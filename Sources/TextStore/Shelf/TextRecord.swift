@@ -20,7 +20,7 @@ final class TextRecord: Equatable, Sendable {
     /// What is known of the text.
     struct Facts: Hashable, Sendable {
         var version: SemanticVersion?
-        var epoch: UInt64 = 0
+        var epoch = Edition()
         /// The SHA-256 of the text's UTF-8.
         var digest: SHA256.Digest
         /// The SHA-256 of the bytes as the origin sent them, a byte order mark included.
@@ -49,8 +49,10 @@ final class TextRecord: Equatable, Sendable {
     /// Reads a record.
     ///
     /// - Throws: ``TextStoreError/Code/damagedFile`` where there is none, too: a name was given because there was one.
-    static func read(_ name: RecordName, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError) -> TextRecord {
-        let directory = reader.directory
+    static func read(_ place: Pointer.Place, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError)
+        -> TextRecord
+    {
+        let directory = reader.directory, name = place.file
         func damaged(_ reason: String) -> TextStoreError {
             TextStoreError(
                 .damagedFile, identifier: identifier, "reading \(directory.path(of: name.text)): \(reason); the text is fetched again")
@@ -60,6 +62,8 @@ final class TextRecord: Equatable, Sendable {
         guard let found else { throw damaged("the file is missing") }
         guard let record = found else { throw damaged("another version of the framework wrote it") }
         guard record.identifier == identifier else { throw damaged("it is of another text") }
+        // A whole record, but not the one that was stored under this name.
+        guard record.facts.digest == place.digest, record.rank == place.rank else { throw damaged("it holds another text or version") }
         return record
     }
 
@@ -95,7 +99,7 @@ extension RecordWriter {
 extension RecordReader {
     fileprivate mutating func facts() throws(Foreign) -> TextRecord.Facts {
         func text(_ reader: inout RecordReader) throws(Foreign) -> String { try reader.text() }
-        let version = try version(), epoch = try number()
+        let version = try version(), epoch = try edition()
         let digest = try digest()
         let fileDigest = try optional { reader throws(Foreign) in try reader.digest() } ?? digest
         let tag = try optional(text), date = try optional(text), url = try optional(text)

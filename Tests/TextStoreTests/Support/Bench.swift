@@ -64,6 +64,16 @@ final class Events: Sendable {
     var saved: [String] {
         all.current.compactMap { if case .saved(let id, let version) = $0 { "\(id) \(version?.description ?? "-")" } else { nil } }
     }
+    /// Epochs and revisions worth a report.
+    var described: [String] {
+        all.current.compactMap {
+            switch $0 {
+            case .epochRaised(let from, let to): "epoch \(from) to \(to)"
+            case .revisionJumped(let from, let to): "jump \(from) to \(to)"
+            default: nil
+            }
+        }
+    }
     var checks: Int { all.current.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } }
 
     func waitForRefusal(_ code: TextStoreError.Code, of identifier: String? = nil) async throws -> TextStoreError {
@@ -171,3 +181,13 @@ func sha256(_ text: String) -> String { digest(text).hex }
 func digest(_ text: String) -> SHA256.Digest { SHA256.digest(of: Array(text.utf8)) }
 
 let patient = TextAwaiting.remote(timeout: .seconds(3600))
+
+extension Shelf {
+    /// Accepts a manifest of a revision that lists some versions.
+    func accept(revision: UInt64?, _ versions: [String: String] = [:]) throws -> Turn {
+        var manifest = try VersionManifest(parsing: Data("{}".utf8))
+        manifest.revision = revision
+        manifest.entries = try versions.mapValues { VersionManifest.Entry(version: try SemanticVersion(parsing: $0)) }
+        return try accept(manifest, TextStorePolicy(), isVerified: false)
+    }
+}
