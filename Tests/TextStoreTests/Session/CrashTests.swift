@@ -118,6 +118,25 @@ struct CrashTests {
         }
     }
 
+    /// A recovery writes the floors with the edition, the manifest, three records, the pointer, and the floors with the ranks.
+    @Test(arguments: Array(1...30))
+    func `T16: kill -9 after any step of a recovery leaves the old set or the recovered one, and locks no device out`(step: Int)
+        async throws
+    {
+        let names = "one,two,three"
+        let locked = try writer("set", from: 9, names, "1", "1", "locked")
+        #expect(locked.readLine() == "9")
+        while locked.readLine() != nil {}
+        let killed = try writer("set", from: 2, step: step, names, "1", "1", "recovered")
+        while killed.readLine() != nil {}
+        let versions = try await found("set", UInt64(step))
+        #expect(versions == [9, 9, 9] || versions == [2, 2, 2], "\(versions)")
+        let next = try writer("set", from: 3, names, "1", "1", "recovered")
+        #expect(next.readLine() == "3")
+        while next.readLine() != nil {}
+        #expect(try await found("set", UInt64(step)) == [3, 3, 3])
+    }
+
     /// A switch writes the manifest and three records, each created, written and renamed, and two copies of pointer and floors.
     @Test(arguments: Array(1...30))
     func `T7 kill -9 after any step of the second switch leaves the old set or the new one`(step: Int) async throws {
