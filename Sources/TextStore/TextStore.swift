@@ -138,14 +138,17 @@ public final class TextStore: Sendable {
 
     // MARK: Refreshing and switching
 
-    /// Asks the origin for everything, whatever intervals and back-off say, and waits until it has answered.
+    /// Asks the origin for everything, whatever intervals and back-off say, and waits for the responses.
     ///
-    /// - Throws: The first ``TextStoreError``; what could be had is there all the same. `CancellationError`; the fetches go on.
+    /// - Throws: The first ``TextStoreError``; the other texts are stored all the same. ``TextStoreError/Code/incompleteSet`` if a set stays because
+    ///   one of its texts is not acceptable as published. `CancellationError`; the fetches go on.
     public func refresh() async throws { try await engine.refresh() }
 
     /// Activates the sets that wait.
     ///
-    /// - Returns: Whether any text was switched.
+    /// Drops a set that is damaged, below a floor, or not listed by the newest manifest, and reports it as an event.
+    ///
+    /// - Returns: Whether any text was switched; `false` if no set waits.
     /// - Throws: ``TextStoreError/Code/fileSystem``; the old sets are then active and whole.
     @discardableResult
     public func activate() async throws -> Bool {

@@ -123,7 +123,7 @@ extension SessionState {
     private func isHere(_ identifier: String, _ rank: Rank, _ entry: VersionManifest.Entry) -> Bool {
         func fits(_ found: Rank, _ digest: SHA256.Digest?) -> Bool {
             if found > rank { return true }
-            return found == rank && (digest.map(entry.allows) ?? true)
+            return found == rank && digest.map(entry.allows) == true
         }
         if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) { return true }
         guard let found = resolved[identifier] else { return false }

@@ -135,9 +135,7 @@ extension TextEngine {
         guard isCurrent else { return }
         // A newer manifest may have taken the texts back: they are fetched again as that one says.
         if isOutdated { return goOn(after: plan) }
-        let failure = faults.first.map {
-            $0.identifier == plan.items.first?.identifier && plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0)
-        }
+        let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
         for fault in faults { tell(.refused(fault)) }
         if let failure {
             end(plan, failure, keeping: records.filter(\.facts.isVerified))

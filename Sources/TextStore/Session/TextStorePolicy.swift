@@ -71,5 +71,7 @@ public enum TextAwaiting: Hashable, Sendable {
     /// Not at all: what is here.
     case nothing
     /// Until the newest text is here, or so long; manifest and text together.
+    ///
+    /// Sends no request before the next check is due. A check that is not older than the timeout counts as a response.
     case remote(timeout: Duration)
 }

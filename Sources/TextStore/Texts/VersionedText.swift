@@ -17,7 +17,9 @@ public struct VersionedText: Hashable, Sendable {
     public var isVerified: Bool
     /// Whether a newer version was active once that is not here any more.
     public var isBelowFloor: Bool
-    /// Why this text and not what the origin has, where that was waited for.
+    /// Why this may not be the text of the origin, if the caller waited for that; `nil` if the origin confirmed the text.
+    ///
+    /// ``TextStoreError/Code/checkedRecently`` if the store sent no request because the last check is recent.
     public var fallbackReason: TextStoreError? {
         get { fallback?.reason }
         set { fallback = newValue.map(Fallback.init) }

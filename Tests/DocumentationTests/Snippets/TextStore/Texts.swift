@@ -146,6 +146,7 @@ private func policies() {
     var policy = TextStorePolicy()
     policy.activation = .atNextLaunch
     policy.checkInterval = .seconds(3600)
+    policy.acceptedEpoch = 1
     print(policy)
 }
 
