@@ -4,7 +4,7 @@ import StoreCore
 ///
 /// The system queues the rest of them itself, and does not say when one begins: a deadline would count the time in its queue.
 final class FetchQueue: Sendable {
-    private struct State: Sendable {
+    struct State: Sendable {
         var running: [String: Int] = [:]
         var waiting: [String: [UInt64]] = [:]
         var admitted: Set<UInt64> = []
@@ -15,7 +15,7 @@ final class FetchQueue: Sendable {
     /// The width of the queue of one host.
     let width: Int
     /// Guards the tickets that run and wait.
-    private let state = WatchedState(State()) { $0.changed.take() }
+    let state = WatchedState(State()) { $0.changed.take() }
 
     init(width: Int) { self.width = width }
 

@@ -390,6 +390,7 @@ extension TextStoreError {
     static func expiredManifest(_ date: Date) -> TextStoreError {
         TextStoreError(
             .expiredManifest,
-            "the manifest expired at \(date.formatted(.iso8601)), so its versions replace no text; publish a newer manifest")
+            "the manifest expired at \(date.formatted(.iso8601)), so its versions replace no text; publish a newer one, or set the "
+                + "device's clock")
     }
 }

@@ -228,8 +228,11 @@ actor Shelf {
                 places.merge(waiting) { $1 }
             }
         }
+        turn.hasSwitched = places.contains { identifier, place in
+            let old = pointer.active[identifier]
+            return old?.rank != place.rank || old?.digest != place.digest
+        }
         try step(.switched(dropped: pointer.pending.keys.sorted(), activated: places))
-        turn.hasSwitched = !places.isEmpty
         turn.events += events
         turn.increases += activated(places)
     }

@@ -65,6 +65,60 @@ struct WithdrawnSetTests {
         #expect(bench.origin.requests(to: "/eula.txt").count == 1)
     }
 
+    @Test(arguments: ["legal", "other"])
+    func `T7: a waiting set stays when a member that it leaves as it is moves to another group, not when that one gets newer`(
+        group: String
+    ) async throws {
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
+        func publish(_ eula: Int, _ privacy: Int, _ group: String = "legal") async throws {
+            serve(eula)
+            bench.serve("privacy", "Remote privacy \(privacy)")
+            let entries = #""eula":{"version":"\#(eula).0.0","group":"legal"},"privacy":{"version":"\#(privacy).0.0","group":"\#(group)"}"#
+            bench.serve(manifest: #"{"texts":{\#(entries)}}"#)
+            try await store.refresh()
+        }
+        try await publish(2, 2)
+        #expect(try await store.activate())
+        try await publish(3, 2)
+        try await publish(3, 3, group)
+        #expect(bench.events.refusals.map(\.code) == (group == "legal" ? [.withdrawn] : []))
+        #expect(try await store.activate())
+        #expect(try await shown(store) == ["3.0.0", "3.0.0"])
+    }
+
+    @Test func `T7: activating what is active already changes nothing and says so`() async throws {
+        let shelf = bench.place.shelf()
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: false, begun: 0)
+        _ = try await shelf.store("group/g", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
+        #expect(try await shelf.activatePending().hasSwitched == false)
+        _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "other words")], isActivated: false, begun: 0)
+        #expect(try await shelf.activatePending().hasSwitched)
+    }
+
+    @Test func `T7: a damaged or outdated waiting set is dropped whole, and the others are activated`() async throws {
+        let shelf = bench.place.shelf(), names = ["eula", "privacy", "notes", "terms"]
+        _ = await shelf.admit(names, activatesPending: false)
+        _ = try await shelf.store("text/terms", [record("terms", "3.0.0", "three")], isActivated: false, begun: 0)
+        _ = try await shelf.store("group/t", [record("terms", "4.0.0", "four")], isActivated: true, begun: 0)
+        _ = try await shelf.store("group/g", ["eula", "privacy"].map { record($0, "2.0.0", "\($0) 2") }, isActivated: false, begun: 0)
+        _ = try await shelf.store("text/notes", [record("notes", "2.0.0", "notes 2")], isActivated: false, begun: 0)
+        let name = try #require(
+            bench.place.files.first { name in
+                name.hasSuffix(".text") && (try? Data(contentsOf: bench.place.file(name)).suffix(9) == Data("privacy 2".utf8)) == true
+            })
+        #expect(try bench.place.damage(name) == 1)
+        let next = bench.place.shelf()
+        let turn = await next.admit(names, activatesPending: true)
+        #expect(turn.hasSwitched && turn.faults.contains { $0.code == .damagedFile && $0.identifier == "privacy" })
+        let refused = turn.events.compactMap { if case .refused(let error) = $0 { error } else { nil } }
+        #expect(refused.map(\.code) == [.belowFloor] && refused.first?.identifier == "terms")
+        #expect(turn.increases.map(\.identifier) == ["notes"])
+        #expect(next.session.read { session in names.map { session.held[$0]?.active?.text } } == [nil, nil, "notes 2", "four"])
+        #expect(await next.pointer.pending.isEmpty)
+        #expect(try await next.activatePending().hasSwitched == false)
+    }
+
     @Test(arguments: [TextStorePolicy.Activation.immediately, .manually])
     func `T7: a text that arrives after a newer manifest took it back is not stored`(activation: TextStorePolicy.Activation) async throws {
         let events = bench.events, manifests = Lock(["2.0.0", "1.0.0"])
