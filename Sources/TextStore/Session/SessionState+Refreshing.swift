@@ -68,13 +68,17 @@ extension SessionState {
         wants(identifier, offer(for: identifier), at: now, policy)
     }
 
-    /// Whether the bytes of a text are to be confirmed once: without a digest, the origin may have published the version before the bytes.
-    private func isUnconfirmed(_ identifier: String, _ offer: Offer?) -> Bool {
+    /// The request that confirms the bytes of an active text once; `nil` if they need no confirmation.
+    ///
+    /// Without a digest, the origin may have published the version before the bytes: they are confirmed at the next check.
+    private func confirmation(_ identifier: String, _ offer: Offer?) -> SetPlan.Item? {
         guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil,
             let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
-            let manifestRecord, manifestRecord.failures == 0, let askedAt = manifestRecord.attemptedAt
-        else { return false }
-        return askedAt > record.facts.fetchedAt
+            let manifestRecord, manifestRecord.failures == 0, let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt,
+            // The address was good when the text was fetched; if it is not now, the text stays.
+            let source = sources[identifier], let file = try? address(of: entry, source)
+        else { return nil }
+        return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, entry), known: record))
     }
 
     /// Why a set may not switch to what the manifest publishes; `nil` if every member is acceptable as published.
@@ -175,12 +179,11 @@ extension SessionState {
                 guard !items.isEmpty else { continue }
             } else {
                 // A set that is held back stays as it is, bytes included.
-                let isHeld = hasMember(of: key) { isUnconfirmed($0, offer(for: $0)) } && obstacle(of: key, at: now) != nil
-                items = isHeld ? [] : members(of: key).compactMap { confirmation($0) }
-                guard !items.isEmpty else {
+                guard hasMember(of: key, where: { confirmation($0, offer(for: $0)) != nil }), obstacle(of: key, at: now) == nil else {
                     setFailure(nil, of: key)
                     continue
                 }
+                items = members(of: key).compactMap { confirmation($0, offer(for: $0)) }
             }
             let number = ticket()
             setFlight(number, of: key)
@@ -195,15 +198,6 @@ extension SessionState {
     private mutating func hold(_ set: String, _ obstacle: TextStoreError) {
         guard failures[set]?.error != obstacle else { return }
         setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil), of: set)
-    }
-
-    /// The request that confirms the bytes of an active text; `nil` if they need no confirmation.
-    private func confirmation(_ identifier: String) -> SetPlan.Item? {
-        guard let offer = offer(for: identifier), isUnconfirmed(identifier, offer), let entry = offer.entry,
-            let source = sources[identifier], let active = held[identifier]?.active, let file = try? address(of: entry, source)
-        else { return nil }  // The address was good when the text was fetched; if it is not now, the text stays.
-        return SetPlan.Item(
-            identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, entry), known: active))
     }
 
     private func item(_ identifier: String, _ kept: TextRecord?, _ now: Date) -> SetPlan.Item? {
@@ -363,7 +357,9 @@ extension SessionState {
         if versionSource?.remoteFile != nil { end = min(end, manifestRecord?.dueAt(now) ?? .distantPast) }
         guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
         let offer = offer(for: identifier)
-        if wants(identifier, offer, at: now, policy) || isUnconfirmed(identifier, offer) {
+        if wants(identifier, offer, at: now, policy)
+            || (confirmation(identifier, offer) != nil && obstacle(of: set(of: identifier), at: now) == nil)
+        {
             guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
             return failure.retryAt.map { min(end, now.addingTimeInterval(instant.duration(to: $0).timeInterval)) } ?? end
         }
