@@ -97,6 +97,43 @@ struct LeftoverTests {
         #expect(bench.events.faults.contains { $0.code == .damagedFile && $0.identifier == "eula" })
     }
 
+    @Test(arguments: [TextStoreError.Code.withdrawn, .unreachable, nil])
+    func `T9: the end of a set's fetch ends its flight in the same step, and time helps only where it can`(
+        code: TextStoreError.Code?
+    ) throws {
+        var session = SessionState()
+        try session.register([bench.source("eula")])
+        session.load(["eula"], [:])
+        session.setFlight(1, of: "text/eula")
+        let plan = SetPlan(ticket: 1, key: "text/eula", generation: 0, items: [], offers: ["eula": session.offer(for: "eula")])
+        let now = bench.time.now, kept = record("eula", "1.0.0", "one")
+        session.setEnded(plan, code.map { TextStoreError($0, "") }, keeping: [kept], at: now, TextStorePolicy())
+        #expect(session.flights.isEmpty)
+        #expect(session.failures["text/eula"]?.error.code == code)
+        #expect(session.failures["text/eula"]?.kept == (code == nil ? nil : ["eula": kept]))
+        #expect(session.failures["text/eula"]?.retryAt == (code == .unreachable ? now.advanced(by: .seconds(5)) : nil))
+        session.retryAll(at: now)
+        #expect(session.failures["text/eula"]?.retryAt == (code == .unreachable ? now : nil))
+    }
+
+    @Test func `T8: a read finds nothing due for a text whose fetch is in flight`() throws {
+        var session = SessionState()
+        let sources = ["eula", "privacy"].map { bench.source($0) }, text = digest("bundled")
+        try session.register(sources)
+        let bundled = SessionState.BundledText(text: "bundled", digest: text, fileDigest: text)
+        session.load(["eula", "privacy"], ["eula": .success(bundled), "privacy": .success(bundled)])
+        session.replaceManifest(nil)
+        _ = session.resolve()
+        func isDue(_ identifier: String) -> Bool? {
+            session.see(identifier, at: bench.time.date, bench.time.now, TextStorePolicy())?.isDue
+        }
+        #expect(isDue("eula") == true && isDue("privacy") == true)
+        session.setFlight(1, of: "text/eula")
+        #expect(isDue("eula") == false && isDue("privacy") == true)
+        session.setFlight(nil, of: "text/eula")
+        #expect(isDue("eula") == true)
+    }
+
     @Test func `T14: an observer that leaves twice is counted once`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let store = try await bench.started()

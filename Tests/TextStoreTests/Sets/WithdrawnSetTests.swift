@@ -86,6 +86,59 @@ struct WithdrawnSetTests {
         #expect(try await shown(store) == ["3.0.0", "3.0.0"])
     }
 
+    @Test(
+        arguments: [
+            (#""eula":"2.0.0","privacy":"1.0.0""#, true), (#""eula":"2.0.0","privacy":"2.0.0""#, false), (#""eula":"2.0.0""#, false),
+            (#""eula":"2.0.0","privacy":"1.x""#, false), (#""eula":"2.0.1","privacy":"1.0.0""#, false), (#""privacy":"1.0.0""#, false),
+            (#""eula":{"version":"2.0.0","group":"g"},"privacy":{"version":"1.0.0","group":"g"}"#, true),
+            (#""eula":{"version":"2.0.0","group":"h"},"privacy":{"version":"1.0.0","group":"g"}"#, false),
+            (#""eula":{"version":"2.0.0","sha256":"\#(sha256("eula 2"))"},"privacy":"1.0.0""#, true),
+            (#""eula":{"version":"2.0.0","sha256":"\#(sha256("eula 3"))"},"privacy":"1.0.0""#, false),
+        ], [true, false])
+    func `T7: a waiting set stays only if the newest manifest lists exactly this set, registered or not`(
+        row: (texts: String, isKept: Bool), isRegistered: Bool
+    ) async throws {
+        let names = ["eula", "privacy"], shelf = bench.place.shelf()
+        if isRegistered {
+            try shelf.session.update { session in
+                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
+            }.get()
+            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+        }
+        _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
+        _ = try await shelf.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: false, begun: 0)
+        let manifest = try VersionManifest(parsing: Data(#"{"texts":{\#(row.texts)}}"#.utf8))
+        let turn = try await shelf.accept(manifest, TextStorePolicy(), isVerified: false)
+        #expect(turn.events.count == (row.isKept ? 0 : 1))
+        #expect(await shelf.pointer.pending.keys.sorted() == (row.isKept ? ["group/g"] : []))
+        #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == (row.isKept ? 3 : 2))
+        #expect(try await shelf.activatePending().hasSwitched == row.isKept)
+    }
+
+    @Test(arguments: [("{}", true), (#"{"notes":"1.0.0"}"#, false), (#"{"notes":"1.x"}"#, false)])
+    func `T7: an unversioned text that waits stays unless a manifest lists it`(manifest: String, isKept: Bool) async throws {
+        let shelf = bench.place.shelf()
+        _ = await shelf.admit(["notes"], activatesPending: false)
+        _ = try await shelf.store("text/notes", [record("notes", nil, "notes")], isActivated: false, begun: 0)
+        _ = try await shelf.accept(VersionManifest(parsing: Data(manifest.utf8)), TextStorePolicy(), isVerified: false)
+        #expect(try await shelf.activatePending().hasSwitched == isKept)
+    }
+
+    @Test func `T7: a set is not stored after a newer manifest took it back`() async throws {
+        let shelf = bench.place.shelf()
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.accept(revision: 1, ["eula": "1.0.0"])
+        for isActivated in [true, false] {
+            let error = await #expect(throws: TextStoreError.self) {
+                try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated, begun: 0)
+            }
+            #expect(error?.code == .withdrawn && error?.identifier == "eula")
+        }
+        #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
+        await shelf.forgetManifest()
+        _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
+    }
+
     @Test func `T7: activating what is active already changes nothing and says so`() async throws {
         let shelf = bench.place.shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
