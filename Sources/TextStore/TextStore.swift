@@ -38,14 +38,13 @@ public final class TextStore: Sendable {
     ///   - fetcher: How files of servers are got; a `RevalidatingFetcher` saves fetching what has not changed, a plain `Fetcher` will do.
     ///   - policy: How texts are refreshed and switched.
     ///   - time: The clock.
-    ///   - verify: Looks at the bytes of manifests and texts, for signatures; what it throws refuses them.
-    ///   - onEvent: Called for what happens beside the states: refusals, faults of the disk, saves; from any thread, never under a lock.
+    ///   - verify: Verifies the bytes of manifests and texts, fetched and kept, such as their signatures; `nil` for no verification.
+    ///   - onEvent: Receives refusals, disk faults and saves, from any thread and never under a lock. A trailing closure is always this one.
     /// - Throws: ``TextStoreError/Code/invalidName``.
     public convenience init(
         session: String, directory: URL? = nil, bundle: Bundle = .main,
         fetcher: some Origin<RemoteFile, RemoteText> = HTTPTextFetcher(), policy: TextStorePolicy = TextStorePolicy(),
-        time: some TimeSource = .system, verify: (@Sendable (TextVerification) throws -> Void)? = nil,
-        onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
+        time: some TimeSource = .system, verify: TextVerifier? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {
         try self.init(
             session: session, directory: directory, bundle: bundle, fetcher: fetcher, policy: policy, time: time,
@@ -55,7 +54,7 @@ public final class TextStore: Sendable {
     package init(
         session: String, directory: URL?, bundle: Bundle, fetcher: some Origin<RemoteFile, RemoteText>,
         policy: TextStorePolicy, time: some TimeSource, options: FileWriteOptions,
-        verify: (@Sendable (TextVerification) throws -> Void)? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
+        verify: TextVerifier? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {
         guard !session.isEmpty else { throw TextStoreError(.invalidName, "opening a session: its name is empty; give it one") }
         let parent = directory ?? Self.defaultDirectory
@@ -86,7 +85,8 @@ public final class TextStore: Sendable {
     /// Registers a text; again with the same source changes nothing.
     ///
     /// Reads the text's files and raises the floor for what came with the app. Order and number of registrations play no
-    /// part, nor whether the version source is set before or after.
+    /// part, nor whether the version source is set before or after. With a verifier, kept texts are verified before this returns and before the
+    /// first state; a refused one is reported as an event, and the text falls back to the previous or the bundled one.
     ///
     /// - Parameter provider: The text's source.
     /// - Throws: ``TextStoreError/Code/conflictingSource``, ``TextStoreError/Code/invalidName``; nothing has changed then.
@@ -143,15 +143,13 @@ public final class TextStore: Sendable {
     /// - Throws: The first ``TextStoreError``; what could be had is there all the same. `CancellationError`; the fetches go on.
     public func refresh() async throws { try await engine.refresh() }
 
-    /// Activates the sets that wait.
+    /// Activates the sets that wait. With a verifier, it verifies them first.
     ///
     /// - Returns: Whether any text was switched.
     /// - Throws: ``TextStoreError/Code/fileSystem``; the old sets are then active and whole.
     @discardableResult
     public func activate() async throws -> Bool {
-        let turn = try await engine.shelf.activatePending()
-        engine.tell(turn)
-        return turn.hasSwitched
+        try await engine.activate()
     }
 
     /// Forgets all cached texts and the manifest, but not the floors and acceptances; where observed, fetches again.
