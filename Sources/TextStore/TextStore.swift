@@ -120,7 +120,18 @@ public final class TextStore: Sendable {
     ///   cancelled while it waits.
     @inlinable  // A text that is here is a look under a lock, which costs less than a generic call.
     public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
-        let identifier = provider.textIdentifier
+        try await text(for: provider.textIdentifier, awaiting: awaiting)
+    }
+
+    /// Returns the best text of an identifier, as ``text(for:awaiting:)-(TextSourceProvider,_)`` does.
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier of a registered text.
+    ///   - awaiting: How long to wait for the server.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task is
+    ///   canceled while it waits.
+    @inlinable
+    public func text(for identifier: String, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
         if awaiting == .nothing, let text = engine.resident(identifier) { return text }
         return try await engine.text(identifier, awaiting)
     }
@@ -129,8 +140,14 @@ public final class TextStore: Sendable {
     ///
     /// - Parameter provider: The text; one that is not registered yet is an error until it is.
     public func publish(_ provider: some TextSourceProvider) -> LoadingStateSequence<VersionedText> {
-        let (engine, identifier) = (engine, provider.textIdentifier)
-        return LoadingStateSequence { TextObserver(engine, identifier) }
+        publish(provider.textIdentifier)
+    }
+
+    /// Returns the states of the text of an identifier: at once what is here, then every change.
+    ///
+    /// - Parameter identifier: The identifier of the text; one that is not registered yet is an error until it is.
+    public func publish(_ identifier: String) -> LoadingStateSequence<VersionedText> {
+        LoadingStateSequence { [engine] in TextObserver(engine, identifier) }
     }
 
     /// The increases of versions from now on, each once and after it was saved; ask before registering to miss none.
@@ -159,39 +176,69 @@ public final class TextStore: Sendable {
 
     // MARK: Acceptance
 
-    /// Remembers that a text was accepted; it is saved when this returns.
+    /// Saves that the user has accepted a text.
     ///
-    /// - Parameter text: The text as it was shown.
-    /// - Throws: ``TextStoreError/Code/fileSystem``; it is not accepted then.
+    /// An acceptance never replaces one of another version or wording, so a store that still shows an older text loses no newer acceptance.
+    ///
+    /// - Parameter text: The text as the user has seen it.
+    /// - Throws: ``TextStoreError/Code/fileSystem``; the text is not accepted then.
     public func accept(_ text: VersionedText) async throws {
         let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
         for fault in try await engine.acceptances.accept(acceptance) { engine.tell(.fault(fault)) }
     }
 
-    /// What was accepted of a text; `nil` where nothing was.
+    /// Returns the newest acceptance of a text: of its highest accepted version, and the last one among equal versions.
     ///
     /// - Parameter provider: The text.
-    /// - Throws: ``TextStoreError/Code/damagedFile`` where that cannot be known any more.
+    /// - Returns: The acceptance; `nil` if the text was never accepted.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
     public func acceptance(of provider: some TextSourceProvider) async throws -> Acceptance? {
-        try await engine.acceptances.acceptance(of: provider.textIdentifier)
+        try await acceptance(of: provider.textIdentifier)
     }
 
-    /// Whether the best text there is has to be accepted.
+    /// Returns the newest acceptance of the text of an identifier, as ``acceptance(of:)-(TextSourceProvider)`` does.
+    ///
+    /// - Parameter identifier: The identifier of the text.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
+    public func acceptance(of identifier: String) async throws -> Acceptance? {
+        try await engine.acceptances.history(of: identifier).newest
+    }
+
+    /// Returns whether a shown text needs acceptance: unless the same or a higher version was accepted.
+    ///
+    /// If the acceptances cannot be read, the text needs acceptance, and the fault is reported as an event.
     ///
     /// - Parameters:
-    ///   - provider: The text.
-    ///   - granularity: How large a change must be to ask again.
-    /// - Throws: As ``text(for:awaiting:)``.
-    public func needsAcceptance(
-        of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any
-    ) async throws -> Bool {
-        let text = try await text(for: provider)
-        let accepted: Acceptance?
-        do { accepted = try await acceptance(of: provider) } catch {
-            // Asking once too often harms nobody; the other way round would.
+    ///   - text: The text as the user sees it; pass the same one to ``accept(_:)``.
+    ///   - granularity: The size of a change that requires another acceptance.
+    public func needsAcceptance(of text: VersionedText, granularity: Acceptance.Granularity = .any) async -> Bool {
+        do { return try await engine.acceptances.history(of: text.identifier).isNeeded(for: text, granularity) } catch {
+            // Asking once too often is safe, and the opposite is not.
             engine.tell(.fault(.wrapping(error, .damagedFile, "reading acceptances")))
             return true
         }
-        return accepted?.isOutdated(by: text, granularity) ?? true
+    }
+
+    /// Returns whether the best text at this moment needs acceptance, for a badge or a menu.
+    ///
+    /// A gate passes the text that it shows to ``needsAcceptance(of:granularity:)-(VersionedText,_)`` instead, because the best text may change
+    /// between two calls.
+    ///
+    /// - Parameters:
+    ///   - provider: The text.
+    ///   - granularity: The size of a change that requires another acceptance.
+    /// - Throws: As ``text(for:awaiting:)-(TextSourceProvider,_)``.
+    public func needsAcceptance(of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any) async throws -> Bool {
+        try await needsAcceptance(of: provider.textIdentifier, granularity: granularity)
+    }
+
+    /// Returns whether the best text of an identifier needs acceptance at this moment, for a badge or a menu.
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier of a registered text.
+    ///   - granularity: The size of a change that requires another acceptance.
+    /// - Throws: As ``text(for:awaiting:)-(String,_)``.
+    public func needsAcceptance(of identifier: String, granularity: Acceptance.Granularity = .any) async throws -> Bool {
+        await needsAcceptance(of: try await text(for: identifier), granularity: granularity)
     }
 }
