@@ -120,10 +120,12 @@ public final class TextStore: Sendable {
     ///   cancelled while it waits.
     @inlinable  // A text that is here is a look under a lock, which costs less than a generic call.
     public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
-        try await text(for: provider.textIdentifier, awaiting: awaiting)
+        let identifier = provider.textIdentifier
+        if awaiting == .nothing, let text = engine.resident(identifier) { return text }
+        return try await engine.text(identifier, awaiting)
     }
 
-    /// Returns the best text of an identifier, as ``text(for:awaiting:)-(TextSourceProvider,_)`` does.
+    /// Returns the best text of an identifier, as the method with a provider does.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
@@ -196,7 +198,7 @@ public final class TextStore: Sendable {
         try await acceptance(of: provider.textIdentifier)
     }
 
-    /// Returns the newest acceptance of the text of an identifier, as ``acceptance(of:)-(TextSourceProvider)`` does.
+    /// Returns the newest acceptance of the text of an identifier, as the method with a provider does.
     ///
     /// - Parameter identifier: The identifier of the text.
     /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
@@ -221,13 +223,12 @@ public final class TextStore: Sendable {
 
     /// Returns whether the best text at this moment needs acceptance, for a badge or a menu.
     ///
-    /// A gate passes the text that it shows to ``needsAcceptance(of:granularity:)-(VersionedText,_)`` instead, because the best text may change
-    /// between two calls.
+    /// A gate passes the ``VersionedText`` that it shows instead, because the best text may change between two calls.
     ///
     /// - Parameters:
     ///   - provider: The text.
     ///   - granularity: The size of a change that requires another acceptance.
-    /// - Throws: As ``text(for:awaiting:)-(TextSourceProvider,_)``.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
     public func needsAcceptance(of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any) async throws -> Bool {
         try await needsAcceptance(of: provider.textIdentifier, granularity: granularity)
     }
@@ -237,7 +238,7 @@ public final class TextStore: Sendable {
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
     ///   - granularity: The size of a change that requires another acceptance.
-    /// - Throws: As ``text(for:awaiting:)-(String,_)``.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
     public func needsAcceptance(of identifier: String, granularity: Acceptance.Granularity = .any) async throws -> Bool {
         await needsAcceptance(of: try await text(for: identifier), granularity: granularity)
     }

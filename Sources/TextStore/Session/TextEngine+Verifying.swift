@@ -3,14 +3,13 @@ import StoreCore
 
 /// Verifies kept bytes again, because an app may have come with another verifier, or with its first one, since they were saved.
 extension TextEngine {
-    /// Verifies the records of texts before the session shows them. Reads nothing without a verifier.
+    /// Verifies the records of texts before the session shows them.
     ///
     /// - Parameters:
     ///   - identifiers: The texts; `nil` for all that are registered.
     ///   - bundled: The digests of the bundled files, which came with the app and need no verification.
     ///   - withPending: Whether the sets that wait for activation count too.
     func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest], withPending: Bool = false) async {
-        guard verify != nil else { return }
         // Refusing a record may bring back the previous one, which the verifier has not seen either.
         while case let records = await shelf.recordsToVerify(identifiers, withPending: withPending), !records.isEmpty {
             await shelf.take(await verdicts(on: records, bundled))
@@ -67,7 +66,7 @@ extension TextEngine {
 
     /// Activates the waiting sets whose records the verifier accepts.
     func activate() async throws -> Bool {
-        await verifyKept(nil, session.read { $0.bundled.mapValues(\.fileDigest) }, withPending: true)
+        if verify != nil { await verifyKept(nil, session.read { $0.bundled.mapValues(\.fileDigest) }, withPending: true) }
         let turn = try await shelf.activatePending()
         tell(turn)
         return turn.hasSwitched

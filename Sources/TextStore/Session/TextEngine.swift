@@ -56,7 +56,10 @@ final class TextEngine: Sendable {
         let bundled = await BundleReading.texts(of: sources, in: bundle)
         for case .failure(let fault) in bundled.values { tell(.refused(fault)) }
         let identifiers = sources.map(\.identifier)
-        await verifyKept(identifiers, bundled.compactMapValues { try? $0.get().fileDigest })
+        if verify != nil {
+            // A fault of the bundle was reported above.
+            await verifyKept(identifiers, bundled.compactMapValues { try? $0.get().fileDigest })
+        }
         let turn = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
         tell(turn)
         // Whether these texts have versions may be said only next; without that, the first look at one begins to refresh it.
