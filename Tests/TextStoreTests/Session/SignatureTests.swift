@@ -217,7 +217,7 @@ struct SignatureTests {
         #expect(try await lines(store) == ["2.0.0 cache: Remote terms 2", "2.0.0 cache: Remote privacy 2"])
     }
 
-    @Test func `T15: a caller who is canceled while kept texts are verified loses none of them`() async throws {
+    @Test func `T15: a canceled registration loses no kept text to the verifier`() async throws {
         serve(2)
         try await started(nil).refresh()
         bench.origin.goDown()
