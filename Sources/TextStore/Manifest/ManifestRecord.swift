@@ -8,6 +8,8 @@ struct ManifestRecord: Codable, Hashable, Sendable {
     /// The bytes as they came; `nil` where none came yet.
     var body: Data?
     var validator: Validator?
+    /// The header fields of the response; kept only for a verifier, which sees them again at the next start.
+    var headers: [String: String]?
     /// When these bytes came.
     var receivedAt: Date?
     /// When the origin was last asked, and has answered or failed.

@@ -169,9 +169,10 @@ public struct VersionManifest: Hashable, Sendable {
         switch try single("expires", in: members) {
         case nil: return nil
         case .string(let text)?:
-            do { return try Date(text, strategy: .iso8601) } catch {
-                throw .malformed("“\(text.prefix(64))” is no date and time such as 2030-01-01T00:00:00Z", underlying: error)
+            guard let date = RFC3339.date(text) else {
+                throw .malformed("“\(text.prefix(64))” is no date and time such as 2030-01-01T00:00:00Z")
             }
+            return date
         case .some(let other): throw .malformed("its expiry is \(other.kind) instead of a string")
         }
     }
@@ -243,7 +244,7 @@ public struct VersionManifest: Hashable, Sendable {
 }
 
 extension TextStoreError {
-    fileprivate static func malformed(_ reason: String, underlying: (any Error)? = nil) -> TextStoreError {
-        TextStoreError(.malformedManifest, "reading a manifest: \(reason); put the manifest right", underlyingError: underlying)
+    fileprivate static func malformed(_ reason: String) -> TextStoreError {
+        TextStoreError(.malformedManifest, "reading a manifest: \(reason); put the manifest right")
     }
 }

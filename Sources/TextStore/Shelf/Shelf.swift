@@ -21,6 +21,12 @@ actor Shelf {
     /// The records of registered texts, by their files.
     var loaded: [RecordName: TextRecord] = [:]
     var registered: Set<String> = []
+    /// Whether a record counts only after the app's verifier has accepted its bytes in this process.
+    let verifies: Bool
+    /// The verifier's verdicts on records that this store has read, by their files.
+    var verdicts: [RecordName: Bool] = [:]
+    /// The records without a verdict, by their files.
+    var unverified: [RecordName: TextRecord] = [:]
     /// Registered texts whose active file is damaged.
     var damaged: Set<String> = []
     /// Whether another process has changed so much that all texts are to be looked at again.
@@ -28,7 +34,7 @@ actor Shelf {
     var floorsAreWhole = false
     /// Texts whose floors have risen and could not be saved.
     var unsaved: Set<String> = []
-    private var isOpen = false
+    private(set) var isOpen = false
     /// Whether nobody has looked for what killed processes have left since this shelf was opened.
     var isUntidy = false
     /// How often everything was forgotten.
@@ -45,15 +51,18 @@ actor Shelf {
         var events: [TextStoreEvent] = []
         /// Whether anything became active that was not.
         var hasSwitched = false
+        /// Whether registered texts have records that wait for the verifier.
+        var hasUnverified = false
     }
 
     /// What the session is told in the same step.
     typealias Change = @Sendable (inout SessionState) -> Void
 
     init(
-        directory: Directory, options: FileWriteOptions, session: WatchedState<SessionState>,
+        directory: Directory, options: FileWriteOptions, session: WatchedState<SessionState>, verifies: Bool = false,
         patience: Duration = SessionLock.usualPatience
     ) {
+        self.verifies = verifies
         self.directory = directory
         self.options = options
         self.session = session

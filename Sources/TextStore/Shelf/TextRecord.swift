@@ -6,15 +6,18 @@ final class TextRecord: Equatable, Sendable {
     let identifier: String
     let text: String
     let facts: Facts
+    /// The header fields of the response, by their names in lower case; kept only for a verifier, which sees them again at the next start.
+    let headers: [String: String]
 
-    init(identifier: String, text: String, facts: Facts) {
+    init(identifier: String, text: String, facts: Facts, headers: [String: String] = [:]) {
         self.identifier = identifier
         self.text = text
         self.facts = facts
+        self.headers = headers
     }
 
     static func == (lhs: TextRecord, rhs: TextRecord) -> Bool {
-        lhs.identifier == rhs.identifier && lhs.text == rhs.text && lhs.facts == rhs.facts
+        lhs.identifier == rhs.identifier && lhs.text == rhs.text && lhs.facts == rhs.facts && lhs.headers == rhs.headers
     }
 
     /// What is known of the text.
@@ -39,6 +42,12 @@ final class TextRecord: Equatable, Sendable {
         writer.put(identifier)
         writer.put(facts)
         writer.put(text)
+        if !headers.isEmpty {
+            writer.put(all: headers.sorted { $0.key < $1.key }) { writer, field in
+                writer.put(field.key)
+                writer.put(field.value)
+            }
+        }
         do throws(TextStoreError) {
             try SealedFile.write(writer.bytes, as: name.text, in: directory, options: options)
         } catch {
@@ -73,8 +82,9 @@ final class TextRecord: Equatable, Sendable {
         do throws(RecordReader.Foreign) {
             let identifier = try reader.text(), facts = try reader.facts()
             let text = try reader.text()
+            let headers = reader.isAtEnd ? [:] : try reader.table { reader throws(RecordReader.Foreign) in try reader.text() }
             guard reader.isAtEnd else { return nil }
-            self.init(identifier: identifier, text: text, facts: facts)
+            self.init(identifier: identifier, text: text, facts: facts, headers: headers)
         } catch {
             return nil
         }

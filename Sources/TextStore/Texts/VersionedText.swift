@@ -1,16 +1,18 @@
 public import Foundation
 import StoreCore
 
-/// A text with what is known of it.
+/// A text, its version, and its provenance.
+///
+/// Identifier, text and version are constant, so that ``digest`` and an acceptance are always those of the shown text.
 public struct VersionedText: Hashable, Sendable {
-    /// What names the text.
-    public var identifier: String
+    /// The identifier of the text.
+    public let identifier: String
     /// The text itself.
-    public var text: String
+    public let text: String
     /// The version; `nil` for an unversioned text, which is older than every version and not 0.0.0.
-    public var version: SemanticVersion?
-    /// Where the text was taken from.
-    public var origin: Origin
+    public let version: SemanticVersion?
+    /// The source of the text.
+    public let origin: Origin
     /// Since when something newer is known to exist that is not here, or what is known of versions has expired; `nil` where it is current.
     public var staleSince: Date?
     /// Whether a digest or a signature has shown that the bytes are those of the version; what came with the app is verified.

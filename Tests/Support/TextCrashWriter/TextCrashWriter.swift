@@ -8,8 +8,8 @@ import Trials
 /// Arguments: the directory, the texts' set (`-` for none), the first version, and after which step of which save to die (`-` for never);
 /// then, if wanted, the names of its texts with commas between, how far one version is from the next, how many versions to fetch, and
 /// what the process may not do: `limited` (files beyond 5 000 bytes), `nobody` (what takes root's rights); or how the manifests are ordered:
-/// `locked` (the highest revision), `recovered` (the next epoch, with rollbacks). After each version it prints the version that it has, and
-/// after the last what the next start has.
+/// `locked` (the highest revision), `recovered` (the next epoch, with rollbacks); or `accepting` for a process that accepts each version
+/// instead of fetching it. After each version it prints the version that it has, and after the last what the next start has.
 @main
 enum TextCrashWriter {
     static func main() async throws {
@@ -43,6 +43,7 @@ enum TextCrashWriter {
         case "nobody": becomeNobody()
         default: break
         }
+        if mode == "accepting" { return try await accept(names[0], press, count, store) }
         try await store.register(texts)
         await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
         for _ in 0..<count {
@@ -65,6 +66,18 @@ enum TextCrashWriter {
         var found: [String] = []
         for text in texts { found.append((try? await next.text(for: text))?.version?.major.description ?? "nothing") }
         say("restart \(found.joined(separator: " "))")
+    }
+}
+
+extension TextCrashWriter {
+    /// Accepts one version after another, and says each when it is saved.
+    private static func accept(_ name: String, _ press: Press, _ count: Int, _ store: TextStore) async throws {
+        for _ in 0..<count {
+            let version = SemanticVersion("\(press.version).0.0")
+            try await store.accept(VersionedText(identifier: name, text: "\(name) \(press.version)", version: version))
+            say("\(press.version)")
+            press.next()
+        }
     }
 }
 

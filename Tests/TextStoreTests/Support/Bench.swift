@@ -111,11 +111,11 @@ struct Bench {
     func store(
         _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(),
         fetcher: some RevalidatingFetcher<RemoteFile, RemoteText> = HTTPTextFetcher(deadline: .seconds(20)),
-        verify: (@Sendable (TextVerification) throws -> Void)? = nil
+        verify: (@Sendable (TextVerification) async throws -> Void)? = nil
     ) throws -> TextStore {
         try TextStore(
             session: session, directory: place.file("state"), bundle: try bundle ?? self.bundle(), fetcher: fetcher, policy: policy,
-            time: time, verify: verify, onEvent: { [events] in events.record($0) })
+            time: time, verify: verify.map { TextVerifier($0) }, onEvent: { [events] in events.record($0) })
     }
 
     /// A store with both texts registered and versions known, as an app has it after its start.
