@@ -2,7 +2,7 @@ import Foundation
 import LoopbackOrigin
 import TextStore
 
-/// An app's gate: nobody comes in who has not accepted the terms as they are now.
+/// An app's gate: it opens after the user has accepted the current terms.
 struct Gate {
     let screen: Screen
     let options: Options
@@ -13,11 +13,8 @@ struct Gate {
         var isFresh = false
     }
 
-    /// Where the gate remembers: the same place at each start.
-    static var directory: URL {
-        let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first ?? FileManager.default.temporaryDirectory
-        return caches.appending(path: "storehouse-terms", directoryHint: .isDirectory)
-    }
+    /// The directory of texts and acceptances. Acceptances are evidence, so it is none that the system may purge.
+    static var directory: URL { TextStore.defaultDirectory.appending(path: "storehouse-terms", directoryHint: .isDirectory) }
 
     func open() async throws {
         if options.isFresh, FileManager.default.fileExists(atPath: Self.directory.path(percentEncoded: false)) {
@@ -56,7 +53,7 @@ struct Gate {
     }
 
     private func pass(_ store: TextStore, _ terms: TextSource, from first: VersionedText, to newest: VersionedText) async throws {
-        // What cannot be read any more is not accepted, and asked for again.
+        // Unreadable acceptances count as none, and the gate asks again.
         let accepted = try? await store.acceptance(of: terms)
         if newest.version != first.version {
             screen.good("now there: \(name(newest)); this is what has changed since \(version(first)):")
@@ -64,7 +61,8 @@ struct Gate {
         } else if newest.fallbackReason == nil {
             screen.good("the publisher has nothing newer than \(version(newest))")
         }
-        guard try await store.needsAcceptance(of: terms, granularity: .minor) else {
+        // Exactly the shown text, because a newer one may become current while the user reads it.
+        guard await store.needsAcceptance(of: newest, granularity: .minor) else {
             let date = accepted.map { $0.date.formatted(.iso8601) } ?? ""
             screen.good("version \(accepted?.version?.description ?? "?") was accepted at \(date): the gate is open\n")
             return

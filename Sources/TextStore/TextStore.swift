@@ -38,14 +38,13 @@ public final class TextStore: Sendable {
     ///   - fetcher: How files of servers are got; a `RevalidatingFetcher` saves fetching what has not changed, a plain `Fetcher` will do.
     ///   - policy: How texts are refreshed and switched.
     ///   - time: The clock.
-    ///   - verify: Looks at the bytes of manifests and texts, for signatures; what it throws refuses them.
-    ///   - onEvent: Called for what happens beside the states: refusals, faults of the disk, saves; from any thread, never under a lock.
+    ///   - verify: Verifies the bytes of manifests and texts, fetched and kept, such as their signatures; `nil` for no verification.
+    ///   - onEvent: Receives refusals, disk faults and saves, from any thread and never under a lock. A trailing closure is always this one.
     /// - Throws: ``TextStoreError/Code/invalidName``.
     public convenience init(
         session: String, directory: URL? = nil, bundle: Bundle = .main,
         fetcher: some Origin<RemoteFile, RemoteText> = HTTPTextFetcher(), policy: TextStorePolicy = TextStorePolicy(),
-        time: some TimeSource = .system, verify: (@Sendable (TextVerification) throws -> Void)? = nil,
-        onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
+        time: some TimeSource = .system, verify: TextVerifier? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {
         try self.init(
             session: session, directory: directory, bundle: bundle, fetcher: fetcher, policy: policy, time: time,
@@ -55,7 +54,7 @@ public final class TextStore: Sendable {
     package init(
         session: String, directory: URL?, bundle: Bundle, fetcher: some Origin<RemoteFile, RemoteText>,
         policy: TextStorePolicy, time: some TimeSource, options: FileWriteOptions,
-        verify: (@Sendable (TextVerification) throws -> Void)? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
+        verify: TextVerifier? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {
         guard !session.isEmpty else { throw TextStoreError(.invalidName, "opening a session: its name is empty; give it one") }
         let parent = directory ?? Self.defaultDirectory
@@ -86,7 +85,8 @@ public final class TextStore: Sendable {
     /// Registers a text; again with the same source changes nothing.
     ///
     /// Reads the text's files and raises the floor for what came with the app. Order and number of registrations play no
-    /// part, nor whether the version source is set before or after.
+    /// part, nor whether the version source is set before or after. With a verifier, kept texts are verified before this returns and before the
+    /// first state; a refused one is reported as an event, and the text falls back to the previous or the bundled one.
     ///
     /// - Parameter provider: The text's source.
     /// - Throws: ``TextStoreError/Code/conflictingSource``, ``TextStoreError/Code/invalidName``; nothing has changed then.
@@ -125,12 +125,31 @@ public final class TextStore: Sendable {
         return try await engine.text(identifier, awaiting)
     }
 
+    /// Returns the best text of an identifier, as the method with a provider does.
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier of a registered text.
+    ///   - awaiting: How long to wait for the server.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task is
+    ///   canceled while it waits.
+    @inlinable
+    public func text(for identifier: String, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
+        if awaiting == .nothing, let text = engine.resident(identifier) { return text }
+        return try await engine.text(identifier, awaiting)
+    }
+
     /// The states of a text: at once what is here, then every change.
     ///
     /// - Parameter provider: The text; one that is not registered yet is an error until it is.
     public func publish(_ provider: some TextSourceProvider) -> LoadingStateSequence<VersionedText> {
-        let (engine, identifier) = (engine, provider.textIdentifier)
-        return LoadingStateSequence { TextObserver(engine, identifier) }
+        publish(provider.textIdentifier)
+    }
+
+    /// Returns the states of the text of an identifier: at once what is here, then every change.
+    ///
+    /// - Parameter identifier: The identifier of the text; one that is not registered yet is an error until it is.
+    public func publish(_ identifier: String) -> LoadingStateSequence<VersionedText> {
+        LoadingStateSequence { [engine] in TextObserver(engine, identifier) }
     }
 
     /// The increases of versions from now on, each once and after it was saved; ask before registering to miss none.
@@ -138,20 +157,21 @@ public final class TextStore: Sendable {
 
     // MARK: Refreshing and switching
 
-    /// Asks the origin for everything, whatever intervals and back-off say, and waits until it has answered.
+    /// Asks the origin for everything, whatever intervals and back-off say, and waits for the responses.
     ///
-    /// - Throws: The first ``TextStoreError``; what could be had is there all the same. `CancellationError`; the fetches go on.
+    /// - Throws: The first ``TextStoreError``; the other texts are stored all the same. ``TextStoreError/Code/incompleteSet`` if a set stays because
+    ///   one of its texts is not acceptable as published. `CancellationError`; the fetches go on.
     public func refresh() async throws { try await engine.refresh() }
 
-    /// Activates the sets that wait.
+    /// Activates the sets that wait. With a verifier, it verifies them first.
     ///
-    /// - Returns: Whether any text was switched.
+    /// Drops a set that is damaged, below a floor, or not listed by the newest manifest, and reports it as an event.
+    ///
+    /// - Returns: Whether any text was switched; `false` if no set waits.
     /// - Throws: ``TextStoreError/Code/fileSystem``; the old sets are then active and whole.
     @discardableResult
     public func activate() async throws -> Bool {
-        let turn = try await engine.shelf.activatePending()
-        engine.tell(turn)
-        return turn.hasSwitched
+        try await engine.activate()
     }
 
     /// Forgets all cached texts and the manifest, but not the floors and acceptances; where observed, fetches again.
@@ -161,39 +181,68 @@ public final class TextStore: Sendable {
 
     // MARK: Acceptance
 
-    /// Remembers that a text was accepted; it is saved when this returns.
+    /// Saves that the user has accepted a text.
     ///
-    /// - Parameter text: The text as it was shown.
-    /// - Throws: ``TextStoreError/Code/fileSystem``; it is not accepted then.
+    /// An acceptance never replaces one of another version or wording, so a store that still shows an older text loses no newer acceptance.
+    ///
+    /// - Parameter text: The text as the user has seen it.
+    /// - Throws: ``TextStoreError/Code/fileSystem``; the text is not accepted then.
     public func accept(_ text: VersionedText) async throws {
         let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
         for fault in try await engine.acceptances.accept(acceptance) { engine.tell(.fault(fault)) }
     }
 
-    /// What was accepted of a text; `nil` where nothing was.
+    /// Returns the newest acceptance of a text: of its highest accepted version, and the last one among equal versions.
     ///
     /// - Parameter provider: The text.
-    /// - Throws: ``TextStoreError/Code/damagedFile`` where that cannot be known any more.
+    /// - Returns: The acceptance; `nil` if the text was never accepted.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
     public func acceptance(of provider: some TextSourceProvider) async throws -> Acceptance? {
-        try await engine.acceptances.acceptance(of: provider.textIdentifier)
+        try await acceptance(of: provider.textIdentifier)
     }
 
-    /// Whether the best text there is has to be accepted.
+    /// Returns the newest acceptance of the text of an identifier, as the method with a provider does.
+    ///
+    /// - Parameter identifier: The identifier of the text.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem`` if the acceptances cannot be read.
+    public func acceptance(of identifier: String) async throws -> Acceptance? {
+        try await engine.acceptances.history(of: identifier).newest
+    }
+
+    /// Returns whether a shown text needs acceptance: unless the same or a higher version was accepted.
+    ///
+    /// If the acceptances cannot be read, the text needs acceptance, and the fault is reported as an event.
     ///
     /// - Parameters:
-    ///   - provider: The text.
-    ///   - granularity: How large a change must be to ask again.
-    /// - Throws: As ``text(for:awaiting:)``.
-    public func needsAcceptance(
-        of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any
-    ) async throws -> Bool {
-        let text = try await text(for: provider)
-        let accepted: Acceptance?
-        do { accepted = try await acceptance(of: provider) } catch {
-            // Asking once too often harms nobody; the other way round would.
+    ///   - text: The text as the user sees it; pass the same one to ``accept(_:)``.
+    ///   - granularity: The size of a change that requires another acceptance.
+    public func needsAcceptance(of text: VersionedText, granularity: Acceptance.Granularity = .any) async -> Bool {
+        do { return try await engine.acceptances.history(of: text.identifier).isNeeded(for: text, granularity) } catch {
+            // Asking once too often is safe, and the opposite is not.
             engine.tell(.fault(.wrapping(error, .damagedFile, "reading acceptances")))
             return true
         }
-        return accepted?.isOutdated(by: text, granularity) ?? true
+    }
+
+    /// Returns whether the best text at this moment needs acceptance, for a badge or a menu.
+    ///
+    /// A gate passes the ``VersionedText`` that it shows instead, because the best text may change between two calls.
+    ///
+    /// - Parameters:
+    ///   - provider: The text.
+    ///   - granularity: The size of a change that requires another acceptance.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
+    public func needsAcceptance(of provider: some TextSourceProvider, granularity: Acceptance.Granularity = .any) async throws -> Bool {
+        try await needsAcceptance(of: provider.textIdentifier, granularity: granularity)
+    }
+
+    /// Returns whether the best text of an identifier needs acceptance at this moment, for a badge or a menu.
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier of a registered text.
+    ///   - granularity: The size of a change that requires another acceptance.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``.
+    public func needsAcceptance(of identifier: String, granularity: Acceptance.Granularity = .any) async throws -> Bool {
+        await needsAcceptance(of: try await text(for: identifier), granularity: granularity)
     }
 }

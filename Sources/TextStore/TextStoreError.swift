@@ -101,6 +101,14 @@ public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertibl
         public static let belowFloor = Code(rawValue: "belowFloor")
         /// Another text of the same set could not be had, so the set was not switched.
         public static let incompleteSet = Code(rawValue: "incompleteSet")
+        /// The newest manifest no longer lists a set that was fetched and waited; the set is not activated.
+        public static let withdrawn = Code(rawValue: "withdrawn")
+        /// The manifest has passed its own expiry; it replaces no text that the device has.
+        public static let expiredManifest = Code(rawValue: "expiredManifest")
+        /// The manifest's epoch is higher than before, and neither the store's verification nor its policy lets the epoch count.
+        public static let unverifiedEpoch = Code(rawValue: "unverifiedEpoch")
+        /// The store sent no request, because the last check is recent; `refresh()` asks at once.
+        public static let checkedRecently = Code(rawValue: "checkedRecently")
         /// The origin did not answer before the deadline.
         public static let timedOut = Code(rawValue: "timedOut")
         /// The origin could not be reached, or the connection was lost.

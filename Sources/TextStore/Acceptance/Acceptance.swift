@@ -1,52 +1,78 @@
 public import Foundation
 import StoreCore
 
-/// That somebody has accepted a text.
+/// A record that the user has accepted a text.
 public struct Acceptance: Hashable, Codable, Sendable {
-    /// The text.
+    /// The identifier of the text.
     public var identifier: String
-    /// The version that was accepted; `nil` for an unversioned text.
+    /// The accepted version; `nil` for an unversioned text.
     public var version: SemanticVersion?
-    /// The SHA-256 of the text that was accepted.
+    /// The SHA-256 of the accepted text.
     public var digest: String
-    /// When it was accepted.
+    /// The time of the acceptance.
     public var date: Date
 
-    /// Whether a change is so large that the text must be accepted again.
+    /// The size of a change that requires another acceptance.
     public enum Granularity: Hashable, Sendable {
-        /// Any other version.
+        /// Any newer version.
         case any
-        /// Another first number.
+        /// A newer first number.
         case major
-        /// Another first or second number.
+        /// A newer first or second number.
         case minor
         /// Any other wording, whatever the version.
         case digest
     }
 
-    /// Whether this acceptance is none of another text.
+    /// Returns whether this acceptance makes another one unnecessary for a shown text.
+    ///
+    /// The same or a higher version covers a text. An unversioned text has no place among versions, so only its own wording covers it.
     ///
     /// - Parameters:
-    ///   - text: The text that is shown now.
-    ///   - granularity: How large a change must be.
-    func isOutdated(by text: VersionedText, _ granularity: Granularity) -> Bool {
-        // A newer one was accepted before what is shown only for want of it.
-        if text.isBelowFloor { return false }
-        guard granularity != .digest, let version, let new = text.version else { return digest != text.digest }
+    ///   - text: The shown text.
+    ///   - granularity: The size of a change that requires another acceptance.
+    func covers(_ text: VersionedText, _ granularity: Granularity) -> Bool {
+        guard let version, let shown = text.version else { return digest == text.digest }
         switch granularity {
-        case .major: return !new.agrees(with: version, upTo: .major)
-        case .minor: return !new.agrees(with: version, upTo: .minor)
-        case .any, .digest: return new != version
+        case .any: return version >= shown
+        case .major: return version >= shown || version.agrees(with: shown, upTo: .major)
+        case .minor: return version >= shown || version.agrees(with: shown, upTo: .minor)
+        // The store shows a text below its floor only because the newer one is missing; it is no new wording then.
+        case .digest: return digest == text.digest || (text.isBelowFloor && version > shown)
         }
+    }
+}
+
+/// All acceptances of one text, each wording of a version once, in the order in which they were saved.
+struct AcceptanceHistory: Hashable, Codable, Sendable {
+    private(set) var all: [Acceptance] = []
+
+    /// The newest acceptance: the one of the highest version, and among equal versions the one that was saved last.
+    var newest: Acceptance? {
+        all.reduce(nil) { best, next in
+            guard let best, Rank(version: next.version) < Rank(version: best.version) else { return next }
+            return best
+        }
+    }
+
+    /// Adds an acceptance; one of the same wording and version is replaced.
+    mutating func add(_ acceptance: Acceptance) {
+        all.removeAll { $0.version?.description == acceptance.version?.description && $0.digest == acceptance.digest }
+        all.append(acceptance)
+    }
+
+    /// Returns whether a shown text needs acceptance.
+    func isNeeded(for text: VersionedText, _ granularity: Acceptance.Granularity) -> Bool {
+        !all.contains { $0.covers(text, granularity) }
     }
 }
 
 /// The acceptances of a session, saved before they count.
 actor AcceptanceLedger {
-    private let file: KeptValue<[String: Acceptance]>
+    private let file: KeptValue<[String: AcceptanceHistory]>
     private let lock: SessionLock
     private let executor = DiskExecutor()
-    private var known: (accepted: [String: Acceptance], serial: UInt64)?
+    private var known: (histories: [String: AcceptanceHistory], serial: UInt64)?
 
     init(directory: Directory, options: FileWriteOptions, patience: Duration = SessionLock.usualPatience) {
         file = KeptValue(name: "accepted", directory: directory, options: options)
@@ -55,31 +81,36 @@ actor AcceptanceLedger {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// What was accepted of a text.
+    /// Returns the acceptances of a text.
     ///
-    /// - Throws: ``TextStoreError/Code/damagedFile`` where it is not known: nobody must be taken to have accepted anything.
-    func acceptance(of identifier: String) throws(TextStoreError) -> Acceptance? { try load().accepted[identifier] }
+    /// - Throws: ``TextStoreError/Code/damagedFile`` if they are unknown; callers then treat the text as not accepted.
+    func history(of identifier: String) throws(TextStoreError) -> AcceptanceHistory {
+        try load().histories[identifier] ?? AcceptanceHistory()
+    }
 
+    /// Saves an acceptance beside the earlier ones.
+    ///
+    /// Reading, comparing and writing are one critical section under the session's lock, so no other store's acceptance is lost.
     func accept(_ acceptance: Acceptance) throws(TextStoreError) -> [TextStoreError] {
         try file.makeDirectory()
         let held = try lock.take()
         defer { withExtendedLifetime(held) {} }
-        // Another process may have accepted another text meanwhile.
+        // Another store may have saved acceptances since the last read.
         known = nil
-        var accepted: [String: Acceptance] = [:]
+        var histories: [String: AcceptanceHistory] = [:]
         var serial: UInt64 = 0
-        do throws(TextStoreError) { (accepted, serial) = try load() } catch {
-            // What is damaged is asked for again; it must not keep anybody from accepting. What is only out of reach is not written over.
+        do throws(TextStoreError) { (histories, serial) = try load() } catch {
+            // A damaged file is replaced, because it must not prevent acceptance. An unreadable one may be whole and stays.
             guard error.code == .damagedFile else { throw error }
         }
-        accepted[acceptance.identifier] = acceptance
+        histories[acceptance.identifier, default: AcceptanceHistory()].add(acceptance)
         serial += 1
-        let faults = try file.save(accepted, serial: serial)
-        known = (accepted, serial)
+        let faults = try file.save(histories, serial: serial)
+        known = (histories, serial)
         return faults
     }
 
-    private func load() throws(TextStoreError) -> (accepted: [String: Acceptance], serial: UInt64) {
+    private func load() throws(TextStoreError) -> (histories: [String: AcceptanceHistory], serial: UInt64) {
         if let known { return known }
         let (copies, faults) = file.load()
         if copies.isEmpty, let fault = faults.first(where: { $0.code == .fileSystem }) ?? faults.first { throw fault }

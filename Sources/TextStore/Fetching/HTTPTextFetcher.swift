@@ -12,13 +12,15 @@ internal import FoundationNetworking
 /// ```
 ///
 /// Taken are 200, and 304 to a conditional request; redirects are followed five times at most, within one scheme and without the fields of
-/// the file; no cookies, credentials or caches of the system are used. Bytes beyond the file's limit are not read.
+/// the file; no cookies, credentials or caches of the system are used. Bytes beyond the file's limit are not read. Six requests run at once
+/// on one host, and the others wait in order.
 public final class HTTPTextFetcher: RevalidatingFetcher {
-    /// How long an answer may take, from the request to its last byte.
+    /// How long a response may take, from the request to its last byte; the time in the queue of its host does not count.
     public let deadline: Duration
 
     private let time: any TimeSource
     private let session: URLSession
+    private let requests = FetchQueue(width: 6)
     private let delegate: TextSessionDelegate
     /// Where tasks are cancelled: never on the delegate's queue, which a task under cancellation may be waiting for.
     private let cancelling = DispatchQueue(label: "TextStore.HTTPTextFetcher.cancelling")
@@ -26,7 +28,7 @@ public final class HTTPTextFetcher: RevalidatingFetcher {
     /// Makes a fetcher.
     ///
     /// - Parameters:
-    ///   - deadline: How long an answer may take, from the request to its last byte.
+    ///   - deadline: How long a response may take, from the request to its last byte.
     ///   - time: The clock that the deadline is measured with.
     public init(deadline: Duration = .seconds(30), time: some TimeSource = .system) {
         self.deadline = deadline
@@ -39,6 +41,7 @@ public final class HTTPTextFetcher: RevalidatingFetcher {
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
         // Only a ceiling: the deadline is kept by this class, to the fraction of a second.
         configuration.timeoutIntervalForRequest = 86_400
+        configuration.httpMaximumConnectionsPerHost = requests.width
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
         delegate = TextSessionDelegate()
@@ -59,6 +62,9 @@ public final class HTTPTextFetcher: RevalidatingFetcher {
     public func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
         // What is cancelled later may be under way by then; this is not.
         try Task.checkCancellation()
+        let host = "\(file.url.host() ?? "") \(file.url.port ?? 0)"
+        try await requests.enter(host)
+        defer { requests.leave(host) }
         let exchange = TextExchange(file, isConditional: validator != nil)
         var request = URLRequest(url: file.url)
         request.timeoutInterval = 86_400

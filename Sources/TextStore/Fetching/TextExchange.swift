@@ -106,7 +106,7 @@ final class TextExchange: Sendable {
             if !head.isCoded, let length = head.length, length != bytes.count {
                 throw TextStoreError(.lengthMismatch, "getting \(name): \(bytes.count) bytes came of \(length); try again later")
             }
-            return .modified(RemoteText(bytes: bytes, contentType: head.contentType), .unspecified, head.validator)
+            return .modified(RemoteText(bytes: bytes, contentType: head.contentType, headers: head.headers), .unspecified, head.validator)
         case 304 where isConditional:
             return .notModified()
         default:

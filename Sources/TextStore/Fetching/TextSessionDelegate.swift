@@ -65,6 +65,7 @@ final class TextSessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
 struct ResponseHead: Sendable {
     var status: Int
     var contentType: String?
+    var headers: [String: String]
     var isCoded: Bool
     var length: Int?
     var validator: Validator?
@@ -78,6 +79,8 @@ extension ResponseHead {
         }
         status = response.statusCode
         contentType = field("Content-Type")
+        headers = [:]
+        for case (let name as String, let value as String) in response.allHeaderFields { headers[name] = value }
         isCoded = field("Content-Encoding").map { $0.lowercased() != "identity" } ?? false
         length = field("Content-Length").flatMap { Int($0) }
         retryAfter = field("Retry-After").flatMap { Int($0) }.flatMap { $0 >= 0 ? Duration.seconds($0) : nil }

@@ -1,9 +1,102 @@
-/// What a text store's own verification looks at.
+import StoreCore
+
+/// The bytes that a store asks its verifier about.
 public struct TextVerification: Sendable {
-    /// The text; `nil` for a manifest.
-    public var identifier: String?
-    /// The version that the bytes are said to be.
-    public var version: SemanticVersion?
-    /// The bytes as the origin sent them.
-    public var bytes: [UInt8]
+    /// The identifier of the text; `nil` for a manifest.
+    public let identifier: String?
+    /// The version that the manifest gives the bytes; `nil` for a manifest and for an unversioned text.
+    public let version: SemanticVersion?
+    /// The bytes as the server sent them.
+    public let bytes: [UInt8]
+    /// The header fields of the response that carried the bytes, by their names in lower case; without `set-cookie`.
+    public let headers: [String: String]
+
+    /// Makes a verification, for tests of a verifier.
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier of the text; `nil` for a manifest.
+    ///   - version: The version that the manifest gives the bytes.
+    ///   - bytes: The bytes as the server sent them.
+    ///   - headers: The header fields of the response, by their names in lower case.
+    public init(identifier: String? = nil, version: SemanticVersion? = nil, bytes: [UInt8], headers: [String: String] = [:]) {
+        self.identifier = identifier
+        self.version = version
+        self.bytes = bytes
+        self.headers = headers
+    }
+}
+
+/// Verifies the bytes of manifests and texts, such as their signatures.
+///
+/// ```swift
+/// let verifier = TextVerifier { verification in
+///     guard isSigned(verification.bytes, verification.headers["x-signature"]) else { throw Forged() }
+/// }
+/// let texts = try TextStore(session: "legal", verify: verifier)
+/// ```
+///
+/// A type of its own rather than a closure, so that a trailing closure of ``TextStore/TextStore`` never verifies by accident.
+public struct TextVerifier: Sendable {
+    /// The time that one verification may take.
+    public let deadline: Duration
+
+    private let body: @Sendable (TextVerification) async throws -> Void
+
+    /// Makes a verifier.
+    ///
+    /// - Parameters:
+    ///   - deadline: The time that one verification may take. After it, the store cancels the verification and refuses the bytes.
+    ///   - verify: Throws to refuse the bytes. Runs concurrently for several texts, never under a lock, and before the store parses the bytes.
+    public init(deadline: Duration = .seconds(30), _ verify: @escaping @Sendable (TextVerification) async throws -> Void) {
+        self.deadline = deadline
+        body = verify
+    }
+
+    /// Verifies bytes.
+    ///
+    /// - Throws: ``TextStoreError/Code/verificationFailed``, also after the deadline and when the task is cancelled.
+    func verify(_ verification: TextVerification, _ time: any TimeSource) async throws(TextStoreError) {
+        let outcome = WatchedState<Result<Void, any Error>?>(nil)
+        let limit = time.now.advanced(by: deadline)
+        // Tasks of their own: the store goes on after the deadline even if the closure ignores cancellation.
+        let work = Task { [body] in
+            let result: Result<Void, any Error>
+            do { result = .success(try await body(verification)) } catch { result = .failure(error) }
+            outcome.update { $0 = $0 ?? result }
+        }
+        let timer = Task { [deadline] in
+            // Canceled as soon as the closure has returned.
+            guard (try? await time.sleep(until: limit)) != nil else { return }
+            outcome.update { $0 = $0 ?? .failure(DeadlinePassed(deadline: deadline)) }
+        }
+        defer {
+            work.cancel()
+            timer.cancel()
+        }
+        do { try await outcome.wait { $0 }.get() } catch {
+            throw TextStoreError(
+                .verificationFailed, identifier: verification.identifier,
+                "the app's verifier refused the bytes; check the signature and the key", underlyingError: error)
+        }
+    }
+
+    private struct DeadlinePassed: Error, CustomStringConvertible {
+        let deadline: Duration
+
+        var description: String { "the verification did not end within \(deadline)" }
+    }
+}
+
+extension TextVerification {
+    /// The bytes of a kept text.
+    init(_ record: TextRecord, as version: SemanticVersion?) {
+        let mark: [UInt8] = record.facts.fileDigest == record.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
+        self.init(identifier: record.identifier, version: version, bytes: mark + record.text.utf8, headers: record.headers)
+    }
+
+    /// Returns header fields by their names in lower case, values of one name joined (RFC 9110, section 5.3). Drops cookies, which stay off the disk.
+    static func fields(_ headers: [String: String]) -> [String: String] {
+        let lowered = headers.sorted { $0.key < $1.key }.map { ($0.key.lowercased(), $0.value) }
+        return Dictionary(lowered.filter { $0.0 != "set-cookie" }) { $0 + ", " + $1 }
+    }
 }

@@ -8,6 +8,8 @@ struct ManifestRecord: Codable, Hashable, Sendable {
     /// The bytes as they came; `nil` where none came yet.
     var body: Data?
     var validator: Validator?
+    /// The header fields of the response; kept only for a verifier, which sees them again at the next start.
+    var headers: [String: String]?
     /// When these bytes came.
     var receivedAt: Date?
     /// When the origin was last asked, and has answered or failed.
@@ -51,7 +53,9 @@ extension VersionManifest {
         for (identifier, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.version.isPreRelease {
             copy.entries[identifier] = nil
             copy.problems.append(
-                Problem(identifier: identifier, reason: "\(entry.version) is a pre-release; allow them where that is meant"))
+                Problem(
+                    identifier: identifier, reason: "\(entry.version) is a pre-release; allow them where that is meant", group: entry.group)
+            )
         }
         return copy
     }

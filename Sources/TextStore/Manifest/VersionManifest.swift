@@ -9,8 +9,8 @@ import StoreCore
 /// { "eula": "1.2.3", "privacy": "2.0.0" }
 /// ```
 ///
-/// In the rich form the texts stand under `texts`, and an entry may be an object. `revision` orders manifests, `expires` (RFC 3339) says
-/// until when this one is to be believed, and `rollback` takes a text back to an older version:
+/// In the rich form the texts stand under `texts`, and an entry may be an object. `revision` orders the manifests of one `epoch`, `expires`
+/// (RFC 3339) limits how long the manifest is valid, and `rollback` takes a text back to an older version:
 ///
 /// ```text
 /// { "revision": 7, "expires": "2030-01-01T00:00:00Z",
@@ -19,8 +19,10 @@ import StoreCore
 public struct VersionManifest: Hashable, Sendable {
     /// What is known of each text.
     public var entries: [String: Entry]
-    /// What orders the manifests of one origin; `nil` where it does not say.
+    /// The order of the manifests of one epoch; `nil` counts as 0.
     public var revision: UInt64?
+    /// The order above the revision; `nil` counts as 0. A higher epoch starts the revisions again.
+    public var epoch: UInt64?
     /// Until when the manifest is to be believed; `nil` for as long as there is no newer one.
     public var expires: Date?
     /// The entries that cannot be used, and why.
@@ -78,6 +80,13 @@ public struct VersionManifest: Hashable, Sendable {
         public var identifier: String
         /// What is wrong.
         public var reason: String
+        /// The set that the entry names; `nil` if the entry names none.
+        public var group: String?
+    }
+
+    /// The position among all manifests of the origin; `nil` if the manifest has neither epoch nor revision.
+    var edition: Edition? {
+        epoch == nil && revision == nil ? nil : Edition(epoch: epoch ?? 0, revision: revision ?? 0)
     }
 
     /// Reads a manifest.
@@ -111,12 +120,14 @@ public struct VersionManifest: Hashable, Sendable {
     private init(_ members: [JSONValue.Member], mode: SemanticVersion.Mode) throws(TextStoreError) {
         var texts = members
         revision = nil
+        epoch = nil
         expires = nil
         let rich = members.filter { $0.name == "texts" }
         if let member = rich.first, case .object(let inner) = member.value {
             guard rich.count == 1 else { throw .malformed("“texts” stands there twice") }
             texts = inner
-            revision = try Self.revision(members)
+            revision = try Self.number("revision", in: members)
+            epoch = try Self.number("epoch", in: members)
             expires = try Self.expires(members)
         }
         entries = [:]
@@ -125,34 +136,43 @@ public struct VersionManifest: Hashable, Sendable {
         for member in texts {
             guard seen.insert(member.name).inserted else {
                 // Neither of the two is more right than the other.
-                entries[member.name] = nil
-                problems.append(Problem(identifier: member.name, reason: "it stands in the manifest more than once"))
+                let group = entries.removeValue(forKey: member.name)?.group ?? Self.group(of: member.value)
+                problems.append(Problem(identifier: member.name, reason: "it stands in the manifest more than once", group: group))
                 continue
             }
             switch Self.entry(member.value, mode: mode, revision: revision) {
             case .success(let entry): entries[member.name] = entry
-            case .failure(let refusal): problems.append(Problem(identifier: member.name, reason: refusal.reason))
+            case .failure(let refusal):
+                problems.append(Problem(identifier: member.name, reason: refusal.reason, group: Self.group(of: member.value)))
             }
         }
     }
 
-    private static func revision(_ members: [JSONValue.Member]) throws(TextStoreError) -> UInt64? {
-        switch try single("revision", in: members) {
+    private static func number(_ name: String, in members: [JSONValue.Member]) throws(TextStoreError) -> UInt64? {
+        switch try single(name, in: members) {
         case nil: return nil
         case .number(let digits)?:
-            guard let revision = UInt64(digits) else { throw .malformed("its revision is \(digits.prefix(32)), not a whole number") }
-            return revision
-        case .some(let other): throw .malformed("its revision is \(other.kind) instead of a number")
+            guard let number = UInt64(digits) else { throw .malformed("its \(name) is \(digits.prefix(32)), not a whole number") }
+            return number
+        case .some(let other): throw .malformed("its \(name) is \(other.kind) instead of a number")
         }
+    }
+
+    /// The group that an entry names, malformed or not: its set must not switch without it.
+    private static func group(of value: JSONValue) -> String? {
+        guard case .object(let members) = value else { return nil }
+        for case .string(let group) in members.lazy.filter({ $0.name == "group" }).map(\.value) where !group.isEmpty { return group }
+        return nil
     }
 
     private static func expires(_ members: [JSONValue.Member]) throws(TextStoreError) -> Date? {
         switch try single("expires", in: members) {
         case nil: return nil
         case .string(let text)?:
-            do { return try Date(text, strategy: .iso8601) } catch {
-                throw .malformed("“\(text.prefix(64))” is no date and time such as 2030-01-01T00:00:00Z", underlying: error)
+            guard let date = RFC3339.date(text) else {
+                throw .malformed("“\(text.prefix(64))” is no date and time such as 2030-01-01T00:00:00Z")
             }
+            return date
         case .some(let other): throw .malformed("its expiry is \(other.kind) instead of a string")
         }
     }
@@ -224,7 +244,7 @@ public struct VersionManifest: Hashable, Sendable {
 }
 
 extension TextStoreError {
-    fileprivate static func malformed(_ reason: String, underlying: (any Error)? = nil) -> TextStoreError {
-        TextStoreError(.malformedManifest, "reading a manifest: \(reason); put the manifest right", underlyingError: underlying)
+    fileprivate static func malformed(_ reason: String) -> TextStoreError {
+        TextStoreError(.malformedManifest, "reading a manifest: \(reason); put the manifest right")
     }
 }

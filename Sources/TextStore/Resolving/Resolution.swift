@@ -1,11 +1,19 @@
 import StoreCore
 
-/// How new a text is: first by how often the origin has taken texts back, then by version.
+/// The position of a manifest among all manifests of its origin: first by epoch, then by revision.
+struct Edition: Hashable, Comparable, Sendable {
+    var epoch: UInt64 = 0
+    var revision: UInt64 = 0
+
+    static func < (lhs: Edition, rhs: Edition) -> Bool { (lhs.epoch, lhs.revision) < (rhs.epoch, rhs.revision) }
+}
+
+/// The position of a text among all its versions: first by the last rollback, then by version.
 ///
-/// The epoch is the revision of the manifest that ordered the last rollback, 0 without one: within an epoch nothing goes backwards, and
+/// The epoch is the edition of the manifest that ordered the last rollback, 0 without one: within an epoch nothing goes backwards, and
 /// a new epoch is the only way to an older version.
 struct Rank: Hashable, Comparable, Sendable {
-    var epoch: UInt64 = 0
+    var epoch = Edition()
     /// `nil` is unversioned, and lower than every version.
     var version: SemanticVersion?
 
@@ -22,21 +30,27 @@ struct Rank: Hashable, Comparable, Sendable {
 /// The newest that was ever active of one text, and what is known of it.
 struct Floor: Hashable, Sendable {
     var rank: Rank
-    /// The highest version that a rollback has taken back; a bundle must have a higher one to count as newer.
+    /// The highest version that a rollback has taken back; a bundle that does not know the rollback must have a higher one to count as newer.
     var withdrawn: SemanticVersion?
     /// The SHA-256 of the text that was active.
     var digest: SHA256.Digest
 
-    /// The rank of a text that came with the app.
-    func rankOfBundled(_ version: SemanticVersion?) -> Rank {
-        guard let withdrawn, let version else { return Rank(epoch: withdrawn == nil ? rank.epoch : 0, version: version) }
-        return Rank(epoch: version > withdrawn ? rank.epoch : 0, version: version)
+    /// The rank of a bundled text.
+    ///
+    /// - Parameters:
+    ///   - version: Its version in the bundle's manifest.
+    ///   - edition: The edition of the bundle's manifest: one that is not older than the rollback lists versions that are meant.
+    func rankOfBundled(_ version: SemanticVersion?, edition: Edition?) -> Rank {
+        guard let withdrawn else { return Rank(epoch: rank.epoch, version: version) }
+        guard let version else { return Rank() }
+        let isMeant = version > withdrawn || edition.map { $0 >= rank.epoch } ?? false
+        return Rank(epoch: isMeant ? rank.epoch : Edition(), version: version)
     }
 
     /// The rank of what a manifest offers.
-    func rankOfOffered(_ entry: VersionManifest.Entry, revision: UInt64?) -> Rank {
+    func rankOfOffered(_ entry: VersionManifest.Entry, edition: Edition?) -> Rank {
         let isOlder = rank.version.map { entry.version < $0 } ?? false
-        if entry.isRollback, isOlder, let revision, revision > rank.epoch { return Rank(epoch: revision, version: entry.version) }
+        if entry.isRollback, isOlder, let edition, edition > rank.epoch { return Rank(epoch: edition, version: entry.version) }
         return Rank(epoch: rank.epoch, version: entry.version)
     }
 }

@@ -14,6 +14,8 @@ struct SetPlan: Sendable {
     /// How often everything had been forgotten when this began.
     var generation: UInt64
     var items: [Item]
+    /// What the manifest offered of every text of the set.
+    var offers: [String: SessionState.Offer?]
 
     /// One text of the set.
     struct Item: Sendable {
@@ -40,7 +42,7 @@ struct SetPlan: Sendable {
 
 extension SessionState {
     /// What the origin has of a text.
-    struct Offer: Sendable {
+    struct Offer: Equatable, Sendable {
         var rank: Rank
         /// `nil` for a text without version.
         var entry: VersionManifest.Entry?
@@ -52,18 +54,55 @@ extension SessionState {
         if versionSource?.remoteFile != nil {
             guard let manifest else { return nil }
             if let entry = manifest.entries[identifier] {
-                return Offer(rank: floor?.rankOfOffered(entry, revision: manifest.revision) ?? Rank(version: entry.version), entry: entry)
+                return Offer(rank: floor?.rankOfOffered(entry, edition: manifest.edition) ?? Rank(version: entry.version), entry: entry)
             }
-            guard !unusable.contains(identifier) else { return nil }
+            guard unusable[identifier] == nil else { return nil }
         }
         // An unversioned text is older than every version, so where one was active there is nothing to be had.
         guard floor == nil, sources[identifier]?.remoteFile != nil, bundledManifest?.entries[identifier] == nil else { return nil }
         return Offer(rank: Rank(), entry: nil)
     }
 
-    /// Whether a text is to be fetched.
-    func wants(_ identifier: String, at now: Date, _ policy: TextStorePolicy) -> Bool {
+    /// Whether a newer text is to be fetched.
+    private func wants(_ identifier: String, at now: Date, _ policy: TextStorePolicy) -> Bool {
         wants(identifier, offer(for: identifier), at: now, policy)
+    }
+
+    /// The request that confirms the bytes of an active text once; `nil` if they need no confirmation.
+    ///
+    /// Without a digest, the origin may have published the version before the bytes: they are confirmed at the next check.
+    private func confirmation(_ identifier: String, _ offer: Offer?) -> SetPlan.Item? {
+        guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil,
+            let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
+            let manifestRecord, manifestRecord.failures == 0, let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt,
+            // The address was good when the text was fetched; if it is not now, the text stays.
+            let source = sources[identifier], let file = try? address(of: entry, source)
+        else { return nil }
+        return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, entry), known: record))
+    }
+
+    /// Why a set may not switch to what the manifest publishes; `nil` if every member is acceptable as published.
+    private func obstacle(of set: String, at now: Date) -> TextStoreError? {
+        let members = members(of: set)
+        guard let manifest, members.contains(where: { manifest.entries[$0] != nil || unusable[$0] != nil }) else { return nil }
+        if let date = manifestExpired(at: now), members.contains(where: { resolved[$0] != nil }) { return .expiredManifest(date) }
+        guard set.hasPrefix("group/") else { return nil }
+        for identifier in members {
+            if let refusal = refusal(of: identifier, in: manifest) { return .incomplete(set, because: refusal.about(identifier)) }
+        }
+        return nil
+    }
+
+    /// Why a text of a group is not acceptable as published; `nil` if it is.
+    private func refusal(of identifier: String, in manifest: VersionManifest) -> TextStoreError? {
+        if let problem = unusable[identifier] {
+            return TextStoreError(.malformedEntry, "its entry in the manifest is not used: \(problem.reason)")
+        }
+        guard let offer = offer(for: identifier), let entry = offer.entry else {
+            return TextStoreError(.incompleteSet, "the manifest lists other texts of the set, and not this one; let it list all of them")
+        }
+        guard let floor = held[identifier]?.floor, offer.rank < floor.rank else { return nil }
+        return .belowFloor(identifier, offered: entry.version, floor: floor)
     }
 
     private func wants(_ identifier: String, _ offer: Offer?, at now: Date, _ policy: TextStorePolicy) -> Bool {
@@ -88,7 +127,7 @@ extension SessionState {
     private func isHere(_ identifier: String, _ rank: Rank, _ entry: VersionManifest.Entry) -> Bool {
         func fits(_ found: Rank, _ digest: SHA256.Digest?) -> Bool {
             if found > rank { return true }
-            return found == rank && (digest.map(entry.allows) ?? true)
+            return found == rank && digest.map(entry.allows) == true
         }
         if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) { return true }
         guard let found = resolved[identifier] else { return false }
@@ -128,22 +167,40 @@ extension SessionState {
     ) -> [SessionAction] {
         var actions: [SessionAction] = []
         for key in keys where flights[key] == nil {
-            if let failure = failures[key], failure.retryAt > instant { continue }
-            guard hasMember(of: key, where: { wants($0, at: now, policy) }) else {
-                setFailure(nil, of: key)
-                continue
+            if let retryAt = failures[key]?.retryAt, retryAt > instant { continue }
+            let items: [SetPlan.Item]
+            if hasMember(of: key, where: { wants($0, at: now, policy) }) {
+                if let obstacle = obstacle(of: key, at: now) {
+                    hold(key, obstacle)
+                    continue
+                }
+                let kept = failures[key]?.kept ?? [:]
+                items = members(of: key).compactMap { item($0, kept[$0], now) }
+                guard !items.isEmpty else { continue }
+            } else {
+                // A set that is held back stays as it is, bytes included.
+                guard hasMember(of: key, where: { confirmation($0, offer(for: $0)) != nil }), obstacle(of: key, at: now) == nil else {
+                    setFailure(nil, of: key)
+                    continue
+                }
+                items = members(of: key).compactMap { confirmation($0, offer(for: $0)) }
             }
-            let items = members(of: key).compactMap { item($0, now) }
-            guard !items.isEmpty else { continue }
             let number = ticket()
             setFlight(number, of: key)
-            actions.append(.fetchSet(SetPlan(ticket: number, key: key, generation: generation, items: items)))
+            let offers = Dictionary(uniqueKeysWithValues: members(of: key).map { ($0, offer(for: $0)) })
+            actions.append(.fetchSet(SetPlan(ticket: number, key: key, generation: generation, items: items, offers: offers)))
         }
         isForced = false
         return actions
     }
 
-    private func item(_ identifier: String, _ now: Date) -> SetPlan.Item? {
+    /// Keeps a set as it is until another manifest comes.
+    private mutating func hold(_ set: String, _ obstacle: TextStoreError) {
+        guard failures[set]?.error != obstacle else { return }
+        setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil), of: set)
+    }
+
+    private func item(_ identifier: String, _ kept: TextRecord?, _ now: Date) -> SetPlan.Item? {
         guard let offer = offer(for: identifier), let source = sources[identifier] else { return nil }
         let active = held[identifier]?.active
         guard let entry = offer.entry else {
@@ -154,8 +211,8 @@ extension SessionState {
         // What is active stays active: only a set with something new is switched.
         if let active, fits(active.rank, active.facts.fileDigest) { return nil }
         if let floor = held[identifier]?.floor, offer.rank < floor.rank { return nil }
-        if let waiting = held[identifier]?.pending[set(of: identifier)], fits(waiting.rank, waiting.facts.fileDigest) {
-            return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .copy(waiting))
+        for here in [held[identifier]?.pending[set(of: identifier)], kept].compactMap({ $0 }) where fits(here.rank, here.facts.fileDigest) {
+            return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .copy(here))
         }
         if let found = bundled[identifier], let version = bundledManifest?.entries[identifier]?.version,
             version == entry.version, entry.allows(found.fileDigest)
@@ -227,13 +284,22 @@ extension SessionState {
     }
 
     /// The fetch of a set has ended; nothing, where it does not count any more.
-    mutating func setEnded(_ plan: SetPlan, _ failure: TextStoreError?, at instant: MonotonicInstant, _ policy: TextStorePolicy) {
+    ///
+    /// - Parameter kept: Verified texts that a failed set need not fetch again.
+    mutating func setEnded(
+        _ plan: SetPlan, _ failure: TextStoreError?, keeping kept: [TextRecord] = [], at instant: MonotonicInstant,
+        _ policy: TextStorePolicy
+    ) {
         // An outdated one is under way until what is wanted now has been begun.
         guard flights[plan.key] == plan.ticket, !isOutdated(plan) else { return }
         setFlight(nil, of: plan.key)
         let failure = failure.map { failure in
             let count = (failures[plan.key]?.count ?? 0) + 1
-            return SetFailure(error: failure, count: count, retryAt: instant.advanced(by: policy.delay(after: failure, failures: count)))
+            // A set that the newest manifest took back is fetched as soon as that manifest counts here.
+            let retryAt = failure.code == .withdrawn ? nil : instant.advanced(by: policy.delay(after: failure, failures: count))
+            return SetFailure(
+                error: failure, count: count, retryAt: retryAt,
+                kept: Dictionary(kept.map { ($0.identifier, $0) }) { first, _ in first })
         }
         setFailure(failure, of: plan.key)
     }
@@ -248,9 +314,9 @@ extension SessionState {
         return manifestFlight == nil ? beginSets([plan.key], at: now, instant, policy) : []
     }
 
-    /// Whether a set was fetched in other versions than are wanted now.
-    private func isOutdated(_ plan: SetPlan) -> Bool {
-        plan.items.contains { item in offer(for: item.identifier).map { $0.rank != item.rank } ?? false }
+    /// Whether the manifest has come to offer something else of a set since its fetch began.
+    func isOutdated(_ plan: SetPlan) -> Bool {
+        plan.offers.contains { identifier, offered in offer(for: identifier) != offered || set(of: identifier) != plan.key }
     }
 
     // MARK: Time
@@ -270,7 +336,7 @@ extension SessionState {
         if versionSource?.remoteFile != nil, let record = manifestRecord { add(record.dueAt(now)) }
         if let expires = manifest?.expires { add(expires) }
         func add(_ identifier: String) {
-            if let failure = failures[set(of: identifier)] { add(failure.retryAt) }
+            if let retryAt = failures[set(of: identifier)]?.retryAt { add(retryAt) }
             guard let offer = offer(for: identifier), offer.entry == nil else { return }
             if let expiry = expiry(ofUnversioned: identifier, at: now, policy) { add(expiry) }
         }
@@ -291,9 +357,11 @@ extension SessionState {
         if versionSource?.remoteFile != nil { end = min(end, manifestRecord?.dueAt(now) ?? .distantPast) }
         guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
         let offer = offer(for: identifier)
-        if wants(identifier, offer, at: now, policy) {
-            let failure = failures.isEmpty ? nil : failures[set(of: identifier)]
-            return min(end, failure.map { now.addingTimeInterval(instant.duration(to: $0.retryAt).timeInterval) } ?? .distantPast)
+        if wants(identifier, offer, at: now, policy)
+            || (confirmation(identifier, offer) != nil && obstacle(of: set(of: identifier), at: now) == nil)
+        {
+            guard !failures.isEmpty, let failure = failures[set(of: identifier)] else { return .distantPast }
+            return failure.retryAt.map { min(end, now.addingTimeInterval(instant.duration(to: $0).timeInterval)) } ?? end
         }
         guard let offer, offer.entry == nil else { return end }
         return min(end, expiry(ofUnversioned: identifier, at: now, policy) ?? .distantPast)
@@ -304,5 +372,21 @@ extension URL {
     /// Whether both have the same scheme, host and port.
     fileprivate func hasOrigin(of other: URL) -> Bool {
         scheme?.lowercased() == other.scheme?.lowercased() && host()?.lowercased() == other.host()?.lowercased() && port == other.port
+    }
+}
+
+extension TextStoreError {
+    /// One text keeps its whole set from being switched.
+    static func incomplete(_ set: String, because fault: TextStoreError) -> TextStoreError {
+        TextStoreError(
+            .incompleteSet, identifier: fault.identifier, "its set “\(set.dropFirst(6))” was not switched, because: \(fault.message)",
+            underlyingError: fault, retryAfter: fault.retryAfter)
+    }
+
+    static func expiredManifest(_ date: Date) -> TextStoreError {
+        TextStoreError(
+            .expiredManifest,
+            "the manifest expired at \(date.formatted(.iso8601)), so its versions replace no text; publish a newer one, or set the "
+                + "device's clock")
     }
 }

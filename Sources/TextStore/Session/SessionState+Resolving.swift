@@ -50,6 +50,28 @@ extension SessionState {
         failures[set(of: identifier)]?.error ?? manifestFailure
     }
 
+    /// Why a text that a caller waited for may not be what the origin has; `nil` if the origin confirmed it.
+    ///
+    /// A check counts if it is not older than the caller would have waited: the texts are as new then as a response would have made them.
+    ///
+    /// - Parameter start: When the caller began to wait.
+    func fallbackReason(of identifier: String, at now: Date, askedSince start: Date, _ awaiting: TextAwaiting) -> TextStoreError? {
+        if let failure = failure(of: identifier) { return failure }
+        if let date = manifestExpired(at: now), manifest?.entries[identifier] != nil { return .expiredManifest(date) }
+        guard case .remote(let timeout) = awaiting, let checkedAt = checkedAt(identifier) else { return nil }
+        guard start.timeIntervalSince(checkedAt) > timeout.timeInterval else { return nil }
+        return TextStoreError(
+            .checkedRecently, identifier: identifier,
+            "waiting for the origin: it was last asked at \(checkedAt.formatted(.iso8601)), and is not due; call refresh() to ask at once")
+    }
+
+    /// When the origin was last asked for the version of a text, or for the text itself if it has none; `nil` if there is no origin.
+    private func checkedAt(_ identifier: String) -> Date? {
+        if versionSource?.remoteFile != nil { return manifestRecord?.attemptedAt }
+        guard sources[identifier]?.remoteFile != nil, offer(for: identifier) != nil, let text = held[identifier] else { return nil }
+        return text.checked ?? text.active?.facts.fetchedAt
+    }
+
     /// Decides anew which text is the best of each, where something has become known.
     ///
     /// - Returns: Bundled texts that raise the floor.
@@ -143,7 +165,7 @@ extension SessionState {
 
     private func rankOfBundled(_ identifier: String) -> Rank {
         let version = bundledManifest?.entries[identifier]?.version
-        return held[identifier]?.floor?.rankOfBundled(version) ?? Rank(version: version)
+        return held[identifier]?.floor?.rankOfBundled(version, edition: bundledManifest?.edition) ?? Rank(version: version)
     }
 
     private func resolved(_ identifier: String, _ origin: Resolution.Origin) -> Resolved? {
@@ -165,7 +187,9 @@ extension SessionState {
             return nil
         }
         text.isBelowFloor = floor.map { rank < $0.rank } ?? false
-        if let offer = offer(for: identifier), offer.rank > rank { text.staleSince = manifestRecord?.receivedAt }
+        let isNewer = offer(for: identifier).map { $0.rank > rank } ?? false
+        // A malformed entry holds its whole set back, so the text may be as outdated as the others.
+        if isNewer || (groupOf[identifier] != nil && unusable[identifier] != nil) { text.staleSince = manifestRecord?.receivedAt }
         return Resolved(text: text, rank: rank)
     }
 }

@@ -65,11 +65,14 @@ extension SessionState {
         }
     }
 
-    /// A set that could not be fetched.
+    /// A set that could not be fetched, or is held back.
     struct SetFailure: Sendable {
         var error: TextStoreError
         var count: Int
-        var retryAt: MonotonicInstant
+        /// `nil` where only another manifest helps, not time.
+        var retryAt: MonotonicInstant?
+        /// Verified texts of the set, by their identifiers: only the others are fetched again.
+        var kept: [String: TextRecord] = [:]
     }
 
     /// A stretch of the wall clock, so that who sets that clock ends it, forwards as well as backwards.

@@ -17,7 +17,7 @@ struct SessionState: Sendable {
     var bundledManifest: VersionManifest?
     private(set) var manifest: VersionManifest?
     /// Texts whose entry in the manifest cannot be used.
-    private(set) var unusable: Set<String> = []
+    private(set) var unusable: [String: VersionManifest.Problem] = [:]
     var manifestRecord: ManifestRecord? { didSet { stir() } }
     /// The digests of texts that were fetched in this start.
     var fetched: [String: SHA256.Digest] = [:]
@@ -118,7 +118,7 @@ struct SessionState: Sendable {
     mutating func replaceManifest(_ new: VersionManifest?) {
         manifest = new
         stir()
-        unusable = Set(new?.problems.map(\.identifier) ?? [])
+        unusable = Dictionary((new?.problems ?? []).map { ($0.identifier, $0) }) { first, _ in first }
         groups = [:]
         groupOf = [:]
         choices = [:]
@@ -150,7 +150,10 @@ struct SessionState: Sendable {
     }
 
     private func groupKey(of identifier: String) -> String? {
-        if let group = manifest?.entries[identifier]?.group ?? sources[identifier]?.group { return "group/" + group }
+        let problem = unusable[identifier]
+        if let group = manifest?.entries[identifier]?.group ?? problem?.group ?? sources[identifier]?.group { return "group/" + group }
+        // A malformed entry may not say its group: the last switch does, or the bundle.
+        if problem != nil { return shelvedGroups[identifier] ?? bundledManifest?.entries[identifier]?.group.map { "group/" + $0 } }
         // As long as the manifest is not here that would say, a set is what was switched as one.
         return manifest == nil && versionSource?.remoteFile != nil ? shelvedGroups[identifier] : nil
     }
@@ -192,7 +195,7 @@ struct SessionState: Sendable {
 
     /// Lets everything that failed be tried again now.
     mutating func retryAll(at instant: MonotonicInstant) {
-        for set in failures.keys { failures[set]?.retryAt = instant }
+        for (set, failure) in failures where failure.retryAt != nil { failures[set]?.retryAt = instant }
         stir()
     }
 

@@ -8,8 +8,8 @@ extension TextEngine {
     func beginManifest(_ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: ManifestRecord) {
         // A validator is worth something only beside the body that it describes.
         let validator = record.body == nil ? nil : record.validator
-        launch(ticket) { fetcher in
-            await Self.answer(of: fetcher, file, validator, "getting the manifest")
+        launch(ticket) { [verify, time] fetcher in
+            await Self.verified(await Self.answer(of: fetcher, file, validator, "getting the manifest"), file, verify, time)
         } then: { engine, answer in
             await engine.takeManifest(answer, ticket, source, file, record)
         }
@@ -45,6 +45,10 @@ extension TextEngine {
         } else {
             tell(.checked(revision: session.read { $0.manifest?.revision }))
         }
+        if taken != nil {
+            let held = session.read { $0.failures.sorted { $0.key < $1.key }.map(\.value).filter { $0.retryAt == nil } }
+            for failure in held { tell(.refused(failure.error)) }
+        }
         // What is bundled may have become part of another set.
         tell(await shelf.change())
         perform(actions)
@@ -66,11 +70,11 @@ extension TextEngine {
             return nil
         case .modified(let answer, _, let validator):
             let manifest = try VersionManifest(parsing: answer.bytes, mode: source.mode, limit: file.limit).taken(by: source)
-            try check(TextVerification(identifier: nil, version: nil, bytes: Array(answer.bytes)))
-            let turn = try await shelf.accept(revision: manifest.revision)
+            let turn = try await shelf.accept(manifest, policy, isVerified: verify != nil)
             tell(turn)
             record.body = answer.bytes
             record.validator = validator
+            record.headers = verify.map { _ in TextVerification.fields(answer.headers) }
             record.receivedAt = time.date
             return manifest
         }
@@ -88,15 +92,6 @@ extension TextEngine {
         }
     }
 
-    private func check(_ verification: TextVerification) throws(TextStoreError) {
-        guard let verify else { return }
-        do { try verify(verification) } catch {
-            throw TextStoreError(
-                .verificationFailed, identifier: verification.identifier, "the app's own verification refused the bytes",
-                underlyingError: error)
-        }
-    }
-
     // MARK: Sets
 
     /// What came of one text.
@@ -107,8 +102,8 @@ extension TextEngine {
 
     /// Fetches a set, and stores it where all of it is good.
     func beginSet(_ plan: SetPlan) {
-        launch(plan.ticket) { fetcher in
-            await Self.answers(of: fetcher, plan.items)
+        launch(plan.ticket) { [verify, time] fetcher in
+            await Self.answers(of: fetcher, plan.items, verify, time)
         } then: { engine, answers in
             await engine.takeSet(answers, plan)
         }
@@ -126,20 +121,15 @@ extension TextEngine {
             case .failure(let fault): faults.append(fault)
             }
         }
-        let isCurrent = session.read { $0.flights[plan.key] == plan.ticket }
+        let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
         // Legal: the session was cleared meanwhile, and what was on its way belongs to what is gone.
         guard isCurrent else { return }
-        let failure = faults.first.map { fault in
-            plan.items.count == 1
-                ? fault
-                : TextStoreError(
-                    .incompleteSet, identifier: fault.identifier,
-                    "its set “\(plan.key.dropFirst(6))” was not switched, because: \(fault.message)", underlyingError: fault,
-                    retryAfter: fault.retryAfter)
-        }
+        // A newer manifest may have taken the texts back: they are fetched again as that one says.
+        if isOutdated { return goOn(after: plan) }
+        let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
         for fault in faults { tell(.refused(fault)) }
         if let failure {
-            end(plan, failure)
+            end(plan, failure, keeping: records.filter(\.facts.isVerified))
         } else {
             await store(plan, records, unchanged)
         }
@@ -171,9 +161,9 @@ extension TextEngine {
         }
     }
 
-    private func end(_ plan: SetPlan, _ failure: TextStoreError) {
+    private func end(_ plan: SetPlan, _ failure: TextStoreError, keeping kept: [TextRecord] = []) {
         let instant = time.now
-        session.update { [policy] session in session.setEnded(plan, failure, at: instant, policy) }
+        session.update { [policy] session in session.setEnded(plan, failure, keeping: kept, at: instant, policy) }
         goOn(after: plan)
     }
 
@@ -198,7 +188,11 @@ extension TextEngine {
         case (.refuse(let error), _): throw error
         case (.copy(let record), _): return .new(record)
         case (.fetch(let file, let expected, _), .modified(let answer, _, let validator)):
-            return .new(try record(of: answer, validator, item, file.url.absoluteString, expected))
+            let record = try record(of: answer, validator, item, file.url.absoluteString, expected)
+            guard case .fetch(_, _, let known?) = item.work, known.rank.version != nil, known.rank == record.rank,
+                known.facts.fileDigest == record.facts.fileDigest, known.facts.isVerified == record.facts.isVerified
+            else { return .new(record) }
+            return .unchanged(record.identifier)
         case (.fetch(let file, let expected, let known), _):
             guard let known, item.validator != nil else {
                 throw TextStoreError(
@@ -213,14 +207,12 @@ extension TextEngine {
         of answer: RemoteText, _ validator: Validator?, _ item: SetPlan.Item, _ url: String, _ expected: TextValidation.Expectation
     ) throws(TextStoreError) -> TextRecord {
         let text = try TextValidation.text(of: answer, expected)
-        if verify != nil {
-            try check(TextVerification(identifier: item.identifier, version: item.rank.version, bytes: Array(answer.bytes)))
-        }
         let facts = TextRecord.Facts(
             version: item.rank.version, epoch: item.rank.epoch, digest: VersionedText.digest(of: text),
             fileDigest: answer.bytes.withUnsafeBytes { SHA256.digest(of: $0) }, validator: validator, url: url,
             isVerified: expected.sha256 != nil || verify != nil, fetchedAt: time.date)
-        return TextRecord(identifier: item.identifier, text: text, facts: facts)
+        return TextRecord(
+            identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(answer.headers))
     }
 
     /// The origin says that the bytes that are here are those of the version it has now.
@@ -232,17 +224,12 @@ extension TextEngine {
                 .digestMismatch, "the origin confirms a text whose SHA-256 is not what the manifest says; it or a cache before it is stale")
         }
         if known.rank == item.rank { return .unchanged(known.identifier) }
-        if verify != nil {
-            // A signature may be of the version too.
-            let mark: [UInt8] = known.facts.fileDigest == known.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
-            try check(TextVerification(identifier: item.identifier, version: item.rank.version, bytes: mark + known.text.utf8))
-        }
         var facts = known.facts
         facts.version = item.rank.version
         facts.epoch = item.rank.epoch
         facts.isVerified = expected.sha256 != nil || verify != nil
         facts.fetchedAt = time.date
-        return .new(TextRecord(identifier: known.identifier, text: known.text, facts: facts))
+        return .new(TextRecord(identifier: known.identifier, text: known.text, facts: facts, headers: known.headers))
     }
 
     // MARK: The origin
@@ -278,13 +265,14 @@ extension TextEngine {
     /// What the origin answers for each text of a set, side by side; `nil` for one that it need not be asked for.
     @concurrent
     private static func answers(
-        of fetcher: any Origin<RemoteFile, RemoteText>, _ items: [SetPlan.Item]
+        of fetcher: any Origin<RemoteFile, RemoteText>, _ items: [SetPlan.Item], _ verify: TextVerifier?, _ time: any TimeSource
     ) async -> [Result<FetchResult<RemoteText>, TextStoreError>?] {
         await withTaskGroup(of: (Int, Result<FetchResult<RemoteText>, TextStoreError>).self) { group in
             for (number, item) in items.enumerated() {
-                guard case .fetch(let file, _, _) = item.work else { continue }
+                guard case .fetch(let file, let expected, let known) = item.work else { continue }
                 group.addTask {
-                    (number, await answer(of: fetcher, file, item.validator, "getting \(file.url.absoluteString)"))
+                    let answer = await answer(of: fetcher, file, item.validator, "getting \(file.url.absoluteString)")
+                    return (number, await verified(answer, item, expected, known, verify, time))
                 }
             }
             var answers = [Result<FetchResult<RemoteText>, TextStoreError>?](repeating: nil, count: items.count)

@@ -29,7 +29,8 @@ extension TextEngine {
         switch session.read({ $0.look(identifier, at: end) }) {
         case .text(var text):
             guard awaiting != .nothing else { return text }
-            text.fallbackReason = timeIsOver ? .tooSlow(identifier) : session.read { $0.failure(of: identifier) }
+            text.fallbackReason =
+                timeIsOver ? .tooSlow(identifier) : session.read { $0.fallbackReason(of: identifier, at: end, askedSince: now, awaiting) }
             return text
         case .missing(let error):
             throw timeIsOver ? .tooSlow(identifier) : error

@@ -13,16 +13,18 @@ final class TextEngine: Sendable {
     let time: any TimeSource
     /// Whether time is the system's, which can be asked at a lower price.
     private let isOnSystemTime: Bool
-    let verify: (@Sendable (TextVerification) throws -> Void)?
+    let verify: TextVerifier?
     let onEvent: (@Sendable (TextStoreEvent) -> Void)?
     let acceptances: AcceptanceLedger
     private let increases = Broadcast<VersionIncrease>()
     /// The fetches that are under way, by their tickets.
     let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
+    /// Guards whether a task verifies what another process has saved.
+    let isVerifying = Lock(false)
 
     init(
         directory: Directory, bundle: Bundle, fetcher: any Origin<RemoteFile, RemoteText>, policy: TextStorePolicy,
-        time: any TimeSource, options: FileWriteOptions, verify: (@Sendable (TextVerification) throws -> Void)?,
+        time: any TimeSource, options: FileWriteOptions, verify: TextVerifier?,
         onEvent: (@Sendable (TextStoreEvent) -> Void)?
     ) {
         self.bundle = bundle
@@ -32,7 +34,7 @@ final class TextEngine: Sendable {
         isOnSystemTime = time is SystemTime
         self.verify = verify
         self.onEvent = onEvent
-        shelf = Shelf(directory: directory, options: options, session: session)
+        shelf = Shelf(directory: directory, options: options, session: session, verifies: verify != nil)
         acceptances = AcceptanceLedger(directory: directory, options: options)
     }
 
@@ -54,6 +56,10 @@ final class TextEngine: Sendable {
         let bundled = await BundleReading.texts(of: sources, in: bundle)
         for case .failure(let fault) in bundled.values { tell(.refused(fault)) }
         let identifiers = sources.map(\.identifier)
+        if verify != nil {
+            // A fault of the bundle was reported above.
+            await verifyKept(identifiers, bundled.compactMapValues { try? $0.get().fileDigest })
+        }
         let turn = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
         tell(turn)
         // Whether these texts have versions may be said only next; without that, the first look at one begins to refresh it.
@@ -67,6 +73,7 @@ final class TextEngine: Sendable {
         let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
         if let fault { tell(.refused(fault)) }
         for refusal in bundled?.refusals ?? [] { tell(.refused(refusal)) }
+        if session.read({ $0.versionSource != source }) { await shelf.forgetManifest() }
         let (record, manifest) = await keptManifest(of: source)
         let turn = await shelf.change { session in
             // Set again: a manifest that has come meanwhile is newer than the file that was read before.
@@ -90,10 +97,14 @@ final class TextEngine: Sendable {
         for fault in faults { tell(.fault(fault)) }
         guard let record = copies.first?.value, record.url == file.url.absoluteString else { return (nil, nil) }
         guard let body = record.body else { return (record, nil) }
+        if let refusal = await refusal(of: TextVerification(bytes: Array(body), headers: record.headers ?? [:])) {
+            tell(.refused(refusal))
+            return (nil, nil)
+        }
         // What was read before is read again, unless the source is read more strictly now, or another process has seen a higher revision:
         // then it is asked for anew.
         guard let manifest = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit).taken(by: source),
-            let turn = try? await shelf.accept(revision: manifest.revision)
+            let turn = try? await shelf.accept(manifest, policy, isVerified: verify != nil)
         else { return (nil, nil) }
         tell(turn)
         return (record, manifest)
@@ -162,7 +173,9 @@ final class TextEngine: Sendable {
 
     func tell(_ turn: Shelf.Turn) {
         for fault in turn.faults { tell(.fault(fault)) }
+        for event in turn.events { tell(event) }
         for increase in turn.increases { increases.send(increase) }
+        if turn.hasUnverified { verifyChanges() }
     }
 
     func makeIncreases() -> AsyncStream<VersionIncrease> { increases.makeStream() }

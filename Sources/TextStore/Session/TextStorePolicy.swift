@@ -18,6 +18,10 @@ public struct TextStorePolicy: Sendable {
     public var backOff: RetryPolicy
     /// What the files of the session survive.
     public var durability: Durability
+    /// The highest epoch of a manifest that counts without verification; a store that verifies manifests accepts every epoch it verifies.
+    public var acceptedEpoch: UInt64
+    /// By how much a manifest's revision may exceed the last one before ``TextStoreEvent/revisionJumped(from:to:)`` reports it.
+    public var revisionJump: UInt64
 
     /// When a fetched set of texts becomes the active one.
     public enum Activation: Hashable, Sendable {
@@ -37,10 +41,15 @@ public struct TextStorePolicy: Sendable {
     ///   - textExpiry: How long a text without version is used before it is asked for again.
     ///   - backOff: How long is waited after failures.
     ///   - durability: What the files of the session survive.
+    ///   - acceptedEpoch: The highest epoch of a manifest that counts without verification.
+    ///   - revisionJump: By how much a manifest's revision may exceed the last one before an event reports it.
     public init(
         activation: Activation = .immediately, checkInterval: Duration = .seconds(15 * 60), textExpiry: Duration = .seconds(24 * 3600),
-        backOff: RetryPolicy = .exponential(base: .seconds(5), cap: .seconds(3600)), durability: Durability = .crash
+        backOff: RetryPolicy = .exponential(base: .seconds(5), cap: .seconds(3600)), durability: Durability = .crash,
+        acceptedEpoch: UInt64 = 0, revisionJump: UInt64 = 100_000_000
     ) {
+        self.acceptedEpoch = acceptedEpoch
+        self.revisionJump = revisionJump
         self.activation = activation
         self.checkInterval = checkInterval
         self.textExpiry = textExpiry
@@ -62,5 +71,7 @@ public enum TextAwaiting: Hashable, Sendable {
     /// Not at all: what is here.
     case nothing
     /// Until the newest text is here, or so long; manifest and text together.
+    ///
+    /// Sends no request before the next check is due. A check that is not older than the timeout counts as a response.
     case remote(timeout: Duration)
 }

@@ -1,15 +1,15 @@
 internal import Foundation
 import StoreCore
 
-/// The floors of all texts of a session, and the highest revision of a manifest: what only ever rises.
+/// The floors of all texts of a session, and the highest edition of a manifest: neither ever falls.
 struct Floors: Hashable, Sendable {
     var texts: [String: Floor] = [:]
-    var revision: UInt64?
+    var edition: Edition?
 
     /// The highest of both.
     mutating func formMaximum(_ other: Floors) {
         if texts.isEmpty { texts = other.texts } else { texts.merge(other.texts) { $0.rank < $1.rank ? $1 : $0 } }
-        if let seen = other.revision { revision = max(revision ?? 0, seen) }
+        if let seen = other.edition { edition = max(edition ?? seen, seen) }
     }
 
     /// A text has become the active one.
@@ -41,7 +41,7 @@ extension Floors {
     /// The floors of some texts, as they are saved.
     func bytes(of identifiers: some Collection<String>) -> [UInt8] {
         var writer = RecordWriter()
-        writer.put(revision) { $0.put($1) }
+        writer.put(edition) { $0.put($1) }
         writer.put(all: identifiers.compactMap { identifier in texts[identifier].map { (identifier, $0) } }) { writer, entry in
             writer.put(entry.0)
             writer.put(entry.1.rank)
@@ -54,7 +54,7 @@ extension Floors {
     /// Reads what was saved.
     init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
         var reader = RecordReader(bytes)
-        revision = try reader.optional { reader throws(RecordReader.Foreign) in try reader.number() }
+        edition = try reader.optional { reader throws(RecordReader.Foreign) in try reader.edition() }
         texts = try reader.table { reader throws(RecordReader.Foreign) in
             let rank = try reader.rank(), withdrawn = try reader.version()
             return Floor(rank: rank, withdrawn: withdrawn, digest: try reader.digest())
@@ -63,6 +63,11 @@ extension Floors {
 }
 
 extension RecordWriter {
+    mutating func put(_ edition: Edition) {
+        put(edition.epoch)
+        put(edition.revision)
+    }
+
     mutating func put(_ rank: Rank) {
         put(rank.epoch)
         put(rank.version)
@@ -70,5 +75,7 @@ extension RecordWriter {
 }
 
 extension RecordReader {
-    mutating func rank() throws(Foreign) -> Rank { Rank(epoch: try number(), version: try version()) }
+    mutating func edition() throws(Foreign) -> Edition { Edition(epoch: try number(), revision: try number()) }
+
+    mutating func rank() throws(Foreign) -> Rank { Rank(epoch: try edition(), version: try version()) }
 }

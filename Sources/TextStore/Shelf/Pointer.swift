@@ -76,6 +76,7 @@ struct Pointer: Sendable {
                 released.remove(place.file)
                 checked[identifier] = nil
             }
+            for set in dropped { released.formUnion(keepPrevious(of: set, beside: activated)) }
         case .waits(let set, let places):
             // A set that waits with an older state of the same texts would tear this one apart; it goes whole.
             for other in Set(places.keys.flatMap { sets(of: $0) }) where other != set { released.formUnion(replace(other, by: nil)) }
@@ -83,6 +84,19 @@ struct Pointer: Sendable {
             released.subtract(places.values.map(\.file))
         case .confirmed(let identifiers, let date):
             for identifier in identifiers { checked[identifier] = date }
+        }
+        return released
+    }
+
+    /// Lets the members of a group that a switch leaves as they are be part of the set to go back to: it is one that was published.
+    ///
+    /// - Returns: The files that nothing refers to any more.
+    private mutating func keepPrevious(of set: String, beside activated: [String: Place]) -> Set<RecordName> {
+        guard let members = groups[set]?.keys, members.contains(where: { activated[$0] != nil }) else { return [] }
+        var released: Set<RecordName> = []
+        for identifier in members where activated[identifier] == nil {
+            guard let place = active[identifier], let oldest = previous.updateValue(place, forKey: identifier) else { continue }
+            if oldest.file != place.file { released.insert(oldest.file) }
         }
         return released
     }

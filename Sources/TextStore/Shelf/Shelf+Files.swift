@@ -93,6 +93,7 @@ extension Shelf {
         } while !identifiers.isEmpty
         // A damaged text is looked at again when the others of its set are, and told of once.
         var told: Set<String> = []
+        turn.hasUnverified = unverified.values.contains { registered.contains($0.identifier) }
         turn.faults += faults.filter { told.insert("\($0.identifier ?? "") \($0.message)").inserted }
         faults = []
         return turn
@@ -124,33 +125,45 @@ extension Shelf {
         return identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
     }
 
+    /// Reads the files of texts, registered or not.
+    func read(_ identifiers: [String]) {
+        preload(identifiers)
+        for identifier in identifiers { _ = held(identifier) }
+    }
+
     /// Reads the active files of several texts side by side: a start waits for all of them.
     private func preload(_ identifiers: [String]) {
         guard identifiers.count > 1 else { return }
         let missing = identifiers.compactMap { identifier in
-            pointer.active[identifier].flatMap { place in loaded[place.file] == nil ? (identifier, place.file) : nil }
+            pointer.active[identifier].flatMap { place in loaded[place.file] == nil ? (identifier, place) : nil }
         }
         let portion = 64
         let found = Lock<[(RecordName, TextRecord)]>([])
         DispatchQueue.concurrentPerform(iterations: (missing.count + portion - 1) / portion) { [directory] number in
             // What cannot be read is read once more by who needs it, and told there.
             guard var reader = try? SealedFile.Reader(directory) else { return }
-            let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, file in
-                (try? TextRecord.read(file, of: identifier, with: &reader)).map { (file, $0) }
+            let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, place in
+                (try? TextRecord.read(place, of: identifier, with: &reader)).map { (place.file, $0) }
             }
             found.withLock { $0 += records }
         }
         let records = found.withLock { $0 }
         loaded.reserveCapacity(loaded.count + records.count)
-        for (file, record) in records { loaded[file] = record }
+        for (file, record) in records { _ = count(record, file) }
     }
 
     private func held(_ identifier: String) -> SessionState.Held {
         damaged.remove(identifier)
         var active: TextRecord?
         if let place = pointer.active[identifier] {
-            active = record(place, of: identifier) ?? recordAnew(place, of: identifier)
-            if active == nil, pointer.active[identifier] != nil { damaged.insert(identifier) }
+            active = record(place, of: identifier)
+            if active == nil, unverified[place.file] != nil {
+                // Another process has saved it: until the verdict, the session keeps what it shows.
+                active = session.read { $0.held[identifier]?.active }
+            } else {
+                if active == nil, verdicts[place.file] == nil { active = recordAnew(place, of: identifier) }
+                if active == nil, pointer.active[identifier] != nil { damaged.insert(identifier) }
+            }
         }
         var previous: TextRecord?
         if let place = pointer.previous[identifier] {
@@ -168,11 +181,10 @@ extension Shelf {
     /// The record of a place; what cannot be read is told once.
     func record(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
         if let record = loaded[place.file] { return record }
+        if verdicts[place.file] == false || unverified[place.file] != nil { return nil }
         do throws(TextStoreError) {
             var reader = try SealedFile.Reader(directory)
-            let record = try TextRecord.read(place.file, of: identifier, with: &reader)
-            loaded[place.file] = record
-            return record
+            return count(try TextRecord.read(place, of: identifier, with: &reader), place.file)
         } catch {
             faults.append(error)
             return nil
@@ -245,6 +257,8 @@ extension Shelf {
 
     func remove(_ file: RecordName) {
         loaded[file] = nil
+        verdicts[file] = nil
+        unverified[file] = nil
         remove(file.text)
     }
 

@@ -21,6 +21,12 @@ actor Shelf {
     /// The records of registered texts, by their files.
     var loaded: [RecordName: TextRecord] = [:]
     var registered: Set<String> = []
+    /// Whether a record counts only after the app's verifier has accepted its bytes in this process.
+    let verifies: Bool
+    /// The verifier's verdicts on records that this store has read, by their files.
+    var verdicts: [RecordName: Bool] = [:]
+    /// The records without a verdict, by their files.
+    var unverified: [RecordName: TextRecord] = [:]
     /// Registered texts whose active file is damaged.
     var damaged: Set<String> = []
     /// Whether another process has changed so much that all texts are to be looked at again.
@@ -28,28 +34,35 @@ actor Shelf {
     var floorsAreWhole = false
     /// Texts whose floors have risen and could not be saved.
     var unsaved: Set<String> = []
-    private var isOpen = false
+    private(set) var isOpen = false
     /// Whether nobody has looked for what killed processes have left since this shelf was opened.
     var isUntidy = false
     /// How often everything was forgotten.
     var generation: UInt64 = 0
+    /// The newest manifest that was accepted in this process; `nil` while none is known.
+    var newest: VersionManifest?
     var faults: [TextStoreError] = []
 
     /// What came of a call, beside what the session knows by then.
     struct Turn: Sendable {
         var increases: [VersionIncrease] = []
         var faults: [TextStoreError] = []
+        /// Refused sets, and manifests worth a report.
+        var events: [TextStoreEvent] = []
         /// Whether anything became active that was not.
         var hasSwitched = false
+        /// Whether registered texts have records that wait for the verifier.
+        var hasUnverified = false
     }
 
     /// What the session is told in the same step.
     typealias Change = @Sendable (inout SessionState) -> Void
 
     init(
-        directory: Directory, options: FileWriteOptions, session: WatchedState<SessionState>,
+        directory: Directory, options: FileWriteOptions, session: WatchedState<SessionState>, verifies: Bool = false,
         patience: Duration = SessionLock.usualPatience
     ) {
+        self.verifies = verifies
         self.directory = directory
         self.options = options
         self.session = session
@@ -93,9 +106,7 @@ actor Shelf {
         let floorsWereRead = catchUp()
         if activatesPending, !pointer.pending.isEmpty {
             do throws(TextStoreError) {
-                let places = try switchPending()
-                turn.hasSwitched = !places.isEmpty
-                turn.increases = activated(places)
+                try switchPending(&turn)
             } catch {
                 faults.append(error)
             }
@@ -148,17 +159,25 @@ actor Shelf {
 
     private func write(_ set: String, _ records: [TextRecord], _ isActivated: Bool) throws(TextStoreError) -> [VersionIncrease] {
         catchUp()
-        // Another process has cleared meanwhile: what is fetched here is new only beside texts that are gone, and alone it is no set.
-        let isGone = session.read { state in
-            state.members(of: set).contains { state.held[$0]?.active != nil && pointer.active[$0] == nil }
+        // The records are a set only beside the members that this process left as they were.
+        let new = Set(records.map(\.identifier))
+        let isForeign = session.read { state in
+            state.members(of: set).contains { identifier in
+                guard !new.contains(identifier), let held = state.held[identifier], !held.isDamaged else { return false }
+                let place = pointer.active[identifier]
+                return held.active?.rank != place?.rank || held.active?.facts.digest != place?.digest
+            }
         }
-        if isGone, set.hasPrefix("group/") {
-            throw TextStoreError(.incompleteSet, "another process has cleared the session meanwhile; the set is fetched again")
+        if isForeign, set.hasPrefix("group/") {
+            throw TextStoreError(
+                .incompleteSet, "another process has changed or cleared other texts of the set meanwhile; the set is fetched again")
         }
         for record in records {
             guard let floor = floors.texts[record.identifier], record.rank < floor.rank else { continue }
             throw .belowFloor(record.identifier, offered: record.facts.version, floor: floor)
         }
+        let found = records.map { (identifier: $0.identifier, rank: $0.rank, fileDigest: $0.facts.fileDigest) }
+        if let newest, let withdrawn = withdrawal(of: set, found, by: newest) { throw withdrawn }
         var places: [String: Pointer.Place] = [:]
         do throws(TextStoreError) {
             for record in records {
@@ -191,54 +210,95 @@ actor Shelf {
 
     // MARK: Switching
 
-    /// Activates every set that waits; one that is damaged or outdated meanwhile is dropped whole.
+    /// Activates every waiting set; drops a damaged, outdated or withdrawn one whole, and reports it.
     func activatePending() throws(TextStoreError) -> Turn {
         var turn = Turn()
-        let places = try locked { () throws(TextStoreError) in
+        try locked { () throws(TextStoreError) in
             catchUp()
-            let places = try switchPending()
-            turn.increases = activated(places)
-            return places
+            try switchPending(&turn)
         }
-        turn.hasSwitched = !places.isEmpty
         return publish(registered, turn)
     }
 
-    private func switchPending() throws(TextStoreError) -> [String: Pointer.Place] {
+    private func switchPending(_ turn: inout Turn) throws(TextStoreError) {
+        guard !pointer.pending.isEmpty else { return }
         var places: [String: Pointer.Place] = [:]
-        for (_, waiting) in pointer.pending.sorted(by: { $0.key < $1.key }) {
-            let isGood = waiting.allSatisfy { identifier, place in
-                record(place, of: identifier) != nil && floors.texts[identifier].map { place.rank >= $0.rank } ?? true
+        var events: [TextStoreEvent] = []
+        for (set, waiting) in pointer.pending.sorted(by: { $0.key < $1.key }) {
+            let outdated = waiting.sorted { $0.key < $1.key }.compactMap { identifier, place in
+                floors.texts[identifier].flatMap { floor in
+                    place.rank < floor.rank ? TextStoreError.belowFloor(identifier, offered: place.rank.version, floor: floor) : nil
+                }
             }
-            for (identifier, place) in waiting where !registered.contains(identifier) { loaded[place.file] = nil }
-            if isGood { places.merge(waiting) { $1 } }
+            let found = found(waiting), reason = outdated.first ?? newest.flatMap { withdrawal(of: set, found, by: $0) }
+            if let reason {
+                events.append(.refused(reason))
+            } else if found.count == waiting.count {
+                places.merge(waiting) { $1 }
+            }
         }
-        if !pointer.pending.isEmpty { try step(.switched(dropped: pointer.pending.keys.sorted(), activated: places)) }
-        return places
+        turn.hasSwitched = places.contains { identifier, place in
+            let old = pointer.active[identifier]
+            return old?.rank != place.rank || old?.digest != place.digest
+        }
+        try step(.switched(dropped: pointer.pending.keys.sorted(), activated: places))
+        turn.events += events
+        turn.increases += activated(places)
     }
 
     /// Lets the session know something beside the files; bundled texts that are shown from then on raise the floor.
     func change(_ change: Change = { _ in }) -> Turn { publish([], Turn(), change) }
 
-    /// A manifest has come.
+    /// Accepts a manifest, and drops the waiting sets that it takes back.
     ///
-    /// - Throws: ``TextStoreError/Code/outdatedManifest`` where a higher revision was there before.
-    func accept(revision: UInt64?) throws(TextStoreError) -> Turn {
-        if revision != nil { try makeDirectory() }
+    /// The sets go before the edition is saved: a process that is killed in between knows neither, and asks for the manifest again.
+    ///
+    /// - Parameters:
+    ///   - manifest: The manifest.
+    ///   - policy: The highest epoch that counts without verification, and the largest jump of a revision that is not reported.
+    ///   - isVerified: Whether the app's own verification has seen the manifest.
+    /// - Throws: ``TextStoreError/Code/outdatedManifest`` if a higher edition was accepted before, ``TextStoreError/Code/unverifiedEpoch``,
+    ///   or ``TextStoreError/Code/fileSystem``.
+    func accept(_ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool) throws(TextStoreError) -> Turn {
+        let found = manifest.edition
+        if found != nil { try makeDirectory() }
+        var turn = Turn(), changed: [String] = []
         try locked { () throws(TextStoreError) in
             catchUp()
-            if let seen = floors.revision, (revision ?? 0) < seen {
-                let found = revision.map { "revision \($0)" } ?? "no revision"
-                throw TextStoreError(
-                    .outdatedManifest,
-                    "the manifest has \(found), and revision \(seen) was there before; a cache before the origin may be stale")
+            let seen = floors.edition
+            try check(found ?? Edition(), against: seen, policy, isVerified: isVerified)
+            changed = try dropWithdrawn(by: manifest, &turn)
+            newest = manifest
+            guard let found, found != seen else { return }
+            if let seen, seen.epoch < found.epoch {
+                turn.events.append(.epochRaised(from: seen.epoch, to: found.epoch))
+            } else if let seen, found.revision - seen.revision > policy.revisionJump {
+                turn.events.append(.revisionJumped(from: seen.revision, to: found.revision))
             }
-            guard let revision, revision != floors.revision else { return }
-            floors.revision = revision
+            floors.edition = found
             saveFloors([])
         }
-        return publish([], Turn())
+        return publish(changed, turn)
     }
+
+    private func check(
+        _ found: Edition, against seen: Edition?, _ policy: TextStorePolicy, isVerified: Bool
+    ) throws(TextStoreError) {
+        if let seen, found < seen {
+            throw TextStoreError(
+                .outdatedManifest,
+                "the manifest is revision \(found.revision) of epoch \(found.epoch), and revision \(seen.revision) of epoch \(seen.epoch) "
+                    + "was accepted before; a cache before the origin may be stale, and a revision published too high needs a higher epoch")
+        }
+        guard !isVerified, found.epoch > max(seen?.epoch ?? 0, policy.acceptedEpoch) else { return }
+        throw TextStoreError(
+            .unverifiedEpoch,
+            "the manifest is of epoch \(found.epoch), and nothing has verified it; give the store a verification, or accept that epoch in "
+                + "its policy")
+    }
+
+    /// The source of versions has changed: the newest manifest is not known.
+    func forgetManifest() { newest = nil }
 
     /// Saves the manifest that a fetch has brought, or that it failed, unless that fetch no longer counts.
     ///
@@ -259,12 +319,12 @@ actor Shelf {
             if !pointer.files.isEmpty || pointerJournal.serial > 0 {
                 // The records are floors too, the last ones where those could not be saved or have been damaged since.
                 faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys))
-                unsaved = []
                 try step(.whole(Pointer()))
             }
             sweep(evenYoung: true)
         }
         generation += 1
+        newest = nil
         // An empty record is as good as none: its address is nobody's.
         if let fault = keep(ManifestRecord(url: "")) { faults.append(fault) }
         return publish(registered, Turn(), change)

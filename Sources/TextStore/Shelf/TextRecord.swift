@@ -6,21 +6,24 @@ final class TextRecord: Equatable, Sendable {
     let identifier: String
     let text: String
     let facts: Facts
+    /// The header fields of the response, by their names in lower case; kept only for a verifier, which sees them again at the next start.
+    let headers: [String: String]
 
-    init(identifier: String, text: String, facts: Facts) {
+    init(identifier: String, text: String, facts: Facts, headers: [String: String] = [:]) {
         self.identifier = identifier
         self.text = text
         self.facts = facts
+        self.headers = headers
     }
 
     static func == (lhs: TextRecord, rhs: TextRecord) -> Bool {
-        lhs.identifier == rhs.identifier && lhs.text == rhs.text && lhs.facts == rhs.facts
+        lhs.identifier == rhs.identifier && lhs.text == rhs.text && lhs.facts == rhs.facts && lhs.headers == rhs.headers
     }
 
     /// What is known of the text.
     struct Facts: Hashable, Sendable {
         var version: SemanticVersion?
-        var epoch: UInt64 = 0
+        var epoch = Edition()
         /// The SHA-256 of the text's UTF-8.
         var digest: SHA256.Digest
         /// The SHA-256 of the bytes as the origin sent them, a byte order mark included.
@@ -39,6 +42,12 @@ final class TextRecord: Equatable, Sendable {
         writer.put(identifier)
         writer.put(facts)
         writer.put(text)
+        if !headers.isEmpty {
+            writer.put(all: headers.sorted { $0.key < $1.key }) { writer, field in
+                writer.put(field.key)
+                writer.put(field.value)
+            }
+        }
         do throws(TextStoreError) {
             try SealedFile.write(writer.bytes, as: name.text, in: directory, options: options)
         } catch {
@@ -49,8 +58,10 @@ final class TextRecord: Equatable, Sendable {
     /// Reads a record.
     ///
     /// - Throws: ``TextStoreError/Code/damagedFile`` where there is none, too: a name was given because there was one.
-    static func read(_ name: RecordName, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError) -> TextRecord {
-        let directory = reader.directory
+    static func read(_ place: Pointer.Place, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError)
+        -> TextRecord
+    {
+        let directory = reader.directory, name = place.file
         func damaged(_ reason: String) -> TextStoreError {
             TextStoreError(
                 .damagedFile, identifier: identifier, "reading \(directory.path(of: name.text)): \(reason); the text is fetched again")
@@ -60,6 +71,8 @@ final class TextRecord: Equatable, Sendable {
         guard let found else { throw damaged("the file is missing") }
         guard let record = found else { throw damaged("another version of the framework wrote it") }
         guard record.identifier == identifier else { throw damaged("it is of another text") }
+        // A whole record, but not the one that was stored under this name.
+        guard record.facts.digest == place.digest, record.rank == place.rank else { throw damaged("it holds another text or version") }
         return record
     }
 
@@ -69,8 +82,9 @@ final class TextRecord: Equatable, Sendable {
         do throws(RecordReader.Foreign) {
             let identifier = try reader.text(), facts = try reader.facts()
             let text = try reader.text()
+            let headers = reader.isAtEnd ? [:] : try reader.table { reader throws(RecordReader.Foreign) in try reader.text() }
             guard reader.isAtEnd else { return nil }
-            self.init(identifier: identifier, text: text, facts: facts)
+            self.init(identifier: identifier, text: text, facts: facts, headers: headers)
         } catch {
             return nil
         }
@@ -95,7 +109,7 @@ extension RecordWriter {
 extension RecordReader {
     fileprivate mutating func facts() throws(Foreign) -> TextRecord.Facts {
         func text(_ reader: inout RecordReader) throws(Foreign) -> String { try reader.text() }
-        let version = try version(), epoch = try number()
+        let version = try version(), epoch = try edition()
         let digest = try digest()
         let fileDigest = try optional { reader throws(Foreign) in try reader.digest() } ?? digest
         let tag = try optional(text), date = try optional(text), url = try optional(text)

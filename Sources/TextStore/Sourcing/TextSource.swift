@@ -121,7 +121,7 @@ public struct RemoteFile: Hashable, Sendable {
     public var headers: [String: String]
     /// How many bytes the answer may have, decoded; more are not read.
     public var limit: Int
-    /// Media types that are taken beside `text/*`; `text/html` is taken only where it stands here.
+    /// Media types that are taken beside `text/*`; `text/html`, and `text/markdown` that begins with HTML, only if listed here.
     public var mediaTypes: Set<String>
     /// How many bytes the answer must have; a manifest sets it.
     public var expectedLength: Int?
@@ -153,21 +153,25 @@ public struct RemoteFile: Hashable, Sendable {
     }
 }
 
-/// What a server answered: bytes that nobody has looked at yet.
+/// A response of a server: bytes that are not checked yet.
 public struct RemoteText: Hashable, Sendable {
     /// The decoded bytes.
     public var bytes: Data
     /// The `Content-Type`, verbatim.
     public var contentType: String?
+    /// The header fields, for a verifier that reads a signature from one; names in any case.
+    public var headers: [String: String]
 
-    /// Makes an answer.
+    /// Makes a response.
     ///
     /// - Parameters:
     ///   - bytes: The decoded bytes.
     ///   - contentType: The `Content-Type`, verbatim.
-    public init(bytes: Data, contentType: String?) {
+    ///   - headers: The header fields, for a verifier that reads a signature from one.
+    public init(bytes: Data, contentType: String?, headers: [String: String] = [:]) {
         self.bytes = bytes
         self.contentType = contentType
+        self.headers = headers
     }
 }
 

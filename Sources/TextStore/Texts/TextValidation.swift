@@ -17,6 +17,20 @@ enum TextValidation {
     /// - Returns: The text, without its byte order mark.
     /// - Throws: Why it is none; without the identifier.
     static func text(of answer: RemoteText, _ expected: Expectation) throws(TextStoreError) -> String {
+        let allowsMarkup = try check(answer, expected)
+        let text = try self.text(of: answer.bytes, expected.emptiness)
+        if !allowsMarkup, HTMLSniffing.isPage(text) {
+            throw TextStoreError(.unexpectedMediaType, "the answer is a page of HTML; declare text/html where that is meant")
+        }
+        return text
+    }
+
+    /// Checks size, digest and declared type, without parsing the bytes.
+    ///
+    /// - Returns: Whether the type allows HTML.
+    /// - Throws: The reason for a refusal, without the identifier.
+    @discardableResult
+    static func check(_ answer: RemoteText, _ expected: Expectation) throws(TextStoreError) -> Bool {
         let bytes = answer.bytes
         guard bytes.count <= expected.limit else {
             throw TextStoreError(.tooLarge, "the answer has \(bytes.count) bytes, more than the limit of \(expected.limit)")
@@ -32,12 +46,7 @@ enum TextValidation {
                     "the answer's SHA-256 is \(digest), the manifest says \(sha256); the origin or a cache before it is stale")
             }
         }
-        let allowsMarkup = try checkMediaType(answer.contentType, expected.mediaTypes)
-        let text = try self.text(of: bytes, expected.emptiness)
-        if !allowsMarkup, looksLikeMarkup(text) {
-            throw TextStoreError(.unexpectedMediaType, "the answer is a page of HTML; declare text/html where that is meant")
-        }
-        return text
+        return try checkMediaType(answer.contentType, expected.mediaTypes)
     }
 
     /// Reads strict UTF-8.
@@ -76,13 +85,7 @@ enum TextValidation {
                 throw TextStoreError(.malformedText, "the answer is said to be \(charset.prefix(32)); texts are UTF-8")
             }
         }
-        return isDeclared && isMarkup
-    }
-
-    /// Whether a text begins as a page of HTML does: a portal in between may call it plain text.
-    private static func looksLikeMarkup(_ text: String) -> Bool {
-        let start = text.utf8.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }.prefix(9)
-        let lowered = String(decoding: start.map { $0 &- 0x41 < 26 ? $0 | 0x20 : $0 }, as: UTF8.self)
-        return lowered == "<!doctype" || lowered.hasPrefix("<html")
+        // Markdown may contain HTML anywhere (RFC 7763, section 1.1).
+        return isDeclared && (isMarkup || type == "text/markdown")
     }
 }

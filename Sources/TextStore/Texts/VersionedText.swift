@@ -1,23 +1,27 @@
 public import Foundation
 import StoreCore
 
-/// A text with what is known of it.
+/// A text, its version, and its provenance.
+///
+/// Identifier, text and version are constant, so that ``digest`` and an acceptance are always those of the shown text.
 public struct VersionedText: Hashable, Sendable {
-    /// What names the text.
-    public var identifier: String
+    /// The identifier of the text.
+    public let identifier: String
     /// The text itself.
-    public var text: String
+    public let text: String
     /// The version; `nil` for an unversioned text, which is older than every version and not 0.0.0.
-    public var version: SemanticVersion?
-    /// Where the text was taken from.
-    public var origin: Origin
+    public let version: SemanticVersion?
+    /// The source of the text.
+    public let origin: Origin
     /// Since when something newer is known to exist that is not here, or what is known of versions has expired; `nil` where it is current.
     public var staleSince: Date?
     /// Whether a digest or a signature has shown that the bytes are those of the version; what came with the app is verified.
     public var isVerified: Bool
     /// Whether a newer version was active once that is not here any more.
     public var isBelowFloor: Bool
-    /// Why this text and not what the origin has, where that was waited for.
+    /// Why this may not be the text of the origin, if the caller waited for that; `nil` if the origin confirmed the text.
+    ///
+    /// ``TextStoreError/Code/checkedRecently`` if the store sent no request because the last check is recent.
     public var fallbackReason: TextStoreError? {
         get { fallback?.reason }
         set { fallback = newValue.map(Fallback.init) }
@@ -111,4 +115,8 @@ public enum TextStoreEvent: Sendable {
     case saved(identifier: String, version: SemanticVersion?)
     /// A manifest was fetched and found good, or confirmed.
     case checked(revision: UInt64?)
+    /// A manifest's revision exceeds the last one by more than ``TextStorePolicy/revisionJump``; the store uses the manifest.
+    case revisionJumped(from: UInt64, to: UInt64)
+    /// A manifest of a higher epoch was accepted; its revisions start again.
+    case epochRaised(from: UInt64, to: UInt64)
 }

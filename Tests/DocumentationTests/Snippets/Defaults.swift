@@ -34,6 +34,7 @@ struct DefaultsTests {
 
     @Test func `TextStore's and SyncEngine's are those of their articles`() {
         #expect(TextStorePolicy().checkInterval == .seconds(15 * 60) && TextStorePolicy().activation == .immediately)
+        #expect(TextStorePolicy().revisionJump == 100_000_000 && TextStorePolicy().acceptedEpoch == 0)
         let options = SyncOptions()
         #expect(options.removalLimit == .share(0.5) && options.retry.attempts == 3 && options.stopsOnError)
         #expect(options.removalTiming == .afterDownloads && options.localEdits == .overwrite && options.duplicates == .refuse)

@@ -15,6 +15,37 @@ struct ManifestTests {
         #expect(error?.code == .malformedManifest)
     }
 
+    @Test(arguments: [
+        "-", "01", "1.", "1.e1", "1e", "1e+", "1E-", ".5", "+1", "1x", "tru", "nul", "falsy", "[1", "[1,]", "[,]", "{\"a\"}", "{\"a\":}",
+        "{a:1}",
+        "{\"a\":1,}", "\"", "\"\u{1}\"", #""\x""#, #""\u12""#, #""\u12G4""#, #""\ud800""#, #""\ud800\u0041""#, #""\udc00""#, #""\ud83d\u""#,
+        "1 2", "",
+    ])
+    func `T6: text that is no JSON is refused`(text: String) {
+        let bytes = Array(text.utf8)
+        let isMalformed = bytes.withUnsafeBufferPointer { bytes in
+            Result { () throws(JSONValue.Malformed) in try JSONValue.read(bytes, depth: 16) }
+        }
+        guard case .failure = isMalformed else {
+            Issue.record("\(isMalformed)")
+            return
+        }
+    }
+
+    @Test func `T6: JSON is read with its numbers and members as they were written`() throws {
+        let text = #" {"a":[-0, 10.50e+3,1E-2, 0.0],"b":{},"a":[ ],"\ud83d\ude00\n\/\"\\\b\f\r\tA\u00e9":[true,false,null]} "#
+        let bytes = Array(text.utf8)
+        let value = try bytes.withUnsafeBufferPointer { bytes in
+            Result { () throws(JSONValue.Malformed) in try JSONValue.read(bytes, depth: 3) }
+        }.get()
+        let expected = JSONValue.object([
+            .init(name: "a", value: .array([.number("-0"), .number("10.50e+3"), .number("1E-2"), .number("0.0")])),
+            .init(name: "b", value: .object([])), .init(name: "a", value: .array([])),
+            .init(name: "😀\n/\"\\\u{8}\u{C}\r\tAé", value: .array([.bool(true), .bool(false), .null])),
+        ])
+        #expect(value == expected)
+    }
+
     @Test func `T5 a manifest of 50 MB is refused before it is read`() {
         let error = #expect(throws: TextStoreError.self) { try VersionManifest(parsing: Data(count: 50_000_000)) }
         #expect(error?.code == .tooLarge)

@@ -59,16 +59,16 @@ struct ResolutionTests {
 
         let floor = try #require(floors.texts["eula"])
         let old = VersionManifest.Entry(version: try SemanticVersion(parsing: "1.0.0"), isRollback: true)
-        #expect(floor.rankOfOffered(old, revision: nil) < floor.rank)
-        #expect(floor.rankOfOffered(old, revision: 0) < floor.rank)
-        let back = floor.rankOfOffered(old, revision: 8)
+        #expect(floor.rankOfOffered(old, edition: nil) < floor.rank)
+        #expect(floor.rankOfOffered(old, edition: Edition()) < floor.rank)
+        let back = floor.rankOfOffered(old, edition: Edition(revision: 8))
         #expect(back > floor.rank)
         let increase = floors.activated("eula", rank: back, digest: digest("a"))
         #expect(increase == nil)
         let after = try #require(floors.texts["eula"])
-        #expect(after.rankOfBundled(SemanticVersion("1.5.0")) < after.rank)
-        #expect(after.rankOfBundled(SemanticVersion("2.0.0")) < after.rank)
-        #expect(after.rankOfBundled(SemanticVersion("2.0.1")) > after.rank)
+        #expect(after.rankOfBundled(SemanticVersion("1.5.0"), edition: nil) < after.rank)
+        #expect(after.rankOfBundled(SemanticVersion("2.0.0"), edition: nil) < after.rank)
+        #expect(after.rankOfBundled(SemanticVersion("2.0.1"), edition: nil) > after.rank)
     }
 
     @Test func `T3 of two floors the higher one counts, text by text`() {
@@ -76,9 +76,10 @@ struct ResolutionTests {
         _ = one.activated("eula", rank: rank("2.0.0"), digest: digest("a"))
         _ = other.activated("eula", rank: rank("1.0.0"), digest: digest("b"))
         _ = other.activated("privacy", rank: rank("3.0.0"), digest: digest("c"))
-        other.revision = 4
+        other.edition = Edition(revision: 4)
         one.formMaximum(other)
-        #expect(one.texts["eula"]?.rank == rank("2.0.0") && one.texts["privacy"]?.rank == rank("3.0.0") && one.revision == 4)
+        #expect(
+            one.texts["eula"]?.rank == rank("2.0.0") && one.texts["privacy"]?.rank == rank("3.0.0") && one.edition == Edition(revision: 4))
     }
 
     private func rank(_ text: String) -> Rank { Rank(version: text == "-" ? nil : SemanticVersion(text)) }

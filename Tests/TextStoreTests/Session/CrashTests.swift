@@ -118,6 +118,69 @@ struct CrashTests {
         }
     }
 
+    /// A recovery writes the floors with the edition, the manifest, three records, the pointer, and the floors with the ranks.
+    @Test(arguments: Array(1...30))
+    func `T16: kill -9 after any step of a recovery leaves the old set or the recovered one, and locks no device out`(step: Int)
+        async throws
+    {
+        let names = "one,two,three"
+        let locked = try writer("set", from: 9, names, "1", "1", "locked")
+        #expect(locked.readLine() == "9")
+        while locked.readLine() != nil {}
+        let killed = try writer("set", from: 2, step: step, names, "1", "1", "recovered")
+        while killed.readLine() != nil {}
+        let versions = try await found("set", UInt64(step))
+        #expect(versions == [9, 9, 9] || versions == [2, 2, 2], "\(versions)")
+        let next = try writer("set", from: 3, names, "1", "1", "recovered")
+        #expect(next.readLine() == "3")
+        while next.readLine() != nil {}
+        #expect(try await found("set", UInt64(step)) == [3, 3, 3])
+    }
+
+    /// Two apps accept versions of one text, the even and the odd ones; one of them is killed.
+    @Test func `T13: acceptances of two processes survive kill -9, and an older one replaces no newer one`() async throws {
+        for seed in seeds(UInt64(6)) {
+            var dice = SplitMix(seed: seed)
+            let directory = bench.place.file("accepting-\(seed)").path(percentEncoded: false)
+            func accepter(_ first: Int) throws -> ChildProcess {
+                try ChildProcess(program, [directory, "-", "\(first)", "-", "one", "2", "100000", "accepting"])
+            }
+            let children = [try accepter(1), try accepter(2)]
+            var accepted: [Int] = []
+            for _ in 0..<Int.random(in: 1...40, using: &dice) {
+                for child in children { if let version = child.readLine().flatMap({ Int($0) }) { accepted.append(version) } }
+            }
+            for _ in 0..<Int.random(in: 0...3000, using: &dice) { _ = SHA256.digest(of: []) }
+            for child in children {
+                child.kill()
+                while let line = child.readLine() { if let version = Int(line) { accepted.append(version) } }
+            }
+            let store = try TextStore(session: "crash", directory: URL(filePath: directory, directoryHint: .isDirectory))
+            let newest = try #require(try await store.acceptance(of: "one")?.version?.major, "seed \(seed)")
+            #expect(Int(newest) >= accepted.max() ?? 0, "seed \(seed)")
+            for version in accepted {
+                let text = VersionedText(identifier: "one", text: "one \(version)", version: SemanticVersion("\(version).0.0"))
+                #expect(await !store.needsAcceptance(of: text, granularity: .digest), "seed \(seed): \(version) is lost")
+            }
+        }
+    }
+
+    @Test(arguments: Array(1...6))
+    func `T13: kill -9 after any step of saving an acceptance leaves the acceptances before it`(step: Int) async throws {
+        let directory = bench.place.file("accepting").path(percentEncoded: false)
+        let first = try ChildProcess(program, [directory, "-", "1", "-", "one", "1", "3", "accepting"])
+        while first.readLine() != nil {}
+        let second = try ChildProcess(program, [directory, "-", "4", "\(step)", "one", "1", "1", "accepting"])
+        while second.readLine() != nil {}
+        let store = try TextStore(session: "crash", directory: URL(filePath: directory, directoryHint: .isDirectory))
+        let newest = try #require(try await store.acceptance(of: "one")?.version?.major)
+        #expect(newest == 3 || newest == 4)
+        for version in 1...3 {
+            let text = VersionedText(identifier: "one", text: "one \(version)", version: SemanticVersion("\(version).0.0"))
+            #expect(await !store.needsAcceptance(of: text, granularity: .digest))
+        }
+    }
+
     /// A switch writes the manifest and three records, each created, written and renamed, and two copies of pointer and floors.
     @Test(arguments: Array(1...30))
     func `T7 kill -9 after any step of the second switch leaves the old set or the new one`(step: Int) async throws {

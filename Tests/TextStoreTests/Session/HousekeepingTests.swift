@@ -89,7 +89,7 @@ struct HousekeepingTests {
         _ = try await other.store("text/privacy", [record("privacy", "2.0.0", "waits")], isActivated: false, begun: 0)
         let before = Set(place.files)
         for name in before { try put(name, minutesAgo: 600) }
-        #expect(try await shelf.accept(revision: nil).faults.isEmpty)
+        #expect(try await shelf.accept(revision: nil, ["privacy": "2.0.0"]).faults.isEmpty)
         #expect(Set(place.files) == before)
         #expect(shelf.session.read { $0.held["eula"]?.active?.text } == "two")
     }

@@ -38,4 +38,261 @@ struct SignatureTests {
         #expect(seen.current == ["2.0.0", "2.1.0", "2.2.0"].map { "\($0) \(mark)Remote terms 2" })
         #expect(bench.origin.requests(to: "/eula.txt").map(\.status) == [200, 304, 304])
     }
+
+    private struct Refused: Error {}
+
+    @Test func `T15: a trailing closure of a store listens to events and verifies nothing`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let heard = WatchedState(0)
+        let store = try TextStore(session: "legal", directory: bench.place.file("state"), bundle: bench.bundle(), time: bench.time) { _ in
+            heard.update { $0 += 1 }
+        }
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        try await store.refresh()
+        let text = try await store.text(for: bench.source("eula"))
+        #expect(text.text == "Remote terms 2" && !text.isVerified)
+        #expect(heard.current >= 2)
+    }
+
+    @Test func `T15: a text and a manifest that were kept without verification are verified before they are shown`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        try await bench.started().refresh()
+        bench.origin.goDown()
+        let seen = WatchedState<[String]>([])
+        let store = try bench.store(verify: { verification in
+            seen.update { $0.append(String(decoding: verification.bytes, as: UTF8.self)) }
+            throw Refused()
+        })
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        let text = try await store.text(for: bench.source("eula"))
+        #expect(line(text) == "1.0.0 bundle: Bundled terms 1 (below floor)" && text.staleSince == nil)
+        #expect(Set(seen.current) == ["Remote terms 2", #"{"eula":"2.0.0"}"#])
+        for identifier in ["eula", nil] {
+            #expect(bench.events.refusals.contains { $0.code == .verificationFailed && $0.identifier == identifier })
+        }
+    }
+
+    @Test(arguments: ["not UTF-8", "NUL", "empty", "HTML"])
+    func `T15: the verification sees the bytes of a text before they are parsed`(kind: String) async throws {
+        let bytes: [String: Data] = [
+            "not UTF-8": Data([0x61, 0xC3, 0x28]), "NUL": Data([0x61, 0]), "empty": Data(), "HTML": Data("<html>".utf8),
+        ]
+        let body = try #require(bytes[kind])
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.origin.on(.get, "/eula.txt") { _ in .data(body, type: "text/plain") }
+        let store = try bench.store(verify: { if $0.identifier != nil, Data($0.bytes) == body { throw Refused() } })
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .verificationFailed)
+    }
+
+    @Test func `T15: the verification sees the bytes of a manifest before they are parsed`() async throws {
+        bench.serve(manifest: "no JSON")
+        let store = try bench.store(verify: { _ in throw Refused() })
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .verificationFailed)
+    }
+
+    // MARK: Kept bytes
+
+    private func started(_ verify: (@Sendable (TextVerification) async throws -> Void)?, group: String? = nil) async throws -> TextStore {
+        let store = try bench.store(verify: verify)
+        try await store.register([bench.source("eula", group: group), bench.source("privacy", group: group)])
+        await store.setVersionSource(bench.versions)
+        return store
+    }
+
+    private func serve(_ version: Int) {
+        bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
+        bench.serve("eula", "Remote terms \(version)")
+        bench.serve("privacy", "Remote privacy \(version)")
+    }
+
+    private func lines(_ store: TextStore) async throws -> [String] {
+        [line(try await store.text(for: bench.source("eula"))), line(try await store.text(for: bench.source("privacy")))]
+    }
+
+    @Test func `T15: a kept text that the verifier accepts is shown as verified`() async throws {
+        serve(2)
+        try await started(nil).refresh()
+        bench.origin.goDown()
+        let seen = WatchedState<[String]>([])
+        let store = try await started { verification in
+            seen.update { $0.append("\(verification.identifier ?? "manifest") \(verification.version?.description ?? "-")") }
+        }
+        let eula = try await store.text(for: bench.source("eula"))
+        #expect(line(eula) == "2.0.0 cache: Remote terms 2" && eula.isVerified && eula.staleSince == nil)
+        #expect(seen.current.sorted() == ["eula 2.0.0", "manifest -", "privacy 2.0.0"])
+        // And a store without verifier keeps the label that the files have.
+        #expect(try await started(nil).text(for: bench.source("eula")).isVerified == false)
+    }
+
+    @Test func `T15: a changed verifier verifies what its predecessor has accepted`() async throws {
+        serve(2)
+        try await started { _ in }.refresh()
+        bench.origin.goDown()
+        let store = try await started { if $0.identifier == "eula" { throw Refused() } }
+        #expect(try await lines(store) == ["1.0.0 bundle: Bundled terms 1 (below floor)", "2.0.0 cache: Remote privacy 2"])
+    }
+
+    @Test(arguments: [nil, "legal"])
+    func `T7, T15: a refused kept text falls back to the verified previous one, its whole group with it`(group: String?) async throws {
+        for version in 2...3 {
+            serve(version)
+            try await started(nil, group: group).refresh()
+        }
+        bench.origin.goDown()
+        let store = try await started({ if $0.identifier == "eula", $0.version?.major == 3 { throw Refused() } }, group: group)
+        #expect(
+            try await lines(store) == [
+                "2.0.0 cache: Remote terms 2 (below floor)",
+                group == nil ? "3.0.0 cache: Remote privacy 3" : "2.0.0 cache: Remote privacy 2 (below floor)",
+            ])
+        #expect(try await store.text(for: bench.source("eula")).isVerified)
+    }
+
+    @Test func `T15: a refused kept text is fetched again, whole`() async throws {
+        serve(2)
+        try await started(nil).refresh()
+        let isRefused = WatchedState(true)
+        let store = try await started { verification in if verification.identifier == "eula", isRefused.current { throw Refused() } }
+        isRefused.update { $0 = false }
+        try await store.refresh()
+        #expect(try await lines(store)[0] == "2.0.0 remote: Remote terms 2")
+        #expect(bench.origin.requests(to: "/eula.txt").last?.status == 200)
+    }
+
+    @Test func `T8, T15: a verification that hangs ends with its deadline, and texts fall back to the bundle`() async throws {
+        serve(2)
+        try await started(nil).refresh()
+        bench.origin.goDown()
+        // It ignores its cancellation too.
+        let gate = WatchedState(false)
+        let opening = Task { [bench] in
+            try await started { _ in await Task { try? await gate.wait { $0 ? () : nil } }.value }.text(for: bench.source("eula"))
+        }
+        try await bench.time.sleepers(atLeast: 2)
+        bench.time.advance(by: .seconds(30))
+        // The manifest is next.
+        try await bench.time.sleepers(atLeast: 1)
+        bench.time.advance(by: .seconds(30))
+        #expect(line(try await opening.value) == "1.0.0 bundle: Bundled terms 1 (below floor)")
+        #expect(bench.events.refusals.filter { $0.code == .verificationFailed }.count == 3)
+        gate.update { $0 = true }
+    }
+
+    @Test func `T8, T15: a fetched text whose verification hangs is refused after the deadline`() async throws {
+        serve(2)
+        let gate = WatchedState(false)
+        let store = try await started { verification in
+            if verification.identifier == "eula" { await Task { try? await gate.wait { $0 ? () : nil } }.value }
+        }
+        let refreshing = Task { try await store.refresh() }
+        try await bench.time.sleepers(atLeast: 1)
+        try await store.engine.session.wait { $0.flights.count == 1 && $0.manifestFlight == nil ? () : nil }
+        bench.time.advance(by: .seconds(30))
+        let error = await #expect(throws: TextStoreError.self) { try await refreshing.value }
+        #expect(error?.code == .verificationFailed && error?.identifier == "eula")
+        #expect(try await lines(store) == ["1.0.0 bundle: Bundled terms 1", "2.0.0 remote: Remote privacy 2"])
+        gate.update { $0 = true }
+    }
+
+    @Test func `T15: kept texts are verified side by side`() async throws {
+        serve(2)
+        try await started(nil).refresh()
+        bench.origin.goDown()
+        let inside = WatchedState(0)
+        let store = try await started { verification in
+            guard verification.identifier != nil else { return }
+            inside.update { $0 += 1 }
+            try await inside.wait { $0 == 2 ? () : nil }
+        }
+        #expect(try await lines(store) == ["2.0.0 cache: Remote terms 2", "2.0.0 cache: Remote privacy 2"])
+    }
+
+    @Test func `T15: a canceled registration loses no kept text to the verifier`() async throws {
+        serve(2)
+        try await started(nil).refresh()
+        bench.origin.goDown()
+        let inside = WatchedState(0), gate = WatchedState(false)
+        let store = try bench.store(verify: { _ in
+            inside.update { $0 += 1 }
+            try await gate.wait { $0 ? () : nil }
+        })
+        let registering = Task { [bench] in try await store.register(bench.source("eula")) }
+        try await inside.wait { $0 == 1 ? () : nil }
+        registering.cancel()
+        gate.update { $0 = true }
+        try? await registering.value
+        #expect(try await store.text(for: bench.source("eula")).text == "Remote terms 2")
+        #expect(bench.events.refusals.allSatisfy { $0.code != .verificationFailed })
+    }
+
+    @Test func `T15: a detached signature in a header field is verified, at the fetch and at the next start`() async throws {
+        bench.origin.on(.get, "/versions.json") { _ in .json(literal: #"{"eula":"2.0.0"}"#).setting("X-Signature", to: "of the manifest") }
+        bench.origin.on(.get, "/eula.txt") { _ in
+            .text("\u{FEFF}Remote terms 2").setting("X-Signature", to: "of 2.0.0").setting("Set-Cookie", to: "secret=1")
+        }
+        let seen = WatchedState<[String]>([])
+        for _ in 1...2 {
+            let store = try bench.store(verify: { verification in
+                let expected = verification.identifier == nil ? "of the manifest" : "of \(verification.version?.description ?? "-")"
+                guard verification.headers["x-signature"] == expected, verification.headers["set-cookie"] == nil else { throw Refused() }
+                seen.update { $0.append(String(decoding: verification.bytes, as: UTF8.self)) }
+            })
+            try await store.register(bench.source("eula"))
+            await store.setVersionSource(bench.versions)
+            if seen.current.count < 2 { try await store.refresh() }
+            let text = try await store.text(for: bench.source("eula"))
+            #expect(text.text == "Remote terms 2" && text.version == SemanticVersion("2.0.0") && text.isVerified)
+            bench.origin.goDown()
+        }
+        #expect(seen.current.filter { $0 == "\u{FEFF}Remote terms 2" }.count == 2)
+        #expect(seen.current.filter { $0 == #"{"eula":"2.0.0"}"# }.count == 2)
+    }
+
+    @Test func `T15: what another store of the session has saved is shown only after its verification`() async throws {
+        serve(2)
+        let inside = WatchedState<[Int]>([]), gate = WatchedState(false)
+        let store = try await started { verification in
+            guard verification.identifier == "eula", let version = verification.version else { return }
+            inside.update { $0.append(Int(version.major)) }
+            if version.major == 3 { try await gate.wait { $0 ? () : nil } }
+        }
+        try await store.refresh()
+        serve(3)
+        try await started(nil).refresh()
+        bench.origin.goDown()
+        // This store meets the other one's files as soon as it takes the session's lock.
+        store.engine.tell(try await store.engine.shelf.accept(revision: 1))
+        try await inside.wait { $0.last == 3 ? () : nil }
+        #expect(line(try await store.text(for: bench.source("eula"))).hasPrefix("2.0.0 remote: Remote terms 2"))
+        gate.update { $0 = true }
+        try await store.engine.session.wait { $0.resolved["eula"]?.text.version?.major == 3 ? () : nil }
+        let text = try await store.text(for: bench.source("eula"))
+        #expect(line(text) == "3.0.0 cache: Remote terms 3" && text.isVerified)
+    }
+
+    @Test(arguments: [true, false])
+    func `T7, T15: a waiting set is verified before it is activated`(isGood: Bool) async throws {
+        serve(2)
+        let policy = TextStorePolicy(activation: .manually)
+        let first = try bench.store(policy: policy)
+        try await first.register([bench.source("eula", group: "legal"), bench.source("privacy", group: "legal")])
+        await first.setVersionSource(bench.versions)
+        try await first.refresh()
+        bench.origin.goDown()
+        let next = try bench.store(policy: policy, verify: { if $0.identifier == "privacy", !isGood { throw Refused() } })
+        try await next.register(bench.source("eula", group: "legal"))
+        #expect(try await next.activate() == isGood)
+        let text = try await next.text(for: bench.source("eula"))
+        #expect(line(text) == (isGood ? "2.0.0 cache: Remote terms 2" : "- bundle: Bundled terms 1 (below floor)") && text.isVerified)
+    }
 }

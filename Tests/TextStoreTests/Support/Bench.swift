@@ -64,6 +64,16 @@ final class Events: Sendable {
     var saved: [String] {
         all.current.compactMap { if case .saved(let id, let version) = $0 { "\(id) \(version?.description ?? "-")" } else { nil } }
     }
+    /// Epochs and revisions worth a report.
+    var described: [String] {
+        all.current.compactMap {
+            switch $0 {
+            case .epochRaised(let from, let to): "epoch \(from) to \(to)"
+            case .revisionJumped(let from, let to): "jump \(from) to \(to)"
+            default: nil
+            }
+        }
+    }
     var checks: Int { all.current.reduce(0) { if case .checked = $1 { $0 + 1 } else { $0 } } }
 
     func waitForRefusal(_ code: TextStoreError.Code, of identifier: String? = nil) async throws -> TextStoreError {
@@ -101,11 +111,11 @@ struct Bench {
     func store(
         _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(),
         fetcher: some RevalidatingFetcher<RemoteFile, RemoteText> = HTTPTextFetcher(deadline: .seconds(20)),
-        verify: (@Sendable (TextVerification) throws -> Void)? = nil
+        verify: (@Sendable (TextVerification) async throws -> Void)? = nil
     ) throws -> TextStore {
         try TextStore(
             session: session, directory: place.file("state"), bundle: try bundle ?? self.bundle(), fetcher: fetcher, policy: policy,
-            time: time, verify: verify, onEvent: { [events] in events.record($0) })
+            time: time, verify: verify.map { TextVerifier($0) }, onEvent: { [events] in events.record($0) })
     }
 
     /// A store with both texts registered and versions known, as an app has it after its start.
@@ -171,3 +181,13 @@ func sha256(_ text: String) -> String { digest(text).hex }
 func digest(_ text: String) -> SHA256.Digest { SHA256.digest(of: Array(text.utf8)) }
 
 let patient = TextAwaiting.remote(timeout: .seconds(3600))
+
+extension Shelf {
+    /// Accepts a manifest of a revision that lists some versions.
+    func accept(revision: UInt64?, _ versions: [String: String] = [:]) throws -> Turn {
+        var manifest = try VersionManifest(parsing: Data("{}".utf8))
+        manifest.revision = revision
+        manifest.entries = try versions.mapValues { VersionManifest.Entry(version: try SemanticVersion(parsing: $0)) }
+        return try accept(manifest, TextStorePolicy(), isVerified: false)
+    }
+}

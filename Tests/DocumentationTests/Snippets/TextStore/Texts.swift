@@ -32,7 +32,8 @@ struct RoutedTextFetcher: RevalidatingFetcher {
         if let date = validator?.lastModified { route.headers.append("If-Modified-Since", date) }
         do {
             let answer = try await host.dataResponse(for: route)
-            let text = RemoteText(bytes: answer.value, contentType: answer.fields["Content-Type"])
+            let headers = Dictionary(answer.fields.fields.map { ($0.name, $0.value) }) { $0 + ", " + $1 }
+            let text = RemoteText(bytes: answer.value, contentType: answer.fields["Content-Type"], headers: headers)
             let known = Validator(entityTag: answer.fields["ETag"], lastModified: answer.fields["Last-Modified"])
             return .modified(text, .unspecified, known)
         } catch let error as RemoteError where error.status == 304 {
@@ -78,7 +79,7 @@ struct TextArticleTests {
             try await texts.register(TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "eula", fileExtension: "txt")))
             for _ in 1...2 {
                 let terms = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
-                if try await texts.needsAcceptance(of: Legal.eula, granularity: .major) {
+                if await texts.needsAcceptance(of: terms, granularity: .major) {
                     try await ask(terms)
                     try await texts.accept(terms)
                 }
@@ -119,6 +120,37 @@ struct TextArticleTests {
 
 // Compiled only.
 
+private func readMeGate(_ texts: TextStore, ask: (VersionedText) async throws -> Void) async throws {
+    let terms = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
+    if try await texts.needsAcceptance(of: Legal.eula, granularity: .major) {
+        try await ask(terms)
+        try await texts.accept(terms)
+    }
+}
+
+/// A trailing closure receives events: its parameter is no `TextVerification`, and nothing else of the initializer takes a closure.
+private func logging(directory: URL, bundle: Bundle) throws {
+    let logging = try TextStore(session: "legal", directory: directory, bundle: bundle) { event in
+        if case .fault(let fault) = event { print(fault) }
+    }
+    let typed = try TextStore(session: "legal") { (_: TextStoreEvent) in }
+    print(logging, typed)
+}
+
+private struct Forged: Error {}
+
+private func verifying(isSigned: @escaping @Sendable ([UInt8], String?) -> Bool) throws {
+    let verifier = TextVerifier { verification in
+        guard isSigned(verification.bytes, verification.headers["x-signature"]) else { throw Forged() }
+    }
+    let texts = try TextStore(session: "legal", verify: verifier)
+    print(texts)
+}
+
+private func identifiers(_ texts: TextStore) async throws {
+    print(try await texts.text(for: "eula"), texts.publish("eula"))
+}
+
 private func waiting(_ texts: TextStore) async throws {
     let newest = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
     print(newest)
@@ -146,6 +178,7 @@ private func policies() {
     var policy = TextStorePolicy()
     policy.activation = .atNextLaunch
     policy.checkInterval = .seconds(3600)
+    policy.acceptedEpoch = 1
     print(policy)
 }
 

@@ -1,0 +1,64 @@
+internal import Foundation
+
+/// Dates as RFC 3339, section 5.6, writes them: `2030-01-01T00:00:00Z`, with `t` and `z` in either case, a fraction of any length, or an offset.
+enum RFC3339 {
+    /// Reads a date; `nil` for any other text.
+    ///
+    /// A leap second counts as the second after it, and only at the end of a month in UTC, where there may be one (section 5.7).
+    static func date(_ text: String) -> Date? {
+        var scanner = Scanner(rest: Array(text.utf8)[...])
+        guard let year = scanner.number(4), scanner.skip("-"), let month = scanner.number(2), scanner.skip("-"),
+            let day = scanner.number(2), scanner.skip("Tt"), let hour = scanner.number(2), scanner.skip(":"),
+            let minute = scanner.number(2), scanner.skip(":"), let second = scanner.number(2)
+        else { return nil }
+        guard let fraction = scanner.fraction(), let offset = scanner.offset(), scanner.rest.isEmpty else { return nil }
+        guard 1...12 ~= month, case let next = days(year, month + 1), case let first = days(year, month), 1...(next - first) ~= day,
+            hour < 24, minute < 60, second <= 60
+        else { return nil }
+        let seconds = (first + day - 1) * 86_400 + hour * 3600 + minute * 60 + second - offset * 60
+        if second == 60, seconds != first * 86_400, seconds != next * 86_400 { return nil }
+        return Date(timeIntervalSince1970: Double(seconds) + fraction)
+    }
+
+    /// The days from 1970-01-01 to the first of a month of the Gregorian calendar; month 13 is the next January.
+    private static func days(_ year: Int, _ month: Int) -> Int {
+        // Years that begin with March end with the leap day.
+        let year = month > 2 ? year : year - 1, month = month > 2 ? month - 3 : month + 9
+        let century = (year + 400) / 100
+        return 365 * (year + 400) + (year + 400) / 4 - century + century / 4 + (153 * month + 2) / 5 - 865_565
+    }
+
+    private struct Scanner {
+        var rest: ArraySlice<UInt8>
+
+        /// Reads so many digits.
+        mutating func number(_ count: Int) -> Int? {
+            guard rest.count >= count, rest.prefix(count).allSatisfy({ $0 &- 0x30 <= 9 }) else { return nil }
+            defer { rest = rest.dropFirst(count) }
+            return rest.prefix(count).reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        }
+
+        mutating func skip(_ characters: String) -> Bool {
+            guard let first = rest.first, characters.utf8.contains(first) else { return false }
+            rest = rest.dropFirst()
+            return true
+        }
+
+        /// Reads a fraction of a second, 0 without one; `nil` for a point without digits.
+        mutating func fraction() -> Double? {
+            guard skip(".") else { return 0 }
+            let digits = rest.prefix { $0 &- 0x30 <= 9 }
+            guard !digits.isEmpty else { return nil }
+            rest = rest.dropFirst(digits.count)
+            return digits.reversed().reduce(0) { ($0 + Double($1 - 0x30)) / 10 }
+        }
+
+        /// Reads the offset from UTC in minutes.
+        mutating func offset() -> Int? {
+            if skip("Zz") { return 0 }
+            let isNegative = rest.first == UInt8(ascii: "-")
+            guard skip("+-"), let hours = number(2), skip(":"), let minutes = number(2), hours < 24, minutes < 60 else { return nil }
+            return (isNegative ? -1 : 1) * (hours * 60 + minutes)
+        }
+    }
+}

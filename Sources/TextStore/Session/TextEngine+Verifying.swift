@@ -1,0 +1,118 @@
+internal import Foundation
+import StoreCore
+
+/// Verifies kept bytes again, because an app may have come with another verifier, or with its first one, since they were saved.
+extension TextEngine {
+    /// Verifies the records of texts before the session shows them.
+    ///
+    /// - Parameters:
+    ///   - identifiers: The texts; `nil` for all that are registered.
+    ///   - bundled: The digests of the bundled files, which came with the app and need no verification.
+    ///   - withPending: Whether the sets that wait for activation count too.
+    func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest], withPending: Bool = false) async {
+        // Refusing a record may bring back the previous one, which the verifier has not seen either.
+        while case let records = await shelf.recordsToVerify(identifiers, withPending: withPending), !records.isEmpty {
+            await shelf.take(await verdicts(on: records, bundled))
+        }
+    }
+
+    private func verdicts(on records: [RecordName: TextRecord], _ bundled: [String: SHA256.Digest]) async -> [RecordName: Bool] {
+        await withTaskGroup(of: (RecordName, Bool).self) { group in
+            for (file, record) in records {
+                // Only a copy of a bundled text has no address.
+                let isBundled = record.facts.url == nil && record.facts.fileDigest == bundled[record.identifier]
+                group.addTask { [self] in
+                    guard !isBundled, let refusal = await refusal(of: TextVerification(record, as: record.facts.version)) else {
+                        return (file, true)
+                    }
+                    tell(.refused(refusal))
+                    return (file, false)
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+    }
+
+    /// Returns why the verifier refuses bytes; `nil` if it accepts them, and without a verifier.
+    func refusal(of verification: TextVerification) async -> TextStoreError? {
+        guard let verify else { return nil }
+        // A task of its own, because a canceled caller must not make the verifier refuse good bytes.
+        return await Task { [time] () -> TextStoreError? in
+            do throws(TextStoreError) {
+                try await verify.verify(verification, time)
+                return nil
+            } catch {
+                return error
+            }
+        }.value
+    }
+
+    /// Verifies what another process has saved. Until the verdict, the session keeps what it shows.
+    func verifyChanges() {
+        let isRunning = isVerifying.withLock { isVerifying in
+            defer { isVerifying = true }
+            return isVerifying
+        }
+        guard !isRunning else { return }
+        Task { [weak self] in
+            guard let self else { return }
+            await verifyKept(nil, session.read { $0.bundled.mapValues(\.fileDigest) })
+            isVerifying.withLock { $0 = false }
+            tell(await shelf.lookAgain())
+            // A refused record is fetched again.
+            begin()
+        }
+    }
+
+    /// Activates the waiting sets whose records the verifier accepts.
+    func activate() async throws -> Bool {
+        if verify != nil { await verifyKept(nil, session.read { $0.bundled.mapValues(\.fileDigest) }, withPending: true) }
+        let turn = try await shelf.activatePending()
+        tell(turn)
+        return turn.hasSwitched
+    }
+
+    // MARK: Responses
+
+    /// Verifies a response with a manifest, before anything parses it.
+    static func verified(
+        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource
+    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+        // A larger one is refused by its size.
+        guard let verify, case .success(.modified(let response, _, _)) = answer, response.bytes.count <= file.limit else { return answer }
+        do throws(TextStoreError) {
+            try await verify.verify(TextVerification(response), time)
+            return answer
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Verifies a response with a text, after size, digest and declared type and before anything parses it; or the text that a 304 confirms for
+    /// another version.
+    static func verified(
+        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
+        _ known: TextRecord?, _ verify: TextVerifier?, _ time: any TimeSource
+    ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
+        guard let verify else { return answer }
+        do throws(TextStoreError) {
+            switch try answer.get() {
+            case .modified(let response, _, _):
+                try TextValidation.check(response, expected)
+                try await verify.verify(TextVerification(response, item.identifier, item.rank.version), time)
+            case .notModified:
+                if let known, known.rank != item.rank { try await verify.verify(TextVerification(known, as: item.rank.version), time) }
+            }
+            return answer
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+extension TextVerification {
+    /// The bytes of a response.
+    fileprivate init(_ response: RemoteText, _ identifier: String? = nil, _ version: SemanticVersion? = nil) {
+        self.init(identifier: identifier, version: version, bytes: Array(response.bytes), headers: Self.fields(response.headers))
+    }
+}

@@ -1,0 +1,69 @@
+import StoreCore
+
+/// Records that a verifier accepts before the session shows them.
+///
+/// Verification is asynchronous and the shelf's methods never suspend, so the engine verifies between two calls: it takes the records without
+/// a verdict, and returns the verdicts. A refused record is treated as a damaged one.
+extension Shelf {
+    /// Takes a record that was read from its file.
+    ///
+    /// - Returns: The record; `nil` if the verifier has refused it or has not seen it yet.
+    func count(_ record: TextRecord, _ file: RecordName) -> TextRecord? {
+        guard verifies else {
+            loaded[file] = record
+            return record
+        }
+        switch verdicts[file] {
+        case nil: unverified[file] = record
+        case true?: loaded[file] = record.verified
+        case false?: break
+        }
+        return loaded[file]
+    }
+
+    /// Reads the records that the session would show of some texts, and returns those without a verdict.
+    ///
+    /// - Parameters:
+    ///   - identifiers: The texts; `nil` for all that are registered.
+    ///   - withPending: Whether the sets that wait for activation count too, registered or not.
+    func recordsToVerify(_ identifiers: [String]?, withPending: Bool = false) -> [RecordName: TextRecord] {
+        guard verifies else { return [:] }
+        catchUp()
+        let identifiers = identifiers ?? Array(registered)
+        read(identifiers)
+        // The previous records may be shown instead of refused ones, and those of a whole set.
+        if !damaged.isEmpty { read(identifiers + registered) }
+        var wanted = Set(identifiers).union(damaged.isEmpty ? [] : registered)
+        if withPending || !isOpen {
+            for (identifier, place) in pointer.pending.values.joined() {
+                _ = record(place, of: identifier)
+                wanted.insert(identifier)
+            }
+        }
+        return unverified.filter { wanted.contains($0.value.identifier) }
+    }
+
+    /// Takes the verifier's verdicts.
+    func take(_ verdicts: [RecordName: Bool]) {
+        for (file, isGood) in verdicts {
+            guard let record = unverified.removeValue(forKey: file) else { continue }
+            self.verdicts[file] = isGood
+            if isGood { loaded[file] = record.verified }
+        }
+    }
+
+    /// Lets the session see all registered texts as they are on the shelf now.
+    func lookAgain() -> Turn {
+        isForeign = true
+        return publish([], Turn())
+    }
+}
+
+extension TextRecord {
+    /// The same record, marked as verified.
+    fileprivate var verified: TextRecord {
+        var facts = facts
+        facts.isVerified = true
+        return TextRecord(identifier: identifier, text: text, facts: facts, headers: headers)
+    }
+}

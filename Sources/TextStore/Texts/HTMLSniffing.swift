@@ -1,0 +1,75 @@
+/// Recognizes a page of HTML by its first bytes, because a captive portal may send one as plain text.
+enum HTMLSniffing {
+    /// The start tags that begin a page: the table of the WHATWG's MIME Sniffing standard (section 7.1), and the other elements of a head,
+    /// with which a page begins if it omits `<html>` and `<head>` (HTML, section 13.1.2.4).
+    private static let tags = [
+        "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p", "base", "link",
+        "meta", "noscript",
+    ]
+
+    /// Returns whether a text begins as a page does. Costs one comparison for a text that does not begin with a bracket.
+    static func isPage(_ text: String) -> Bool {
+        var rest = text.utf8[...]
+        skipBlanks(&rest)
+        guard rest.first == UInt8(ascii: "<") else { return false }
+        if begins(rest, with: "<!--") || begins(rest, with: "<!doctype") { return true }
+        return begins(rest, with: "<?xml") ? isXHTML(rest) : tags.contains { hasTag($0, rest) }
+    }
+
+    /// Returns whether an XML document is XHTML; any other XML is a text.
+    private static func isXHTML(_ document: Substring.UTF8View) -> Bool {
+        var rest = document
+        guard skip(past: "?>", &rest) else { return false }
+        skipBlanks(&rest)
+        while begins(rest, with: "<!--") {
+            guard skip(past: "-->", &rest) else { return false }
+            skipBlanks(&rest)
+        }
+        guard begins(rest, with: "<!doctype") else { return hasTag("html", rest) }
+        rest = rest.dropFirst(9)
+        skipBlanks(&rest)
+        return begins(rest, with: "html")
+    }
+
+    private static func hasTag(_ name: String, _ bytes: Substring.UTF8View) -> Bool {
+        guard begins(bytes.dropFirst(), with: name) else { return false }
+        guard let next = bytes.dropFirst(1 + name.utf8.count).first else { return true }
+        return next == UInt8(ascii: ">") || next == UInt8(ascii: "/") || isBlank(next)
+    }
+
+    private static func begins(_ bytes: Substring.UTF8View, with lowercase: String) -> Bool {
+        var index = bytes.startIndex
+        for expected in lowercase.utf8 {
+            guard index < bytes.endIndex, case let byte = bytes[index] else { return false }
+            guard (byte &- 0x41 < 26 ? byte | 0x20 : byte) == expected else { return false }
+            bytes.formIndex(after: &index)
+        }
+        return true
+    }
+
+    /// Skips white space and byte order marks.
+    private static func skipBlanks(_ bytes: inout Substring.UTF8View) {
+        while let first = bytes.first {
+            if isBlank(first) {
+                bytes = bytes.dropFirst()
+            } else if begins(bytes, with: "\u{FEFF}") {
+                bytes = bytes.dropFirst(3)
+            } else {
+                return
+            }
+        }
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0C || byte == 0x0D }
+
+    private static func skip(past end: String, _ bytes: inout Substring.UTF8View) -> Bool {
+        while !bytes.isEmpty {
+            if begins(bytes, with: end) {
+                bytes = bytes.dropFirst(end.utf8.count)
+                return true
+            }
+            bytes = bytes.dropFirst()
+        }
+        return false
+    }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T13: a gate that stays closed until the text it shows was accepted.
+struct GateTests {
+    private let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private static let granularities: [Acceptance.Granularity] = [.any, .major, .minor, .digest]
+
+    private func bundle(_ version: String) throws -> Bundle {
+        try bench.bundle([
+            "eula.txt": "Bundled terms \(version)", "privacy.txt": "Bundled privacy 1", "versions.json": #"{"eula":"\#(version)"}"#,
+        ])
+    }
+
+    /// A store of one text, as the next version of the app has it.
+    private func started(_ version: String) async throws -> TextStore {
+        let store = try bench.store(bundle: bundle(version))
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        // A later refresh must not join the request that this has begun.
+        _ = try await store.text(for: "eula", awaiting: patient)
+        return store
+    }
+
+    enum Loss: CaseIterable { case cleared, damaged }
+
+    @Test(arguments: Loss.allCases)
+    func `T13: a text below a floor that was never accepted needs acceptance, offline and after a loss`(loss: Loss) async throws {
+        let eula = bench.source("eula")
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        let first = try await started("1.0.0")
+        try await first.accept(first.text(for: eula))
+        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
+        bench.serve("eula", "Remote terms 3")
+        try await first.refresh()
+        switch loss {
+        case .cleared: try await first.clear()
+        case .damaged: #expect(try bench.place.damage(".text") == 1)
+        }
+        bench.origin.goDown()
+        let next = try await started("2.0.0")
+        let shown = try await next.text(for: eula)
+        #expect(line(shown) == "2.0.0 bundle: Bundled terms 2.0.0 (below floor)")
+        for granularity in Self.granularities {
+            #expect(try await next.needsAcceptance(of: eula, granularity: granularity), "\(granularity)")
+        }
+        try await next.accept(shown)
+        for granularity in Self.granularities {
+            #expect(try await !next.needsAcceptance(of: eula, granularity: granularity), "\(granularity)")
+        }
+    }
+
+    @Test func `T13: a text below a floor that was accepted needs no acceptance`() async throws {
+        let eula = bench.source("eula")
+        bench.serve(manifest: #"{"eula":"3.0.0"}"#)
+        bench.serve("eula", "Remote terms 3")
+        let first = try await started("1.0.0")
+        try await first.refresh()
+        try await first.accept(first.text(for: eula))
+        try await first.clear()
+        bench.origin.goDown()
+        let next = try await started("2.0.0")
+        #expect(try await next.text(for: eula).isBelowFloor)
+        for granularity in Self.granularities {
+            #expect(try await !next.needsAcceptance(of: eula, granularity: granularity), "\(granularity)")
+        }
+    }
+
+    @Test func `T13: a store that accepts an older version leaves another store's newer acceptance in place`() async throws {
+        let eula = bench.source("eula")
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        let slow = try await started("1.0.0")
+        let old = try await slow.text(for: eula)
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let fast = try await started("1.0.0")
+        try await fast.refresh()
+        let new = try await fast.text(for: eula)
+        try await fast.accept(new)
+        try await slow.accept(old)
+        bench.origin.goDown()
+        for store in [try await started("1.0.0"), slow] {
+            #expect(try await store.acceptance(of: eula)?.version == SemanticVersion("2.0.0"))
+            #expect(try await !store.needsAcceptance(of: eula))
+        }
+    }
+
+    @Test func `T13: a gate asks about and accepts the text that it shows while a newer one becomes current`() async throws {
+        let eula = bench.source("eula")
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        let store = try await started("1.0.0")
+        let shown = try await store.text(for: eula)
+        #expect(await store.needsAcceptance(of: shown, granularity: .major))
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        try await store.refresh()
+        try await store.accept(shown)
+        #expect(await !store.needsAcceptance(of: shown, granularity: .digest))
+        let accepted = try #require(try await store.acceptance(of: eula))
+        #expect(accepted.version == SemanticVersion("1.0.0") && accepted.digest == sha256("Bundled terms 1.0.0"))
+        let current = try await store.text(for: eula)
+        for granularity in Self.granularities {
+            #expect(await store.needsAcceptance(of: current, granularity: granularity), "\(granularity)")
+            #expect(try await store.needsAcceptance(of: eula, granularity: granularity), "\(granularity)")
+        }
+    }
+
+    @Test func `T13: a deliberate rollback asks for its wording only with the granularity of wordings`() async throws {
+        let eula = bench.source("eula")
+        bench.serve(manifest: #"{"revision":1,"texts":{"eula":"3.0.0"}}"#)
+        bench.serve("eula", "Remote terms 3")
+        let store = try await started("1.0.0")
+        try await store.refresh()
+        try await store.accept(store.text(for: eula))
+        bench.serve(manifest: #"{"revision":2,"texts":{"eula":{"version":"2.0.0","rollback":true}}}"#)
+        bench.serve("eula", "Remote terms 2")
+        try await store.refresh()
+        let shown = try await store.text(for: eula)
+        #expect(line(shown) == "2.0.0 remote: Remote terms 2")
+        let asked = [
+            await store.needsAcceptance(of: shown, granularity: .any), await store.needsAcceptance(of: shown, granularity: .digest),
+        ]
+        #expect(asked == [false, true])
+        try await store.accept(shown)
+        #expect(await !store.needsAcceptance(of: shown, granularity: .digest))
+        #expect(try await store.acceptance(of: eula)?.version == SemanticVersion("3.0.0"))
+    }
+
+    @Test func `T13: a text in unreadable acceptances needs acceptance, and the fault is an event`() async throws {
+        let eula = bench.source("eula")
+        bench.serve(manifest: #"{"eula":"1.0.0"}"#)
+        let first = try await started("1.0.0")
+        let shown = try await first.text(for: eula)
+        try await first.accept(shown)
+        #expect(try bench.place.damage("accepted") == 2)
+        let next = try await started("1.0.0")
+        #expect(await next.needsAcceptance(of: shown))
+        #expect(bench.events.faults.contains { $0.code == .damagedFile })
+    }
+
+    @Test func `a text is read, observed, asked about and found accepted by its plain identifier`() async throws {
+        bench.serve(manifest: #"{"eula":"2.0.0"}"#)
+        bench.serve("eula", "Remote terms 2")
+        let store = try await started("1.0.0")
+        let newest = try await store.text(for: "eula", awaiting: patient)
+        #expect(line(newest) == "2.0.0 remote: Remote terms 2")
+        #expect(try await store.text(for: "eula") == store.text(for: bench.source("eula")))
+        for await state in store.publish("eula") {
+            #expect(state.content?.text == "Remote terms 2")
+            break
+        }
+        #expect(try await store.acceptance(of: "eula") == nil)
+        #expect(try await store.needsAcceptance(of: "eula", granularity: .major))
+        try await store.accept(newest)
+        #expect(try await !store.needsAcceptance(of: "eula"))
+        #expect(try await store.acceptance(of: "eula")?.version == newest.version)
+        let error = await #expect(throws: TextStoreError.self) { try await store.text(for: "other") }
+        #expect(error?.code == .unknownIdentifier)
+    }
+}

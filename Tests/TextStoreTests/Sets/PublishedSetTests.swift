@@ -1,0 +1,198 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T7: a set switches only to what one manifest published.
+struct PublishedSetTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private static let names = ["eula", "privacy"]
+
+    private func serve(_ version: Int) {
+        bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
+        for name in Self.names { bench.serve(name, "Remote \(name) \(version)") }
+    }
+
+    private func versions(_ store: TextStore) async throws -> [String] {
+        var found: [String] = []
+        for name in Self.names { found.append(try await store.text(for: bench.source(name)).version?.description ?? "-") }
+        return found
+    }
+
+    struct Bad: Sendable, CustomStringConvertible {
+        var description: String
+        /// The members of the manifest that are about the privacy policy.
+        var entry: String
+        var code: TextStoreError.Code = .malformedEntry
+    }
+
+    static let bad: [Bad] = [
+        Bad(description: "a malformed version", entry: #""privacy":"3.x""#),
+        Bad(description: "a number", entry: #""privacy":3"#),
+        Bad(description: "a malformed digest", entry: #""privacy":{"version":"3.0.0","sha256":"abc"}"#),
+        Bad(description: "a pre-release", entry: #""privacy":"3.0.0-rc.1""#),
+        Bad(description: "two entries", entry: #""privacy":"3.0.0","privacy":"3.0.0""#),
+        Bad(description: "no entry", entry: #""other":"3.0.0""#, code: .incompleteSet),
+        Bad(description: "a version below the floor", entry: #""privacy":"0.9.0""#, code: .belowFloor),
+        Bad(
+            description: "another digest", entry: #""privacy":{"version":"3.0.0","sha256":"\#(sha256("another"))"}"#,
+            code: .digestMismatch),
+    ]
+
+    @Test(arguments: bad, [true, false])
+    func `T7: a set stays whole when a member is not acceptable as published`(bad: Bad, isFresh: Bool) async throws {
+        let store = try await bench.started(group: "legal")
+        if !isFresh {
+            serve(2)
+            try await store.refresh()
+        }
+        let before = isFresh ? ["1.0.0", "1.0.0"] : ["2.0.0", "2.0.0"]
+        serve(3)
+        bench.serve(manifest: #"{"texts":{"eula":"3.0.0",\#(bad.entry)}}"#)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .incompleteSet && error?.identifier == "privacy", "\(error?.description ?? "no error")")
+        if bad.code != .incompleteSet { #expect((error?.underlyingError as? TextStoreError)?.code == bad.code) }
+        #expect(try await versions(store) == before)
+        let eula = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(eula.staleSince != nil && eula.fallbackReason?.code == .incompleteSet)
+        if bad.code == .malformedEntry { #expect(try await store.text(for: bench.source("privacy")).staleSince != nil) }
+        bench.origin.goDown()
+        #expect(try await versions(bench.started(group: "legal")) == before)
+    }
+
+    @Test(
+        arguments: [
+            #""privacy":{"version":"3.x","group":"legal"}"#, #""privacy":{"version":3,"group":"legal"}"#,
+            #""privacy":{"version":"3.0.0","sha256":"abc","group":"legal"}"#, #""privacy":{"version":"3.0.0-rc.1","group":"legal"}"#,
+            #""privacy":{"version":"3.0.0","group":"legal"},"privacy":"3.0.0""#, #""privacy":"3.0.0","privacy":{"group":"legal"}"#,
+            #""privacy":{"group":"","group":"legal"}"#,
+        ], [true, false])
+    func `T7: a set that a manifest makes stays whole when the entry of a member is malformed`(entry: String, isFresh: Bool) async throws {
+        let store = try await bench.started()
+        if !isFresh { try await switchGroup(store) }
+        let before = try await versions(store)
+        serve(3)
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","group":"legal"},\#(entry)}}"#)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .incompleteSet && error?.identifier == "privacy", "\(error?.description ?? "no error")")
+        #expect(try await versions(store) == before)
+    }
+
+    private func switchGroup(_ store: TextStore) async throws {
+        serve(2)
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
+        try await store.refresh()
+    }
+
+    @Test(arguments: [false, true])
+    func `T7: a malformed entry that names no group keeps the group of the last switch, or of the bundle`(isBundled: Bool) async throws {
+        let grouped = #"{"texts":{"eula":{"version":"1.0.0","group":"legal"},"privacy":{"version":"1.0.0","group":"legal"}}}"#
+        let bundle = try bench.bundle(["eula.txt": "a", "privacy.txt": "b", "versions.json": isBundled ? grouped : "{}"])
+        let store = try await bench.started(bundle: bundle)
+        if !isBundled { try await switchGroup(store) }
+        let before = try await versions(store)
+        serve(3)
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","group":"legal"},"privacy":3}}"#)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .incompleteSet && error?.identifier == "privacy")
+        #expect(try await versions(store) == before)
+    }
+
+    @Test func `T7: manifests (1,2) and (2,1) never switch a set to (2,2)`() async throws {
+        let store = try await bench.started(group: "legal")
+        for name in Self.names { bench.serve(name, "Remote \(name)") }
+        bench.serve(manifest: #"{"eula":"1.0.0","privacy":"2.0.0"}"#)
+        try await store.refresh()
+        #expect(try await versions(store) == ["1.0.0", "2.0.0"])
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .incompleteSet && (error?.underlyingError as? TextStoreError)?.code == .belowFloor)
+        #expect(try await versions(store) == ["1.0.0", "2.0.0"])
+        #expect(try await store.text(for: bench.source("eula")).staleSince != nil)
+    }
+
+    @Test func `T7: a corrected manifest switches a set at once, without back-off`() async throws {
+        let store = try await bench.started(group: "legal")
+        serve(2)
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.x"}"#)
+        await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        serve(2)
+        // The check is due again; the failure of the set has no pause of its own.
+        bench.time.shiftDate(by: .seconds(15 * 60))
+        let text = try await store.text(for: bench.source("eula"), awaiting: patient)
+        #expect(line(text) == "2.0.0 remote: Remote eula 2")
+        #expect(try await versions(store) == ["2.0.0", "2.0.0"])
+    }
+
+    @Test func `T7: texts of a group that the app does not register play no part, and a moved member switches with its new group`()
+        async throws
+    {
+        let store = try await bench.started()
+        serve(2)
+        bench.serve(
+            manifest: #"""
+                {"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"},
+                          "unknown":{"version":"2.x","group":"legal"}}}
+                """#)
+        try await store.refresh()
+        #expect(try await versions(store) == ["2.0.0", "2.0.0"])
+        serve(3)
+        bench.origin.on(.get, "/privacy.txt") { _ in .status(404) }
+        bench.serve(manifest: #"{"texts":{"eula":{"version":"3.0.0","group":"legal"},"privacy":{"version":"3.0.0","group":"other"}}}"#)
+        _ = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(try await versions(store) == ["3.0.0", "2.0.0"])
+    }
+
+    @Test func `T7: a set with nothing new stays quiet when the manifest lists lower versions`() async throws {
+        let updated = try bench.bundle([
+            "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"3.0.0","privacy":"3.0.0"}"#,
+        ])
+        serve(2)
+        let store = try await bench.started(bundle: updated, group: "legal")
+        try await store.refresh()
+        #expect(try await versions(store) == ["3.0.0", "3.0.0"])
+        #expect(try await store.text(for: bench.source("eula")).staleSince == nil)
+    }
+
+    @Test func `T7: a damaged text takes its set back to versions that were published together`() async throws {
+        for (eula, privacy) in [(2, 2), (3, 3), (4, 3)] {
+            bench.serve(manifest: #"{"eula":"\#(eula).0.0","privacy":"\#(privacy).0.0"}"#)
+            bench.serve("eula", "Remote eula \(eula)")
+            bench.serve("privacy", "Remote privacy \(privacy)")
+            try await bench.started(group: "legal").refresh()
+        }
+        bench.origin.goDown()
+        let name = try #require(
+            bench.place.files.first { name in
+                name.hasSuffix(".text") && (try? Data(contentsOf: bench.place.file(name)).suffix(13) == Data("Remote eula 4".utf8)) == true
+            })
+        #expect(try bench.place.damage(name) == 1)
+        #expect(try await versions(bench.started(group: "legal")) == ["3.0.0", "3.0.0"])
+        #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 3)
+    }
+
+    @Test func `T7: members are not stored beside those that another process has switched meanwhile`() async throws {
+        let names = Self.names, (one, other) = (bench.place.shelf(), bench.place.shelf())
+        for shelf in [one, other] {
+            try shelf.session.update { session in
+                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
+            }.get()
+            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+        }
+        _ = try await one.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
+        _ = await other.change()
+        _ = try await other.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
+        _ = try await one.store("group/g", names.map { record($0, "2.0.0", "\($0) 2") }, isActivated: true, begun: 0)
+        let error = await #expect(throws: TextStoreError.self) {
+            try await other.store("group/g", [record("eula", "3.0.0", "eula 3")], isActivated: true, begun: 0)
+        }
+        #expect(error?.code == .incompleteSet)
+        _ = await other.change()
+        #expect(other.session.read { session in names.map { session.resolved[$0]?.text.text } } == ["eula 2", "privacy 2"])
+    }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T16: the way back from a revision or a version that was published too high.
+struct RecoveryTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private func serve(_ version: String, epoch: UInt64? = nil, revision: UInt64, isRollback: Bool = false) {
+        let first = epoch.map { #""epoch":\#($0),"# } ?? ""
+        let entry = #"{"version":"\#(version)"\#(isRollback ? #","rollback":true"# : "")}"#
+        bench.serve(manifest: #"{\#(first)"revision":\#(revision),"texts":{"eula":\#(entry),"privacy":\#(entry)}}"#)
+        for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) \(version)") }
+    }
+
+    private func started(_ policy: TextStorePolicy = TextStorePolicy(), isVerifying: Bool = false) async throws -> TextStore {
+        let verify: (@Sendable (TextVerification) throws -> Void)? = isVerifying ? { @Sendable _ in } : nil
+        let store = try bench.store(policy: policy, verify: verify)
+        try await store.register([bench.source("eula", group: "legal"), bench.source("privacy", group: "legal")])
+        await store.setVersionSource(bench.versions)
+        return store
+    }
+
+    private func version(_ store: TextStore) async throws -> String? {
+        try await store.text(for: bench.source("eula")).version?.description
+    }
+
+    @Test func `T16: an epoch accepted by the policy starts the revisions again after one was published too high`() async throws {
+        let store = try await started()
+        serve("2.0.0", revision: .max)
+        try await store.refresh()
+        serve("3.0.0", revision: 8)
+        let locked = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(locked?.code == .outdatedManifest && locked?.message.contains("epoch") == true)
+        serve("3.0.0", epoch: 1, revision: 8)
+        let refused = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(refused?.code == .unverifiedEpoch)
+        #expect(try await version(store) == "2.0.0")
+
+        let updated = try await started(TextStorePolicy(acceptedEpoch: 1))
+        try await updated.refresh()
+        #expect(try await version(updated) == "3.0.0")
+        // Old manifests stay refused, later revisions of the epoch count, and a store of an older policy keeps the epoch.
+        serve("4.0.0", revision: .max)
+        let old = await #expect(throws: TextStoreError.self) { try await updated.refresh() }
+        #expect(old?.code == .outdatedManifest)
+        serve("4.0.0", epoch: 1, revision: 7)
+        _ = await #expect(throws: TextStoreError.self) { try await updated.refresh() }
+        serve("4.0.0", epoch: 1, revision: 9)
+        let older = try await started()
+        try await older.refresh()
+        #expect(try await version(older) == "4.0.0")
+        serve("5.0.0", epoch: 2, revision: 1)
+        _ = await #expect(throws: TextStoreError.self) { try await updated.refresh() }
+        #expect(try await version(updated) != "5.0.0")
+    }
+
+    @Test func `T16: with verification a higher epoch counts, and takes versions back where an entry says so`() async throws {
+        let store = try await started(isVerifying: true)
+        serve("99.0.0", revision: .max, isRollback: true)
+        try await store.refresh()
+        #expect(try await version(store) == "99.0.0")
+        serve("2.0.0", epoch: 1, revision: 1)
+        try await store.refresh()
+        #expect(try await version(store) == "99.0.0", "the floor stays without a rollback")
+        #expect(bench.events.refusals.contains { $0.code == .belowFloor })
+        serve("2.0.0", epoch: 1, revision: 2, isRollback: true)
+        try await store.refresh()
+        #expect(try await version(store) == "2.0.0")
+        serve("3.0.0", epoch: 1, revision: 3)
+        try await store.refresh()
+        #expect(try await version(store) == "3.0.0")
+        #expect(bench.events.epochs == ["0 to 1"])
+        bench.origin.goDown()
+        let next = try await started(isVerifying: true)
+        let text = try await next.text(for: bench.source("eula"))
+        #expect(line(text) == "3.0.0 cache: Remote eula 3.0.0")
+    }
+
+    @Test func `T16: a verification that refuses the manifest keeps the epoch where it was`() async throws {
+        struct Unsigned: Error {}
+        let store = try bench.store(verify: { if $0.identifier == nil, $0.bytes.count > 60 { throw Unsigned() } })
+        try await store.register([bench.source("eula")])
+        await store.setVersionSource(bench.versions)
+        bench.serve(manifest: #"{"revision":5,"texts":{"eula":"2.0.0"}}"#)
+        bench.serve("eula", "Remote eula 2.0.0")
+        try await store.refresh()
+        serve("3.0.0", epoch: 7, revision: 1)
+        let error = await #expect(throws: TextStoreError.self) { try await store.refresh() }
+        #expect(error?.code == .verificationFailed)
+        bench.serve(manifest: #"{"revision":6,"texts":{"eula":"2.0.0"}}"#)
+        try await store.refresh()
+        #expect(bench.events.epochs.isEmpty)
+    }
+
+    @Test(arguments: [(100_000_000, 0), (100_000_001, 1)] as [(UInt64, Int)])
+    func `T16: a revision that jumps by more than the policy's bound is used and reported`(jump: UInt64, count: Int) async throws {
+        let store = try await started()
+        // The first revision of all is no jump, whatever it is.
+        serve("1.0.0", revision: 1_900_000_000)
+        try await store.refresh()
+        serve("2.0.0", revision: 1_900_000_000 + jump)
+        try await store.refresh()
+        #expect(try await version(store) == "2.0.0")
+        #expect(bench.events.jumps == Array(repeating: "1900000000 to \(1_900_000_000 + jump)", count: count))
+        serve("2.0.0", revision: 1_900_000_000 + jump)
+        try await store.refresh()
+        #expect(bench.events.jumps.count == count)
+    }
+
+    @Test(arguments: ["floor.0", "floor.1"])
+    func `T3, T16: one damaged copy of the floors loses no epoch`(name: String) async throws {
+        serve("2.0.0", epoch: 1, revision: 3)
+        try await started(isVerifying: true).refresh()
+        #expect(try bench.place.damage(name) == 1)
+        #expect(try bench.place.damage("manifest") == 1)
+        serve("3.0.0", revision: .max)
+        let error = await #expect(throws: TextStoreError.self) { try await started(isVerifying: true).refresh() }
+        #expect(error?.code == .outdatedManifest)
+    }
+
+    @Test func `T16: the edition of a manifest is its epoch, then its revision, and a bundle knows rollbacks by it`() throws {
+        func edition(_ text: String) throws -> Edition? { try VersionManifest(parsing: Data(text.utf8)).edition }
+        #expect(try edition(#"{"eula":"1.0.0"}"#) == nil)
+        #expect(try edition(#"{"revision":3,"texts":{}}"#) == Edition(revision: 3))
+        #expect(try edition(#"{"epoch":2,"texts":{}}"#) == Edition(epoch: 2))
+        #expect(Edition(epoch: 1) > Edition(revision: .max) && Edition(epoch: 1, revision: 2) > Edition(epoch: 1, revision: 1))
+        for text in [#"{"epoch":"1","texts":{}}"#, #"{"epoch":-1,"texts":{}}"#, #"{"epoch":1,"epoch":2,"texts":{}}"#] {
+            #expect(throws: TextStoreError.self) { try VersionManifest(parsing: Data(text.utf8)) }
+        }
+        let floor = Floor(
+            rank: Rank(epoch: Edition(epoch: 1, revision: 2), version: SemanticVersion("1.0.0")), withdrawn: SemanticVersion("99.0.0"),
+            digest: digest("a"))
+        let bundled = SemanticVersion("2.0.0")
+        #expect(floor.rankOfBundled(bundled, edition: Edition(epoch: 1, revision: 2)) > floor.rank)
+        #expect(floor.rankOfBundled(bundled, edition: Edition(revision: .max)) < floor.rank)
+        #expect(floor.rankOfBundled(nil, edition: Edition(epoch: 1, revision: 2)) < floor.rank)
+    }
+}
+
+extension Events {
+    fileprivate var epochs: [String] { described.filter { $0.hasPrefix("epoch ") }.map { String($0.dropFirst(6)) } }
+    fileprivate var jumps: [String] { described.filter { $0.hasPrefix("jump ") }.map { String($0.dropFirst(5)) } }
+}

@@ -1,0 +1,197 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// T7: what a newer manifest has taken back is not activated.
+struct WithdrawnSetTests {
+    let bench: Bench
+
+    init() throws { bench = try Bench() }
+
+    private func serve(_ version: Int) {
+        bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
+        for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) \(version)") }
+    }
+
+    private func shown(_ store: TextStore) async throws -> [String?] {
+        var found: [String?] = []
+        for name in ["eula", "privacy"] { found.append(try await store.text(for: bench.source(name)).version?.description) }
+        return found
+    }
+
+    @Test(arguments: [nil, "legal"], [TextStorePolicy.Activation.manually, .atNextLaunch])
+    func `T7: a waiting set that a newer manifest takes back is not activated, by hand or at the next launch`(
+        group: String?, activation: TextStorePolicy.Activation
+    ) async throws {
+        let policy = TextStorePolicy(activation: activation)
+        let store = try await bench.started(policy: policy, group: group)
+        serve(2)
+        try await store.refresh()
+        serve(1)
+        try await store.refresh()
+        #expect(try await store.activate() == false)
+        #expect(try await shown(store) == ["1.0.0", "1.0.0"])
+        #expect(bench.events.refusals.contains { $0.code.rawValue == "withdrawn" })
+        #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
+        bench.origin.goDown()
+        #expect(try await shown(bench.started(policy: policy, group: group)) == ["1.0.0", "1.0.0"])
+    }
+
+    @Test func `T7: a waiting set is not activated at the next launch after a newer manifest took it back`() async throws {
+        let policy = TextStorePolicy(activation: .atNextLaunch)
+        let store = try await bench.started(policy: policy, group: "legal")
+        serve(2)
+        try await store.refresh()
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
+        // The set changes to one that needs another text; nothing of it is fetched.
+        bench.origin.on(.get, "/eula.txt") { _ in .status(404) }
+        try? await store.refresh()
+        bench.origin.goDown()
+        #expect(try await shown(bench.started(policy: policy, group: "legal")) == ["1.0.0", "1.0.0"])
+    }
+
+    @Test func `T7: a waiting set that the newest manifest still lists is activated`() async throws {
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually), group: "legal")
+        serve(2)
+        try await store.refresh()
+        bench.serve(manifest: #"{"privacy":"2.0.0","eula":"2.0.0"}"#)
+        try await store.refresh()
+        #expect(try await store.activate())
+        #expect(try await shown(store) == ["2.0.0", "2.0.0"])
+        #expect(try await store.activate() == false)
+        #expect(bench.origin.requests(to: "/eula.txt").count == 1)
+    }
+
+    @Test(arguments: ["legal", "other"])
+    func `T7: a waiting set stays when a member that it leaves as it is moves to another group, not when that one gets newer`(
+        group: String
+    ) async throws {
+        let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
+        func publish(_ eula: Int, _ privacy: Int, _ group: String = "legal") async throws {
+            serve(eula)
+            bench.serve("privacy", "Remote privacy \(privacy)")
+            let entries = #""eula":{"version":"\#(eula).0.0","group":"legal"},"privacy":{"version":"\#(privacy).0.0","group":"\#(group)"}"#
+            bench.serve(manifest: #"{"texts":{\#(entries)}}"#)
+            try await store.refresh()
+        }
+        try await publish(2, 2)
+        #expect(try await store.activate())
+        try await publish(3, 2)
+        try await publish(3, 3, group)
+        #expect(bench.events.refusals.map(\.code) == (group == "legal" ? [.withdrawn] : []))
+        #expect(try await store.activate())
+        #expect(try await shown(store) == ["3.0.0", "3.0.0"])
+    }
+
+    @Test(
+        arguments: [
+            (#""eula":"2.0.0","privacy":"1.0.0""#, true), (#""eula":"2.0.0","privacy":"2.0.0""#, false), (#""eula":"2.0.0""#, false),
+            (#""eula":"2.0.0","privacy":"1.x""#, false), (#""eula":"2.0.1","privacy":"1.0.0""#, false), (#""privacy":"1.0.0""#, false),
+            (#""eula":{"version":"2.0.0","group":"g"},"privacy":{"version":"1.0.0","group":"g"}"#, true),
+            (#""eula":{"version":"2.0.0","group":"h"},"privacy":{"version":"1.0.0","group":"g"}"#, false),
+            (#""eula":{"version":"2.0.0","sha256":"\#(sha256("eula 2"))"},"privacy":"1.0.0""#, true),
+            (#""eula":{"version":"2.0.0","sha256":"\#(sha256("eula 3"))"},"privacy":"1.0.0""#, false),
+        ], [true, false])
+    func `T7: a waiting set stays only if the newest manifest lists exactly this set, registered or not`(
+        row: (texts: String, isKept: Bool), isRegistered: Bool
+    ) async throws {
+        let names = ["eula", "privacy"], shelf = bench.place.shelf()
+        if isRegistered {
+            try shelf.session.update { session in
+                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
+            }.get()
+            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+        }
+        _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
+        _ = try await shelf.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: false, begun: 0)
+        let manifest = try VersionManifest(parsing: Data(#"{"texts":{\#(row.texts)}}"#.utf8))
+        let turn = try await shelf.accept(manifest, TextStorePolicy(), isVerified: false)
+        #expect(turn.events.count == (row.isKept ? 0 : 1))
+        #expect(await shelf.pointer.pending.keys.sorted() == (row.isKept ? ["group/g"] : []))
+        #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == (row.isKept ? 3 : 2))
+        #expect(try await shelf.activatePending().hasSwitched == row.isKept)
+    }
+
+    @Test(arguments: [("{}", true), (#"{"notes":"1.0.0"}"#, false), (#"{"notes":"1.x"}"#, false)])
+    func `T7: an unversioned text that waits stays unless a manifest lists it`(manifest: String, isKept: Bool) async throws {
+        let shelf = bench.place.shelf()
+        _ = await shelf.admit(["notes"], activatesPending: false)
+        _ = try await shelf.store("text/notes", [record("notes", nil, "notes")], isActivated: false, begun: 0)
+        _ = try await shelf.accept(VersionManifest(parsing: Data(manifest.utf8)), TextStorePolicy(), isVerified: false)
+        #expect(try await shelf.activatePending().hasSwitched == isKept)
+    }
+
+    @Test func `T7: a set is not stored after a newer manifest took it back`() async throws {
+        let shelf = bench.place.shelf()
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.accept(revision: 1, ["eula": "1.0.0"])
+        for isActivated in [true, false] {
+            let error = await #expect(throws: TextStoreError.self) {
+                try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated, begun: 0)
+            }
+            #expect(error?.code == .withdrawn && error?.identifier == "eula")
+        }
+        #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
+        await shelf.forgetManifest()
+        _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
+    }
+
+    @Test func `T7: activating what is active already changes nothing and says so`() async throws {
+        let shelf = bench.place.shelf()
+        _ = await shelf.admit(["eula"], activatesPending: false)
+        _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: false, begun: 0)
+        _ = try await shelf.store("group/g", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
+        #expect(try await shelf.activatePending().hasSwitched == false)
+        _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "other words")], isActivated: false, begun: 0)
+        #expect(try await shelf.activatePending().hasSwitched)
+    }
+
+    @Test func `T7: a damaged or outdated waiting set is dropped whole, and the others are activated`() async throws {
+        let shelf = bench.place.shelf(), names = ["eula", "privacy", "notes", "terms"]
+        _ = await shelf.admit(names, activatesPending: false)
+        _ = try await shelf.store("text/terms", [record("terms", "3.0.0", "three")], isActivated: false, begun: 0)
+        _ = try await shelf.store("group/t", [record("terms", "4.0.0", "four")], isActivated: true, begun: 0)
+        _ = try await shelf.store("group/g", ["eula", "privacy"].map { record($0, "2.0.0", "\($0) 2") }, isActivated: false, begun: 0)
+        _ = try await shelf.store("text/notes", [record("notes", "2.0.0", "notes 2")], isActivated: false, begun: 0)
+        let name = try #require(
+            bench.place.files.first { name in
+                name.hasSuffix(".text") && (try? Data(contentsOf: bench.place.file(name)).suffix(9) == Data("privacy 2".utf8)) == true
+            })
+        #expect(try bench.place.damage(name) == 1)
+        let next = bench.place.shelf()
+        let turn = await next.admit(names, activatesPending: true)
+        #expect(turn.hasSwitched && turn.faults.contains { $0.code == .damagedFile && $0.identifier == "privacy" })
+        let refused = turn.events.compactMap { if case .refused(let error) = $0 { error } else { nil } }
+        #expect(refused.map(\.code) == [.belowFloor] && refused.first?.identifier == "terms")
+        #expect(turn.increases.map(\.identifier) == ["notes"])
+        #expect(next.session.read { session in names.map { session.held[$0]?.active?.text } } == [nil, nil, "notes 2", "four"])
+        #expect(await next.pointer.pending.isEmpty)
+        #expect(try await next.activatePending().hasSwitched == false)
+    }
+
+    @Test(arguments: [TextStorePolicy.Activation.immediately, .manually])
+    func `T7: a text that arrives after a newer manifest took it back is not stored`(activation: TextStorePolicy.Activation) async throws {
+        let events = bench.events, manifests = Lock(["2.0.0", "1.0.0"])
+        let store = try bench.store(
+            policy: TextStorePolicy(activation: activation),
+            fetcher: RevalidatingClosureFetcher { file, _ in
+                guard file.url.lastPathComponent == "versions.json" else {
+                    // The text arrives when the newer manifest is here.
+                    try await events.waitForChecks(2)
+                    return .modified(RemoteText(bytes: Data("Remote terms 2".utf8), contentType: "text/plain"))
+                }
+                let version = manifests.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
+                return .modified(RemoteText(bytes: Data(#"{"eula":"\#(version)"}"#.utf8), contentType: "application/json"))
+            })
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        try await events.waitForChecks(1)
+        try await store.refresh()
+        #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
+        #expect(try await store.activate() == false)
+        #expect(events.saved.isEmpty)
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import Testing
+
+@testable import TextStore
+
+/// T5: pages of HTML that a portal sends as plain text, and texts that only begin as a page does.
+struct MarkupTests {
+    private func refusal(of text: String, as type: String = "text/plain", declaring types: Set<String> = []) -> TextStoreError.Code? {
+        let answer = RemoteText(bytes: Data(text.utf8), contentType: type)
+        do throws(TextStoreError) {
+            _ = try TextValidation.text(of: answer, TextValidation.Expectation(mediaTypes: types))
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    private static let tags = [
+        "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p", "meta", "link",
+        "base", "noscript",
+    ]
+
+    @Test(arguments: tags)
+    func `T5: a page that begins with any tag of the sniffing table is refused`(tag: String) {
+        for written in [tag, tag.uppercased(), tag.capitalized] {
+            for start in ["", "\u{FEFF}", " \t\r\n\u{0C}", "\u{FEFF} \n", "<!-- portal -->", "<!-- a --> <!-- b -->\n"] {
+                for end in [">", " id=\"x\">", "\n class=x>", "\t>", "/>"] {
+                    #expect(refusal(of: "\(start)<\(written)\(end) Sign in") == .unexpectedMediaType, "\(start)<\(written)\(end)")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "<!DOCTYPE html><p>Sign in", "<!doctype HTML>", "<!DocType html PUBLIC \"-//W3C//DTD XHTML 1.0 Strict//EN\">", "<!DOCTYPE\nhtml>",
+        "<!-- saved from a portal -->\n<!DOCTYPE html>", "<!--x-->Sign in <a href=/>", "<!--[if IE]><html><![endif]-->", "<!-- never ends",
+        "<?xml version=\"1.0\"?>\n<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Strict//EN\">",
+        "<?xml version='1.0' encoding='UTF-8'?><html xmlns=\"http://www.w3.org/1999/xhtml\">", "<?XML version=\"1.0\"?> <!-- x --> <HTML>",
+        "\u{FEFF}\n\n<html", "<HEAD><TITLE>Sign in</TITLE>",
+    ])
+    func `T5: a page that begins with a comment, a document type or an XML declaration is refused`(page: String) {
+        #expect(refusal(of: page) == .unexpectedMediaType)
+        #expect(refusal(of: page, as: "text/html; charset=utf-8", declaring: ["text/html"]) == nil)
+    }
+
+    @Test(arguments: [
+        "<<< Notice >>>", "< html >", "<3 to all", "<", "<>", "<!", "<!-", "<? not XML", "<placeholder> is your name", "<abbr> and <bold>",
+        "<pre-release> terms", "<article 1>", "<tablet>", "<headline>", "<h10>", "<scripture>", "<you@example.org> wrote:",
+        "<!ELEMENT note (to)>",
+        "<?xml version=\"1.0\"?><config><html/></config>", "<?xml version=\"1.0\"?><!-- c --><!DOCTYPE plist><plist/>",
+        "<?xml version=\"1.0\"",
+        "Terms: <html> is a tag", "a <!-- b -->", "&lt;html&gt;",
+    ])
+    func `T5: a text that begins with a bracket but is no page is taken`(text: String) {
+        #expect(refusal(of: text) == nil)
+    }
+
+    @Test func `T5: Markdown that its source declares may begin with HTML, as RFC 7763 says`() {
+        let text = "<!-- SPDX-License-Identifier: MIT -->\n# Terms"
+        #expect(refusal(of: text, as: "text/markdown") == .unexpectedMediaType)
+        #expect(refusal(of: text, as: "text/markdown", declaring: ["text/markdown"]) == nil)
+        #expect(refusal(of: text, as: "text/plain", declaring: ["text/plain"]) == .unexpectedMediaType)
+    }
+}
