@@ -12,6 +12,7 @@ struct DefaultsTests {
         #expect(policy.staleWhileRevalidate == .zero && policy.staleIfError == .zero && policy.errorExpiry == .zero)
         #expect(!policy.revalidatesOnExpiry && policy.minimumInterval == .seconds(1))
         #expect(policy.retry.attempts <= 1 && policy.unwantedFetch == .cancel(after: .seconds(1)) && policy.refreshScope == .firstPage)
+        #expect(policy.revalidatesAfterMutation)
         #expect(MemoryCacher<Int, Int>().expiry == .never)
         let retry = RetryPolicy.exponential(attempts: 3)
         #expect(retry.base == .milliseconds(200) && retry.multiplier == 2 && retry.cap == .seconds(30))
