@@ -176,7 +176,7 @@ struct DocCommentTests {
     }
 
     @Test func `the pages of a record`() async throws {
-        let cacher = MemoryCacher<String, [Repo]>()
+        let cacher: any Cacher<String, [Repo]> = MemoryCacher<String, [Repo]>()
 
         let record = try await cacher.load(param: "swift")
         let sizes = record?.pages.map(\.count)  // [50, 50, 12]
