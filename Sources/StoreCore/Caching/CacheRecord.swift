@@ -70,34 +70,22 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         set { fields.prevKey = newValue }
     }
 
-    /// How many pages after and before the first one the content holds.
-    public var loadedPages: PageCounts {
-        get { details?.fields.loadedPages ?? PageCounts() }
-        set { fields.loadedPages = newValue }
+    /// The pages of a list in its order; empty while all elements belong to the page that the list began with.
+    ///
+    /// The store needs them to fetch all loaded pages again. A cacher that saves a record's parts one by one saves these, too: a list loaded
+    /// without them counts as one page. Cost: a copy of the descriptions.
+    public var pages: [LoadedPage] {
+        get { details?.fields.pages?.all ?? [] }
+        set { fields.pages = newValue.isEmpty ? nil : LoadedPages(newValue) }
     }
+
+    /// The number of pages that the list holds beside the one that it began with.
+    var pageCounts: PageCounts { details?.fields.pages?.counts ?? PageCounts() }
 
     /// Whether somebody said that the content is out of date, whatever its dates say.
     public var isInvalidated: Bool {
         get { details?.fields.isInvalidated ?? false }
         set { fields.isInvalidated = newValue }
-    }
-}
-
-/// How many pages a list holds beside its first one.
-public struct PageCounts: Hashable, Sendable, Codable {
-    /// Pages after the first one.
-    public var next: Int
-    /// Pages before the first one.
-    public var prev: Int
-
-    /// Makes counts.
-    ///
-    /// - Parameters:
-    ///   - next: Pages after the first one.
-    ///   - prev: Pages before the first one.
-    public init(next: Int = 0, prev: Int = 0) {
-        self.next = next
-        self.prev = prev
     }
 }
 

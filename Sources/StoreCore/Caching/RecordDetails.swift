@@ -6,18 +6,19 @@ package final class RecordDetails: Sendable {
         package var validator: Validator?
         package var nextKey: String?
         package var prevKey: String?
-        package var loadedPages = PageCounts()
+        /// The pages of a list; `nil` while all of its elements belong to the page that it began with.
+        package var pages: LoadedPages?
         package var isInvalidated = false
 
         package init(
             freshness: Freshness = .unspecified, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
-            loadedPages: PageCounts = PageCounts(), isInvalidated: Bool = false
+            pages: LoadedPages? = nil, isInvalidated: Bool = false
         ) {
             self.freshness = freshness
             self.validator = validator
             self.nextKey = nextKey
             self.prevKey = prevKey
-            self.loadedPages = loadedPages
+            self.pages = pages
             self.isInvalidated = isInvalidated
         }
     }
@@ -26,41 +27,42 @@ package final class RecordDetails: Sendable {
 
     /// `nil` where every field has its default, so that such a record costs nothing out of line. Empty page keys are no keys.
     package convenience init?(_ fields: Fields) {
+        let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
+        guard
+            hasNext || hasPrev || fields.validator != nil || fields.isInvalidated || fields.pages != nil
+                || fields.freshness != .unspecified
+        else { return nil }
         self.init(
-            freshness: fields.freshness, validator: fields.validator, nextKey: fields.nextKey, prevKey: fields.prevKey,
-            loadedPages: fields.loadedPages, isInvalidated: fields.isInvalidated)
+            keeping: fields.freshness, fields.validator, nextKey: hasNext ? fields.nextKey : nil,
+            prevKey: hasPrev ? fields.prevKey : nil, fields.pages, fields.isInvalidated)
     }
 
     /// The same from its parts, as an origin says them: all of them together are large, and are put together in one place only.
     @usableFromInline
-    convenience init?(
-        freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil,
-        loadedPages: PageCounts = PageCounts(), isInvalidated: Bool = false
-    ) {
+    convenience init?(freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil) {
         let (hasNext, hasPrev) = (nextKey?.isEmpty == false, prevKey?.isEmpty == false)
-        guard
-            hasNext || hasPrev || validator != nil || isInvalidated || loadedPages != PageCounts() || freshness != .unspecified
-        else { return nil }
-        self.init(
-            keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, loadedPages, isInvalidated)
+        guard hasNext || hasPrev || validator != nil || freshness != .unspecified else { return nil }
+        self.init(keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, nil, false)
     }
 
-    /// The details of a list to one side of which a page is put.
+    /// The details of a list after a page was added at one side of it.
     ///
     /// - Parameters:
-    ///   - list: What the list has so far.
-    ///   - page: What the origin said beside the page.
+    ///   - list: The list's details before.
+    ///   - page: The details of the response that brought the page.
     ///   - direction: The side.
-    convenience init(_ list: RecordDetails?, extendedBy page: RecordDetails?, _ direction: PageDirection) {
+    ///   - key: The key that requested the page.
+    ///   - sizes: The number of the list's elements before and after.
+    convenience init(
+        _ list: RecordDetails?, extendedBy page: RecordDetails?, _ direction: PageDirection, key: String?,
+        sizes: (before: Int, after: Int)
+    ) {
         var freshness = list?.fields.freshness ?? .unspecified
         // A list of which a part must not be stored must not be stored.
         if page?.fields.freshness.storage == .forbidden { freshness.storage = .forbidden }
-        var pages = list?.fields.loadedPages ?? PageCounts()
-        switch direction {
-        // A cacher's author may have written any number.
-        case .next: pages.next = max(0, pages.next).addingSaturated(1)
-        case .prev: pages.prev = max(0, pages.prev).addingSaturated(1)
-        }
+        var pages = list?.fields.pages ?? LoadedPages([LoadedPage(count: sizes.before)])
+        let returnKey = direction == .next ? page?.fields.prevKey : page?.fields.nextKey
+        pages.add(LoadedPage(direction: direction, key: key, returnKey: returnKey, count: sizes.after - sizes.before), at: direction)
         self.init(
             keeping: freshness, list?.fields.validator,
             nextKey: direction == .next ? page?.fields.nextKey : list?.fields.nextKey,
@@ -68,11 +70,11 @@ package final class RecordDetails: Sendable {
     }
 
     private init(
-        keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ loadedPages: PageCounts,
+        keeping freshness: Freshness, _ validator: Validator?, nextKey: String?, prevKey: String?, _ pages: LoadedPages?,
         _ isInvalidated: Bool
     ) {
         fields = Fields(
-            freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, loadedPages: loadedPages,
+            freshness: freshness, validator: validator, nextKey: nextKey, prevKey: prevKey, pages: pages,
             isInvalidated: isInvalidated)
     }
 

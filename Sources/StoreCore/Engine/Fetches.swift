@@ -5,13 +5,13 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     private let respond: Respond<Param, Content>
     private let retry: RetryPolicy
-    private let merge: PageMerge<Content>?
+    private let list: ListRules<Content>?
     private let time: any TimeSource
 
-    init(respond: @escaping Respond<Param, Content>, retry: RetryPolicy, merge: PageMerge<Content>?, time: any TimeSource) {
+    init(respond: @escaping Respond<Param, Content>, retry: RetryPolicy, list: ListRules<Content>?, time: any TimeSource) {
         self.respond = respond
         self.retry = retry
-        self.merge = merge
+        self.list = list
         self.time = time
     }
 
@@ -64,18 +64,22 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     private func extend(
         _ first: Fetched<Content>, by wanted: PageCounts, _ param: Param, _ report: Report?
     ) async throws -> Fetched<Content> {
-        guard let merge, var content = first.content else { return first }
+        guard let list, var content = first.content else { return first }
         var details = first.details
         var index: AnyObject?
         for (direction, count) in [(PageDirection.next, wanted.next), (.prev, wanted.prev)] {
             for _ in 0..<max(0, count) {
                 guard let key = direction == .next ? details?.fields.nextKey : details?.fields.prevKey else { break }
+                // An origin that ignores cancellation must not be asked for page after page of a list that goes nowhere.
+                try Task.checkCancellation()
                 let page = try await attempt(.page(direction, key: key, param), report)
                 guard let elements = page.content else {
                     throw StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
                 }
-                _ = merge(&content, elements, direction, &index)
-                details = RecordDetails(details, extendedBy: page.details, direction)
+                let before = list.count(content)
+                _ = list.merge(&content, elements, direction, &index)
+                details = RecordDetails(
+                    details, extendedBy: page.details, direction, key: key, sizes: (before, list.count(content)))
             }
         }
         return Fetched(content: content, details: details)

@@ -59,21 +59,28 @@ final class KeyRules<Content: Sendable>: Sendable {
     let hasBacking: Bool
     /// Whether somebody listens to events.
     let reports: Bool
-    /// Adds a page to a list at one side; `nil` for content that is not a list.
-    let merge: PageMerge<Content>?
+    /// What to know of a list; `nil` for content that is not one.
+    let list: ListRules<Content>?
     /// Whether the content is a list, so that there may be pages beside it.
     let isList: Bool
+    /// Whether there may be pages before the first one.
+    let isTwoWay: Bool
 
     init(
         expiry: Expiry = .never, policy: StorePolicy = .default, hasFront: Bool = false, hasBacking: Bool = true,
-        reports: Bool = true, merge: PageMerge<Content>? = nil
+        reports: Bool = true, list: ListRules<Content>? = nil
     ) {
         self.expiry = expiry
         self.policy = policy
         self.hasFront = hasFront
         self.hasBacking = hasBacking
         self.reports = reports
-        self.merge = merge
-        isList = merge != nil
+        self.list = list
+        isList = list != nil
+        isTwoWay = list?.isTwoWay == true
     }
+
+    /// Whether content may have pages at this side.
+    @inline(__always)
+    func hasSide(_ direction: PageDirection) -> Bool { direction == .next ? isList : isTwoWay }
 }

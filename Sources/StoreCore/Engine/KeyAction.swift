@@ -100,12 +100,12 @@ struct Fetched<Content: Sendable>: Sendable {
 
     /// What an origin has answered; `content` makes the engine's content of the origin's.
     @inlinable
-    init<Value>(_ response: OriginResponse<Value>, loadedPages: PageCounts = PageCounts(), _ content: (Value) -> Content) {
+    init<Value>(_ response: OriginResponse<Value>, _ content: (Value) -> Content) {
         switch response.result {
         case .modified(let value, let freshness, let validator):
             self.content = content(value)
             details = RecordDetails(
-                freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey, loadedPages: loadedPages)
+                freshness: freshness, validator: validator, nextKey: response.nextKey, prevKey: response.prevKey)
         case .notModified(let freshness):
             self.content = nil
             details = RecordDetails(freshness: freshness)

@@ -2,18 +2,24 @@
 
 extension KeyMachine {
     /// Begins a fetch, or joins the one that runs.
+    ///
+    /// Only a fetch that was asked for by name may reset a list to its first page. Any other keeps the loaded pages, and requests for pages
+    /// go on after it (C13).
     mutating func startFlight(explicit: Bool, _ turn: inout Turn) {
         if let running = flight {
             flight?.isExplicit = running.isExplicit || explicit
             report(.coalesced, &turn)
             return
         }
-        supersedePages(&turn)
+        // A caller that is still to be admitted asks by name, too.
+        let explicit = explicit || refreshCallers > 0 || forcePending
+        if explicit { supersedePages(&turn) } else { interruptPages(&turn) }
         let ticket = turn.tickets.next()
         triggerPending = false
         // Expired content has had its fetch now, however that ends (C10).
         if let held, !held.isValid(at: turn.now) { refetchesAtDeadline = false }
-        let pages = rules.policy.refreshScope == .loadedPages ? held?.record.loadedPages ?? PageCounts() : PageCounts()
+        let resets = explicit && rules.policy.refreshScope == .firstPage
+        let pages = resets || !rules.isList ? PageCounts() : held?.record.pageCounts ?? PageCounts()
         // Several pages are one answer only if all of them are fetched anew, so the first one's validator is of no use then.
         let validator = pages == PageCounts() ? held?.record.validator : nil
         flight = Flight(ticket: ticket, isExplicit: explicit, revalidates: validator != nil)
@@ -69,6 +75,7 @@ extension KeyMachine {
             // A fetch that had begun before a mutation was confirmed is gone: this one brings what that mutation has done.
             discardPatches(&turn) { $0.isConfirmed }
             accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), &turn)
+            owesFetch = false
         } else {
             guard flight.revalidates, var record = held?.record else {
                 flightFailed(
@@ -99,6 +106,7 @@ extension KeyMachine {
     private mutating func flightFailed(_ error: any Error, _ turn: inout Turn) {
         forgetFailure(into: &turn.leftovers)
         failure = Failure(error: error, holdsUntil: turn.now.advanced(by: max(.zero, rules.policy.errorExpiry)))
+        failInterruptedPages(error, &turn)
         let contentAnswer = failureAnswer(error, &turn)
         answerCallers(&turn) { need in
             switch need {
@@ -113,6 +121,7 @@ extension KeyMachine {
 
     /// Makes a record the truth (C6): from here on every reader gets it.
     mutating func accept(_ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
+        epoch = turn.tickets.next()
         var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: turn.now)
         if held == nil {

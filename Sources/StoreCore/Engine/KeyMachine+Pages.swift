@@ -22,12 +22,16 @@ extension KeyMachine {
         }
         guard let key = pageKey(direction) else { return .page(.noPage) }
         if let error = self[direction].failure, !continueWhenError { return .page(.failed(error)) }
+        register(id, .page(direction, continueWhenError: continueWhenError))
+        startPage(direction, key, &turn)
+        return nil
+    }
+
+    private mutating func startPage(_ direction: PageDirection, _ key: String, _ turn: inout Turn) {
         let ticket = turn.tickets.next()
         self[direction].ticket = ticket
-        register(id, .page(direction, continueWhenError: continueWhenError))
         turn.actions.append(.fetch(ticket, .page(direction, key: key)))
         turn.publishes = true
-        return nil
     }
 
     /// Whether the list had expired when it came (C11): fetching it anew before each page, it would never get past the first one.
@@ -38,7 +42,7 @@ extension KeyMachine {
 
     /// Whether a page that has arrived will become part of the list.
     func willExtend(_ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>) -> Bool {
-        guard self[direction].ticket == ticket, rules.merge != nil, held != nil, case .success(let fetched) = result else { return false }
+        guard self[direction].ticket == ticket, rules.isList, held != nil, case .success(let fetched) = result else { return false }
         return fetched.content != nil
     }
 
@@ -64,26 +68,31 @@ extension KeyMachine {
     }
 
     private mutating func append(_ fetched: Fetched<Content>, _ direction: PageDirection, _ turn: inout Turn) {
-        guard let page = fetched.content, let merge = rules.merge, held != nil else {
+        guard let page = fetched.content, let list = rules.list, held != nil else {
             let error = StoreError(.nothingToConfirm, "fetching a page: the origin confirmed a page that it was not asked to confirm")
             pageFailed(direction, error, &turn)
             return
         }
-        extendHeld(by: page, fetched.details, merge, direction, &turn)
+        extendHeld(by: page, fetched.details, list, direction, &turn)
         truthChanged(&turn)
         answerPage(direction, asked: .loaded, joined: .joined, &turn)
     }
 
     /// Merges in place: the array is copied only where a snapshot of it is still in use.
     private mutating func extendHeld(
-        by page: Content, _ details: RecordDetails?, _ merge: PageMerge<Content>, _ direction: PageDirection, _ turn: inout Turn
+        by page: Content, _ details: RecordDetails?, _ list: ListRules<Content>, _ direction: PageDirection, _ turn: inout Turn
     ) {
         guard var record = held?.record, let deadline = held?.deadline else { return }
+        // A key that changes meanwhile interrupts or supersedes the request, so this one requested the page.
+        let key = pageKey(direction)
         held = nil
-        if let replaced = merge(&record.content, page, direction, &mergeIndex) { turn.discarded.append(replaced) }
-        record.details = RecordDetails(record.details, extendedBy: details, direction)
+        let before = list.count(record.content)
+        if let replaced = list.merge(&record.content, page, direction, &mergeIndex) { turn.discarded.append(replaced) }
+        record.details = RecordDetails(
+            record.details, extendedBy: details, direction, key: key, sizes: (before, list.count(record.content)))
         held = HeldRecord(record, deadline: deadline)
         contentNumber += 1
+        for position in patches.indices { patches[position].isBeforePage = true }
     }
 
     private mutating func pageFailed(_ direction: PageDirection, _ error: any Error, _ turn: inout Turn) {
@@ -91,17 +100,70 @@ extension KeyMachine {
         answerPage(direction, asked: .failed(error), joined: .failed(error), &turn)
     }
 
-    /// A refresh or a new truth makes pages on their way pointless.
+    /// Drops page requests for good, because the list is reset or its keys are replaced.
     mutating func supersedePages(_ turn: inout Turn) {
+        interruptPages(&turn)
+        for direction in PageDirection.allCases where self[direction].isInterrupted {
+            self[direction].isInterrupted = false
+            answerPage(direction, asked: .superseded, joined: .superseded, &turn)
+        }
+    }
+
+    /// Cancels pages that were requested before a change or a refetch; the requests begin again when no fetch of the list runs.
+    mutating func interruptPages(_ turn: inout Turn) {
         // Most often there are none, and to ask for a side as a whole is to copy it with its error.
         guard next.ticket != nil || prev.ticket != nil else { return }
         for direction in PageDirection.allCases {
             guard let ticket = self[direction].ticket else { continue }
             self[direction].ticket = nil
+            self[direction].isInterrupted = true
             turn.actions.append(.cancel(ticket))
             turn.publishes = true
-            answerPage(direction, asked: .superseded, joined: .superseded, &turn)
         }
+    }
+
+    /// Requests interrupted pages again, with the keys that the list has now.
+    mutating func resumePages(_ turn: inout Turn) {
+        guard flight == nil else { return }
+        for direction in PageDirection.allCases where self[direction].isInterrupted {
+            self[direction].isInterrupted = false
+            // Callers for a page want it, so without a wanting caller there is none to answer.
+            guard isWanted else { continue }
+            if let key = pageKey(direction) {
+                startPage(direction, key, &turn)
+            } else {
+                answerPage(direction, asked: .noPage, joined: .noPage, &turn)
+            }
+        }
+    }
+
+    /// The fetch that interrupted pages waited for has failed: the list and its keys are as they were.
+    mutating func failInterruptedPages(_ error: any Error, _ turn: inout Turn) {
+        for direction in PageDirection.allCases where self[direction].isInterrupted {
+            self[direction].isInterrupted = false
+            answerPage(direction, asked: .failed(error), joined: .failed(error), &turn)
+        }
+    }
+
+    /// The pages of a list after it was changed in another way than by a page.
+    func resized(_ pages: LoadedPages?, from old: Content, to new: Content) -> LoadedPages? {
+        guard var pages, let list = rules.list else { return nil }
+        let count = list.count(old)
+        pages.resize { sizes in
+            // A cacher's record may say anything.
+            guard isPartition(sizes, of: count) else { return movedPages(sizes.map { _ in 0 }, to: list.count(new)) { _, _, _ in 0 } }
+            return list.resize(sizes, old, new)
+        }
+        return pages
+    }
+
+    private func isPartition(_ sizes: [Int], of count: Int) -> Bool {
+        var left = count
+        for size in sizes {
+            guard size >= 0, size <= left else { return false }
+            left -= size
+        }
+        return left == 0
     }
 
     private mutating func answerPage(

@@ -16,13 +16,13 @@ extension KeyMachine {
         turn.isWriting = true
         let wasExplicit = dropFlight(&turn) || forcePending
         forgetPending()
-        supersedePages(&turn)
+        if keys == .kept { interruptPages(&turn) } else { supersedePages(&turn) }
         var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
-        if keys != .kept || held?.record.details != nil { record.fields = fields(afterUpdateWith: keys) }
-        let wasRead = isRead
+        if keys != .kept || held?.record.details != nil { record.fields = fields(after: content, keys) }
+        let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
         isRead = true
         // A list keeps the keys that its record has, also where that record has still to be read.
-        if keys != .kept || rules.merge == nil {
+        if keys != .kept || !rules.isList {
             if pendingKeys != nil { pendingKeys = nil }
         } else if !wasRead {
             pendingKeys = .adopt
@@ -32,12 +32,14 @@ extension KeyMachine {
         // Nobody is looked at in vain: there may be thousands who wait for the cacher, or for a refresh, and as many updates.
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
         if wasExplicit || refreshCallers > 0 { restartIfWanted(explicit: true, &turn) }
-        if !wasRead { readmitCallers(&turn) }
+        // Page requests that waited for the old keys go on, too.
+        if !wasRead || (hadPendingKeys && pendingKeys == nil) { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
     }
 
-    private mutating func answerAfterUpdate(_ turn: inout Turn) {
+    /// Gives the content to callers that need not wait for a fetch any longer.
+    mutating func answerAfterUpdate(_ turn: inout Turn) {
         let answer = content.map { CallerAnswer.content($0) }
         answerCallers(&turn) { need in
             switch need {
@@ -56,10 +58,11 @@ extension KeyMachine {
     }
 
     /// What stays of the record's details when its content is set: the pages, and that the content must not be stored (RFC 9111 §5.2.2.5).
-    private func fields(afterUpdateWith keys: PageKeys) -> RecordDetails.Fields {
+    func fields(after content: Content, _ keys: PageKeys) -> RecordDetails.Fields {
         var fields = RecordDetails.Fields()
-        if let held = held?.record.fields {
-            fields.loadedPages = held.loadedPages
+        if let record = held?.record {
+            let held = record.fields
+            fields.pages = resized(held.pages, from: record.content, to: content)
             fields.freshness.storage = held.freshness.storage
             (fields.nextKey, fields.prevKey) = (held.nextKey, held.prevKey)
         }
@@ -71,10 +74,11 @@ extension KeyMachine {
     mutating func adoptKeys(of record: CacheRecord<Content>?, _ turn: inout Turn) {
         let adopts = pendingKeys == .adopt
         pendingKeys = nil
-        if adopts, let read = record?.fields, held != nil {
-            held?.record.fields.nextKey = read.nextKey
-            held?.record.fields.prevKey = read.prevKey
-            held?.record.fields.loadedPages = read.loadedPages
+        if adopts, let record, let content = held?.record.content {
+            held?.record.fields.nextKey = record.nextKey
+            held?.record.fields.prevKey = record.prevKey
+            let pages = resized(record.fields.pages, from: record.content, to: content)
+            held?.record.fields.pages = pages
             truthChanged(&turn)
         }
         readmitCallers(&turn)
@@ -91,12 +95,14 @@ extension KeyMachine {
         // What is forgotten is not fetched again only because it was to be there for later.
         if fetchCallers > refreshCallers { answerCallers(&turn) { $0 == .prefetch ? .done : nil } }
         forgetPending()
+        let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)
         pendingKeys = nil
         supersedePages(&turn)
-        let wasRead = isRead
         isRead = true
         if let old = held?.record.content { turn.discarded.append(old) }
         held = nil
+        epoch = turn.tickets.next()
+        owesFetch = false
         forgetFailures(into: &turn.leftovers)
         mergeIndex = nil
         discardPatches(&turn) { _ in true }
@@ -105,7 +111,7 @@ extension KeyMachine {
         // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
         if cacherIsCleared, !lane.isSaving { settle(revision, &turn) }
         restartIfWanted(explicit: wasExplicit, &turn)
-        if !wasRead { readmitCallers(&turn) }
+        if !wasRead || hadPendingKeys { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
     }
@@ -124,7 +130,8 @@ extension KeyMachine {
 
     mutating func applyInvalidation(_ turn: inout Turn) {
         let wasExplicit = dropFlight(&turn)
-        supersedePages(&turn)
+        epoch = turn.tickets.next()
+        interruptPages(&turn)
         if held != nil {
             held?.invalidate()
             refetchesAtDeadline = false

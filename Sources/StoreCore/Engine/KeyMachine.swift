@@ -22,6 +22,8 @@ struct KeyMachine<Content: Sendable> {
     var settledRevision = Ticket(number: 0)
     /// How often what readers get has changed.
     var contentNumber: UInt64 = 0
+    /// When older fetches, and the responses of older mutations, became worthless the last time (C5).
+    var epoch = Ticket(number: 0)
     /// What was published last.
     var shown: Sight?
     /// Whether the truth is known: the cache was read, or something newer has been said.
@@ -37,6 +39,8 @@ struct KeyMachine<Content: Sendable> {
     var patches: [Patch] = []
     /// The held content with all patches over it; `nil` where there are none.
     var overlay: Content?
+    /// Whether an observed key is fetched once the last mutation is settled.
+    var owesFetch = false
 
     // MARK: What is under way
 
@@ -121,6 +125,9 @@ struct KeyMachine<Content: Sendable> {
     /// One side of a list.
     struct Side {
         var ticket: Ticket?
+        /// Whether the request for a page was interrupted and begins again once no fetch of the list runs; not beyond the end of a
+        /// transition without such a fetch.
+        var isInterrupted = false
         var failure: (any Error)?
 
         mutating func forgetFailure(into leftovers: inout [any Sendable]) {
@@ -134,6 +141,8 @@ struct KeyMachine<Content: Sendable> {
     struct Patch: Sendable {
         var id: Ticket
         var isConfirmed = false
+        /// Whether a page was added since, which the content that the mutation brings may lack.
+        var isBeforePage = false
         var apply: @Sendable (inout Content) -> Void
     }
 
@@ -232,11 +241,13 @@ extension KeyMachine {
     private func hasFailed(_ direction: PageDirection) -> Bool { direction == .next ? next.failure != nil : prev.failure != nil }
 
     @inline(__always)
-    private func hasPage(_ direction: PageDirection) -> Bool { rules.isList && held?.record.details?.hasPage(direction) == true }
+    private func hasPage(_ direction: PageDirection) -> Bool {
+        rules.hasSide(direction) && held?.record.details?.hasPage(direction) == true
+    }
 
     func pageKey(_ direction: PageDirection) -> String? {
-        // Content that is no list has no pages, whatever keys its record carries.
-        guard rules.isList else { return nil }
+        // Content that is no list has no pages, whatever keys its record carries; a one-way list has none before the first.
+        guard rules.hasSide(direction) else { return nil }
         return direction == .next ? held?.record.nextKey : held?.record.prevKey
     }
 
@@ -320,6 +331,7 @@ extension KeyMachine {
 
     /// What follows from any fact: the cacher catches up, unwanted fetches get their grace, observers see the outcome once.
     mutating func endTurn(_ turn: inout Turn) {
+        if next.isInterrupted || prev.isInterrupted { resumePages(&turn) }
         advanceLane(&turn)
         if observers == 0, forcePending || triggerPending { (forcePending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil

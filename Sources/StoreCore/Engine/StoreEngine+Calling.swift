@@ -144,8 +144,12 @@ extension StoreEngine {
         }
     }
 
+    /// Shows a patch at once, and settles it when `perform` ends.
+    ///
+    /// - Parameter response: Finds what the origin responded in what `perform` returned.
     func mutate<Result>(
-        _ param: Param, _ patch: @escaping @Sendable (inout Content) -> Void, perform: () async throws -> Result
+        _ param: Param, _ patch: @escaping @Sendable (inout Content) -> Void, perform: () async throws -> Result,
+        response: (Result) -> MutationResponse<Content> = { _ in .none }
     ) async throws -> Result {
         let holder = nextID()
         guard case .done = await ask(param, .truth, id: holder) else {
@@ -156,8 +160,9 @@ extension StoreEngine {
         release(holder, of: param)
         do {
             let result = try await perform()
+            let response = response(result)
             await write(param) { machine, turn in
-                machine.patchSucceeded(id, &turn)
+                machine.patchSucceeded(id, response, &turn)
                 return machine.revision
             }
             return result

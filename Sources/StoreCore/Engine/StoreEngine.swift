@@ -23,17 +23,17 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
 
     init(
         respond: @escaping Respond<Param, Content>, front: FrontMemory<Param, Content>?, backing: (any Cacher<Param, Content>)?,
-        expiry: Expiry, policy: StorePolicy, time: any TimeSource, merge: PageMerge<Content>?,
+        expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<Content>?,
         onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
     ) {
-        fetches = Fetches(respond: respond, retry: policy.retry, merge: merge, time: time)
+        fetches = Fetches(respond: respond, retry: policy.retry, list: list, time: time)
         self.front = front
         self.backing = backing
         self.time = time
         self.onEvent = onEvent
         rules = KeyRules(
             expiry: expiry, policy: policy, hasFront: front != nil, hasBacking: backing != nil, reports: onEvent != nil,
-            merge: merge)
+            list: list)
         observeNotices()
     }
 

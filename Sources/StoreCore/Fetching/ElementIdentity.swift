@@ -9,25 +9,37 @@
 /// the newer one takes the older one's place; without, it stands there twice.
 public struct ElementIdentity<Element>: Sendable {
     @usableFromInline let merge: PageMerge<[Element]>
+    @usableFromInline let resize: PageResize<[Element]>
 
-    private init(merge: @escaping PageMerge<[Element]>) {
+    private init(merge: @escaping PageMerge<[Element]>, resize: @escaping PageResize<[Element]>) {
         self.merge = merge
+        self.resize = resize
     }
 
     @inlinable
     init(_ merger: some PageMerger<Element>) {
         merge = { list, page, direction, index in merger.merge(page, into: &list, direction, &index) }
+        resize = { sizes, old, new in merger.resize(sizes, old, new) }
+    }
+
+    /// Everything that a store must know of such a list.
+    @inlinable
+    func rules(isTwoWay: Bool) -> ListRules<[Element]> {
+        ListRules(merge: merge, count: { $0.count }, resize: resize, isTwoWay: isTwoWay)
     }
 
     /// Elements have no identity: pages are put together as they come.
     public static var none: ElementIdentity {
-        ElementIdentity(merge: { list, page, direction, _ in
-            switch direction {
-            case .next: list.append(contentsOf: page)
-            case .prev: list.insert(contentsOf: page, at: 0)
-            }
-            return nil
-        })
+        ElementIdentity(
+            merge: { list, page, direction, _ in
+                switch direction {
+                case .next: list.append(contentsOf: page)
+                case .prev: list.insert(contentsOf: page, at: 0)
+                }
+                return nil
+            },
+            // Without an identity no element is found again: the limits stay, and the last page takes the difference.
+            resize: { sizes, _, new in movedPages(sizes, to: new.count) { start, _, _ in start } })
     }
 
     /// Elements are the same when what `key` makes of them is equal.
@@ -74,6 +86,9 @@ protocol PageMerger<Element>: Sendable {
     associatedtype Element
 
     func merge(_ page: [Element], into list: inout [Element], _ direction: PageDirection, _ index: inout AnyObject?) -> [Element]?
+
+    /// See ``PageResize``.
+    func resize(_ sizes: [Int], _ old: [Element], _ new: [Element]) -> [Int]
 }
 
 /// Puts a page to a list of elements that have an identity.
@@ -96,6 +111,30 @@ struct IdentityMerger<Element, ID: Hashable>: PageMerger {
             case .prev: known.places.prepend(page, to: &list, by: key)
             }
         return replaced.isEmpty ? nil : replaced
+    }
+
+    @inlinable
+    func resize(_ sizes: [Int], _ old: [Element], _ new: [Element]) -> [Int] {
+        // Most changes leave the beginning and the end of a list as they are.
+        let shared = min(old.count, new.count)
+        var head = 0
+        while head < shared, key(old[head]) == key(new[head]) { head += 1 }
+        if head == old.count, head == new.count { return sizes }
+        var tail = 0
+        while tail < shared - head, key(old[old.count - 1 - tail]) == key(new[new.count - 1 - tail]) { tail += 1 }
+        var places: IdentityPlaces<ID>?
+        return movedPages(sizes, to: new.count) { start, oldEnd, newEnd in
+            if start <= head { return start }
+            if start >= old.count - tail { return start + new.count - old.count }
+            let known = places ?? IdentityPlaces(of: new, by: key)
+            places = known
+            // The first element of the page that is still there; the search ends where the search for the next page began.
+            for element in old[start..<min(oldEnd, old.count)] {
+                let id = key(element)
+                if let place = known.find(id, HashIndex.hash(id), in: new, by: key) { return place }
+            }
+            return newEnd
+        }
     }
 }
 

@@ -43,7 +43,7 @@ public struct Page<Element: Sendable>: Sendable {
 extension Page: Equatable where Element: Equatable {}
 
 /// A side of a list at which a page may be added.
-public enum PageDirection: Hashable, Sendable, CaseIterable {
+public enum PageDirection: String, Hashable, Sendable, CaseIterable, Codable {
     /// After the last element.
     case next
     /// Before the first element.

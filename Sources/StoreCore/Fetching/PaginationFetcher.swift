@@ -25,8 +25,8 @@ public protocol PaginationFetcher<Param, Element>: Origin where Content == [Elem
     /// - Parameters:
     ///   - nextKey: The `nextKey` of the last page so far; never empty.
     ///   - param: The key of the list.
-    /// - Returns: The page; its `prevKey` is of no interest here.
-    /// - Throws: Whatever the origin fails with; the list and the key stay as they are.
+    /// - Returns: The page. Its `nextKey` becomes the list's; a `prevKey` is kept in the record only.
+    /// - Throws: The origin's error; the list and the key stay as they are.
     func fetchNext(nextKey: String, param: Param) async throws -> Page<Element>
 }
 
@@ -37,8 +37,8 @@ public protocol TwoWayPaginationFetcher<Param, Element>: PaginationFetcher {
     /// - Parameters:
     ///   - prevKey: The `prevKey` of the first page so far; never empty.
     ///   - param: The key of the list.
-    /// - Returns: The page; its `nextKey` is of no interest here.
-    /// - Throws: Whatever the origin fails with; the list and the key stay as they are.
+    /// - Returns: The page. Its `prevKey` becomes the list's; a `nextKey` is kept in the record only.
+    /// - Throws: The origin's error; the list and the key stay as they are.
     func fetchPrev(prevKey: String, param: Param) async throws -> Page<Element>
 }
 
@@ -65,9 +65,9 @@ extension TwoWayPaginationFetcher {
         case .content(let param, revalidating: _):
             OriginResponse(try await fetch(param: param), keeping: nil)
         case .page(.next, let key, let param):
-            OriginResponse(try await fetchNext(nextKey: key, param: param), keeping: .next)
+            OriginResponse(try await fetchNext(nextKey: key, param: param), keeping: nil)
         case .page(.prev, let key, let param):
-            OriginResponse(try await fetchPrev(prevKey: key, param: param), keeping: .prev)
+            OriginResponse(try await fetchPrev(prevKey: key, param: param), keeping: nil)
         }
     }
 }

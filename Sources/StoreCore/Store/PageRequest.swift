@@ -14,7 +14,9 @@ public enum PageRequest: Sendable {
     case notLoadedYet
     /// The page could not be fetched, or the caller was cancelled; the list and the page's key are as they were.
     case failed(any Error)
-    /// The list was replaced or fetched anew while the page was on its way; the page went nowhere.
+    /// `refresh()`, `publish(forceRefresh: true)`, `clear()` or an update with new keys came first, and the page was dropped.
+    ///
+    /// Other changes and automatic fetches only interrupt a request: the store requests the page again, for the list as it is then.
     case superseded
 }
 

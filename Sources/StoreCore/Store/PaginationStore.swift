@@ -58,7 +58,7 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
     ) {
         lists = Store(
             cacher: cacher, respond: Uniform.respond(fetcher), policy: policy, time: time, scope: scope,
-            merge: Uniform.merge(identity.merge), onEvent: onEvent)
+            list: Uniform.list(identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher)), onEvent: onEvent)
     }
 
     /// The handle on one list; it is the key and one reference, free to make and to throw away.

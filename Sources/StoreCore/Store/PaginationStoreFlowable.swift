@@ -28,14 +28,14 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// Asks for the page before the first one.
     ///
     /// - Parameter continueWhenError: Whether to try again where the last try, or the list itself, has failed.
-    /// - Returns: What became of it, once that is known; `.noPage` where the fetcher is one-way.
+    /// - Returns: What became of it, once that is known; `.noPage` where the fetcher is one-way, whatever key the list was given.
     @discardableResult
     @inlinable
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
         await engine.page(.prev, of: key, continueWhenError: continueWhenError)
     }
 
-    /// Sets the list together with the keys of the pages beside it.
+    /// Sets the list together with the keys of the pages beside it; a page that was requested before is superseded.
     ///
     /// - Parameters:
     ///   - elements: The list, dated now.
@@ -48,7 +48,9 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         }
     }
 
-    /// Sets the list and keeps the keys of the pages beside it; pages on their way go nowhere.
+    /// Sets the list and keeps the keys of the pages beside it.
+    ///
+    /// A page that was requested before is requested again, for the new list.
     ///
     /// - Parameter elements: The list, dated now; `nil` is the same as ``clear()``.
     public func update(_ elements: [Element]?) async {
@@ -92,9 +94,10 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// See ``StoreFlowable/validate()``.
     public func validate() async { await list.validate() }
 
-    /// Fetches the list whatever the cache holds.
+    /// Fetches the list whatever the cache holds, by default its first page alone, which becomes the whole list.
     ///
-    /// See ``StoreFlowable/refresh()`` and ``StorePolicy/RefreshScope``.
+    /// See ``StoreFlowable/refresh()`` and ``StorePolicy/refreshScope``. Where a fetch already runs, the call joins it, and the list keeps as
+    /// many pages as that fetch brings.
     public func refresh() async { await list.refresh() }
 
     /// Says that the list is out of date.
@@ -102,11 +105,12 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// See ``StoreFlowable/invalidate()``.
     public func invalidate() async { await list.invalidate() }
 
-    /// Changes the list in place; pages on their way go nowhere.
+    /// Changes the list in place; a page that was requested before is requested again, for the changed list.
     ///
     /// As in ``StoreFlowable``, the change is made to the list without pending optimistic changes.
     ///
-    /// - Parameter transform: Changes the newest accepted list; it may be called again and should do nothing else.
+    /// - Parameter transform: Changes the newest accepted list. The store may call it again, on another list, so it should do nothing else
+    ///   and should find elements by their identity, never by their index.
     /// - Returns: Whether the change was made; `false` where there was no list, or the task was cancelled first.
     /// - Throws: What `transform` throws; then nothing has changed.
     @discardableResult
@@ -114,20 +118,40 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         try await list.update(transform)
     }
 
-    /// Shows a change at once, then makes it true.
+    /// Shows a change at once, makes it true at the origin, and accepts the list that the origin responds with.
     ///
-    /// See ``StoreFlowable/mutate(optimistically:perform:)``.
+    /// See ``StoreFlowable/mutate(optimistically:perform:)``. A list that `perform` returns is the whole list as far as it is loaded; the keys
+    /// of the pages beside it stay. A page that was requested before the change is requested again. To change one element, use
+    /// ``mutate(element:optimistically:perform:)``.
     ///
     /// - Parameters:
-    ///   - patch: The change; applied again whenever the list below it changes.
+    ///   - patch: The change; the store applies it again whenever the list below it changes, so it must find elements by their identity.
     ///   - perform: Makes the change true at the origin; runs in the caller's task.
-    /// - Returns: What `perform` returned.
-    /// - Throws: What `perform` threw.
+    /// - Returns: The value that `perform` returned, after the list is saved.
+    /// - Throws: The error that `perform` threw; `CancellationError` where the task was canceled before the change was shown.
     @discardableResult
     public func mutate<Result>(
         optimistically patch: @escaping @Sendable (_ elements: inout [Element]) -> Void, perform: () async throws -> Result
     ) async throws -> Result {
         try await list.mutate(optimistically: patch, perform: perform)
+    }
+
+    /// Shows a change of one element at once, makes it true at the origin, and accepts the element that the origin responds with.
+    ///
+    /// See ``StoreFlowable/mutate(element:optimistically:perform:)``.
+    ///
+    /// - Parameters:
+    ///   - id: The identity of the element; over a list without it the change does nothing.
+    ///   - patch: The change of the element.
+    ///   - perform: Makes the change true at the origin; runs in the caller's task.
+    /// - Returns: The value that `perform` returned, after the list is saved.
+    /// - Throws: The error that `perform` threw; `CancellationError` where the task was canceled before the change was shown.
+    @discardableResult
+    public func mutate<Result>(
+        element id: Element.ID, optimistically patch: @escaping @Sendable (_ element: inout Element) -> Void,
+        perform: () async throws -> Result
+    ) async throws -> Result where Element: Identifiable, Element.ID: Sendable {
+        try await list.mutate(element: id, optimistically: patch, perform: perform)
     }
 
     /// Forgets the list.

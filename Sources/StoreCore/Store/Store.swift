@@ -32,14 +32,14 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         time: some TimeSource = .system, scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
-            cacher: cacher, respond: Uniform.respond(fetcher), policy: policy, time: time, scope: scope, merge: nil, onEvent: onEvent)
+            cacher: cacher, respond: Uniform.respond(fetcher), policy: policy, time: time, scope: scope, list: nil, onEvent: onEvent)
     }
 
     /// Makes a store of content that may be put together from pages.
     @usableFromInline
     init(
         cacher: some Cacher<Param, Content>, respond: @escaping Respond<Uniform.Key, Uniform.Content>, policy: StorePolicy,
-        time: some TimeSource, scope: CacheScope?, merge: PageMerge<Uniform.Content>?,
+        time: some TimeSource, scope: CacheScope?, list: ListRules<Uniform.Content>?,
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
@@ -47,7 +47,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         engine = Uniform.Engine(
             respond: respond, front: fronted?.front,
             backing: backing.map { Uniform.Cacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
-            merge: merge, onEvent: Self.listener(onEvent))
+            list: list, onEvent: Self.listener(onEvent))
         front = onEvent == nil ? fronted?.table : nil
         clock = HitClock(time)
         scope?.add(engine)

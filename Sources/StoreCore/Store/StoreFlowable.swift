@@ -128,32 +128,6 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
         try await engine.update(key) { content in try content.change(as: Content.self, transform) }
     }
 
-    /// Shows a change at once, then makes it true.
-    ///
-    /// ```swift
-    /// try await posts[id].mutate {
-    ///     $0.isLiked = true
-    /// } perform: {
-    ///     try await api.like(id)
-    /// }
-    /// ```
-    ///
-    /// When `perform` succeeds, the change becomes part of the data once every earlier mutation of the key is settled; when it fails or
-    /// is cancelled, this change alone is taken back. When the last mutation of an observed key is settled, the key is fetched once.
-    ///
-    /// - Parameters:
-    ///   - patch: The change. It is applied again, under the store's lock, whenever the data below it changes, so it must do nothing
-    ///     else, and neither it nor the `deinit` of what it replaces may call the store.
-    ///   - perform: Makes the change true at the origin; runs in the caller's task.
-    /// - Returns: What `perform` returned, after the change is saved.
-    /// - Throws: What `perform` threw; `CancellationError` where the task was cancelled before the change was shown.
-    @discardableResult
-    public func mutate<Result>(
-        optimistically patch: @escaping @Sendable (_ content: inout Content) -> Void, perform: () async throws -> Result
-    ) async throws -> Result {
-        try await engine.mutate(key, { content in content.change(as: Content.self, patch) }, perform: perform)
-    }
-
     /// Forgets the data; it is fetched at once if somebody wants it, and otherwise nothing is left running.
     ///
     /// Returns when the record is removed, or newer data is saved.

@@ -15,7 +15,8 @@
 /// | ``retry`` | ``RetryPolicy/never`` | a failure is a failure |
 /// | ``errorExpiry`` | `.zero` | a failed key is tried again by whoever asks |
 /// | ``unwantedFetch`` | cancel after 1 s | a fetch that nobody waits for is cancelled |
-/// | ``refreshScope`` | first page | refreshing a list starts it anew |
+/// | ``refreshScope`` | first page | `refresh()` resets a list to its first page |
+/// | ``revalidatesAfterMutation`` | `true` | an observed key is fetched after its last mutation, unless that returned content |
 /// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
 ///
 /// A cacher has defaults of its own: content never expires, a ``MemoryCacher`` holds 10 000 entries, a ``FileCacher`` 256 MB with
@@ -57,8 +58,15 @@ public struct StorePolicy: Sendable {
     /// What becomes of a fetch that nobody waits for any longer.
     public var unwantedFetch: UnwantedFetch
 
-    /// How much of a list is fetched when it is refreshed.
+    /// How much of a list `refresh()` and `publish(forceRefresh: true)` fetch.
+    ///
+    /// Every other fetch (expiry, triggers, mutations, `invalidate()`, callers) keeps as many pages as are loaded.
     public var refreshScope: RefreshScope
+
+    /// Whether an observed key is fetched once when its last mutation is settled without the origin's content.
+    ///
+    /// Without this fetch, observers keep the patched content after a success, and the content from before the patch after a failure.
+    public var revalidatesAfterMutation: Bool
 
     /// How many keys ``Store/prefetch(_:)`` fetches at a time; less than one counts as one.
     public var prefetchWidth: Int
@@ -73,13 +81,14 @@ public struct StorePolicy: Sendable {
     ///   - retry: Which failures are tried again, how often and when.
     ///   - errorExpiry: How long after a failure a live key is not fetched automatically.
     ///   - unwantedFetch: What becomes of a fetch that nobody waits for any longer.
-    ///   - refreshScope: How much of a list is fetched when it is refreshed.
+    ///   - refreshScope: How much of a list `refresh()` and `publish(forceRefresh: true)` fetch.
+    ///   - revalidatesAfterMutation: Whether an observed key is fetched when its last mutation is settled without the origin's content.
     ///   - prefetchWidth: How many keys `prefetch` fetches at a time.
     public init(
         staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
         unwantedFetch: UnwantedFetch = .cancel(after: .seconds(1)), refreshScope: RefreshScope = .firstPage,
-        prefetchWidth: Int = 8
+        revalidatesAfterMutation: Bool = true, prefetchWidth: Int = 8
     ) {
         self.staleWhileRevalidate = staleWhileRevalidate
         self.staleIfError = staleIfError
@@ -89,6 +98,7 @@ public struct StorePolicy: Sendable {
         self.errorExpiry = errorExpiry
         self.unwantedFetch = unwantedFetch
         self.refreshScope = refreshScope
+        self.revalidatesAfterMutation = revalidatesAfterMutation
         self.prefetchWidth = prefetchWidth
     }
 
@@ -106,7 +116,7 @@ public struct StorePolicy: Sendable {
         case complete
     }
 
-    /// How much of a list is fetched when it is refreshed.
+    /// How much of a list is fetched when a refresh is asked for by name.
     public enum RefreshScope: Hashable, Sendable {
         /// The first page, which becomes the whole list.
         case firstPage

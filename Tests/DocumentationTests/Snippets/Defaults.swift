@@ -13,6 +13,7 @@ struct DefaultsTests {
         #expect(!policy.revalidatesOnExpiry && policy.minimumInterval == .seconds(1))
         #expect(policy.retry.attempts <= 1 && policy.unwantedFetch == .cancel(after: .seconds(1)) && policy.refreshScope == .firstPage)
         #expect(StorePolicy.shortestInterval == .milliseconds(100) && policy.prefetchWidth == 8)
+        #expect(policy.revalidatesAfterMutation)
         #expect(MemoryCacher<Int, Int>().expiry == .never)
         let retry = RetryPolicy.exponential(attempts: 3)
         #expect(retry.base == .milliseconds(200) && retry.multiplier == 2 && retry.cap == .seconds(30))

@@ -193,6 +193,28 @@ struct DocCommentTests {
         #expect(try await posts[id].requireData().isLiked)
     }
 
+    @Test func `a mutation of one element`() async throws {
+        let posts = Store(cacher: MemoryCacher<String, [Post]>()) { _ in (1...50).map { Post(id: $0) } }
+        _ = try await posts["swift"].requireData()
+
+        try await posts["swift"].mutate(element: 44) {
+            $0.isLiked = true
+        } perform: {
+            try await api.like(44)
+        }
+
+        #expect(try await posts["swift"].requireData().filter(\.isLiked).map(\.id) == [44])
+    }
+
+    @Test func `the pages of a record`() async throws {
+        let cacher: any Cacher<String, [Repo]> = MemoryCacher<String, [Repo]>()
+
+        let record = try await cacher.load(param: "swift")
+        let sizes = record?.pages.map(\.count)  // [50, 50, 12]
+
+        #expect(sizes == nil)
+    }
+
     @Test func `manual time`() async throws {
         let time = ManualTime()
         let napper = Task { try await time.sleep(until: time.now.advanced(by: .seconds(60))) }

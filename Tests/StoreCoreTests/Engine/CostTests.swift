@@ -157,17 +157,21 @@ struct CostTests {
     }
 
     @Test(arguments: [Int.min, -1, 0, 1, Int.max])
-    func `C13: a record with any number of loaded pages is extended and refreshed`(_ pages: Int) async throws {
+    func `C13: a record whose pages have any size is extended, changed and refreshed`(_ size: Int) async throws {
         let backing = GatedCacher<Int, [Int]>(expiry: .never, listsKeys: true)
         var record = CacheRecord(content: [1], fetchedAt: Date(), nextKey: "n")
-        record.loadedPages = PageCounts(next: pages, prev: pages)
+        record.pages = [
+            LoadedPage(direction: .prev, key: "p", count: size), LoadedPage(count: size),
+            LoadedPage(direction: .next, key: "o", returnKey: "p", count: size),
+        ]
         backing.put(record, param: 1)
         let store = PaginationStore<Int, Int>(
             cacher: backing, fetcher: PaginationClosureFetcher { _, key in Page([key == nil ? 1 : 2], nextKey: key == nil ? "n" : nil) },
             policy: StorePolicy(refreshScope: .loadedPages))
         #expect(await store[1].requestNextData().word == "loaded")
         #expect(await store[1].getData() == [1, 2])
+        #expect(await store[1].update { $0.append(3) })
         await store[1].refresh()
-        #expect(await store[1].getData()?.first == 1)
+        #expect(await store[1].getData() == [1, 2])
     }
 }

@@ -57,9 +57,14 @@ extension PaginationTests {
         if change == .refresh { try await fetcher.started(count: 3) }
         try await fetcher.answer(2, with: .page([-1]))
         try await fetcher.ended(count: 2)
-        fetcher.enqueue(.page([7]), .page([7]))
+        for _ in 0..<3 { fetcher.enqueue(.page([7], nextKey: "n", prevKey: "p")) }
         fetcher.release()
-        if change != .invalidate { #expect(await page.value == "superseded") }
+        switch change {
+        case .refresh, .updateWithKeys, .clear, .storeClear: #expect(await page.value == "superseded")
+        // Interrupted, and requested again.
+        case .update, .inPlace, .mutate: #expect(await page.value == "loaded")
+        case .invalidate: break
+        }
         await refresh?.value
         try await observer?.stopAndLeave()
         try await until("it is idle") { lists.liveKeys == 0 }

@@ -103,7 +103,10 @@ struct FileVersionTests {
             content: ["a", "\u{0}é😀/\\\""], fetchedAt: Date(timeIntervalSinceReferenceDate: 0.1 + 0.2),
             freshness: Freshness(lifetime: .nanoseconds(1), staleWhileRevalidate: .seconds(2), mustRevalidate: true, storage: .allowed),
             validator: Validator(entityTag: "W/\"é\"", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT"), nextKey: "next", prevKey: "prev")
-        full.loadedPages = PageCounts(next: 3, prev: 1)
+        full.pages = [
+            LoadedPage(direction: .prev, key: "p", returnKey: "back", count: 1), LoadedPage(count: 0),
+            LoadedPage(direction: .next, key: "n", count: 1),
+        ]
         full.isInvalidated = true
         try await cacher.save(full, param: "full")
         try await cacher.save(record(nil), param: "nil")

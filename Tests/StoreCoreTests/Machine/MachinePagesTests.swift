@@ -83,34 +83,76 @@ struct MachinePagesTests {
             name: "a forced fetch", events: list + [.nextPage, .prevPage, .force], shows: "loading(old)",
             answers: ["superseded", "superseded"], begins: 1, cancels: 2),
         MachinePlay(
-            name: "an update", events: list + [.nextPage, .update], shows: "completed(mine, more, more)", answers: ["superseded"],
-            cancels: 1),
+            name: "an update with keys", events: list + [.nextPage, .updateWithKeys], shows: "completed(mine, more, end)",
+            answers: ["superseded"], cancels: 1),
         MachinePlay(
             name: "clear", events: list + [.nextPage, .clear], shows: "loading(nothing)", answers: ["superseded"], begins: 1, cancels: 1),
         MachinePlay(
-            name: "invalidate", events: list + [.nextPage, .invalidate], shows: "loading(old)", answers: ["superseded"], begins: 1,
-            cancels: 1),
+            name: "an update with keys after a fetch of the list has interrupted it",
+            events: list + [.nextPage, .arrive(.origin), .updateWithKeys], shows: "completed(mine, more, end)",
+            answers: ["mine", "superseded"], cancels: 1),
         MachinePlay(
             name: "invalidate when nobody is left", events: list + [.nextPage, .leave, .depart(0), .invalidate],
             shows: "completed(old, more, more)", cancels: 1),
+    ])
+    func `C13: a refresh and new page keys supersede a page request`(play: MachinePlay) {
+        runWithLateAnswer(play)
+    }
+
+    @Test(arguments: [
         MachinePlay(
-            name: "the start of a mutation", events: list + [.nextPage, .patch], shows: "completed(old+patch, more, more)",
-            answers: ["superseded"], cancels: 1),
+            name: "an update", events: list + [.nextPage, .update], shows: "completed(mine, loading, more)", begins: 1, cancels: 1),
+        MachinePlay(name: "invalidate", events: list + [.nextPage, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
+        MachinePlay(
+            name: "a caller for the origin's content", events: list + [.nextPage, .arrive(.origin)], shows: "loading(old)", begins: 1,
+            cancels: 1),
+        MachinePlay(name: "a trigger", events: list + [.nextPage, .trigger], shows: "loading(old)", begins: 1, cancels: 1),
+        MachinePlay(
+            name: "the start of a mutation", events: list + [.nextPage, .patch], shows: "completed(old+patch, loading, more)", begins: 1,
+            cancels: 1),
         MachinePlay(
             name: "the success of a mutation",
-            events: [.arrive(.truth), .read, .patch, .nextPage, .settle(0, succeeds: true)], shows: "completed(old+patch, more, more)",
-            answers: ["superseded"], cancels: 1),
+            events: [.arrive(.truth), .read, .patch, .nextPage, .settle(0, succeeds: true)], shows: "completed(old+patch, loading, more)",
+            begins: 1, cancels: 1),
         MachinePlay(
             name: "the success of a mutation that waits for another",
-            events: list + [.patch, .patch, .nextPage, .settle(1, succeeds: true)], shows: "completed(old+patch+patch, more, more)",
-            answers: ["superseded"], cancels: 1),
+            events: list + [.patch, .patch, .nextPage, .settle(1, succeeds: true)], shows: "completed(old+patch+patch, loading, more)",
+            begins: 1, cancels: 1),
     ])
-    func `C5, C13: a page of an older epoch or list is never appended`(play: MachinePlay) {
-        play.run(.table(isList: true))
+    func `C5, C13: a change interrupts a page request, and what the older request brings is never appended`(play: MachinePlay) {
+        runWithLateAnswer(play)
+    }
+
+    @Test(arguments: [
+        MachinePlay(
+            name: "after the fetch of the list", events: list + [.nextPage, .arrive(.origin), .fetched],
+            shows: "completed(new, loading, more)", answers: ["new"], begins: 1),
+        MachinePlay(
+            name: "with both sides", events: list + [.nextPage, .prevPage, .invalidate, .fetched],
+            shows: "completed(new, loading, loading)", begins: 2),
+        MachinePlay(
+            name: "when a change ends that fetch", events: list + [.nextPage, .invalidate, .update],
+            shows: "completed(mine, loading, more)", begins: 1, cancels: 1),
+        MachinePlay(
+            name: "when a mutation ends that fetch", events: list + [.nextPage, .invalidate, .patch],
+            shows: "completed(old+patch, loading, more)", begins: 1, cancels: 1),
+        MachinePlay(
+            name: "not when that fetch fails", events: list + [.nextPage, .invalidate, .failed], shows: "error(old)",
+            answers: ["page failed"]),
+        MachinePlay(
+            name: "to its end", events: list + [.nextPage, .invalidate, .fetched, .fetched(.next, .modified)],
+            shows: "completed(new+page, more, more)", answers: ["loaded"]),
+    ])
+    func `C13: an interrupted page request goes on for the list as it is then`(play: MachinePlay) {
+        play.run(.table(isList: true) { $0.minimumInterval = .zero })
+    }
+
+    private func runWithLateAnswer(_ play: MachinePlay) {
+        play.run(.table(isList: true) { $0.minimumInterval = .zero })
         var late = play
         late.events.append(.late)
         (late.answers, late.begins, late.cancels) = ([], 0, 0)
-        late.run(.table(isList: true))
+        late.run(.table(isList: true) { $0.minimumInterval = .zero })
     }
 
     @Test(arguments: [
@@ -122,6 +164,21 @@ struct MachinePagesTests {
         let loaded: [ModelEvent] = [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)]
         for event in [.join, .read] + loaded + [.arrive(.refresh)] { world.apply(event) }
         #expect(world.flight?.pages == pages)
+        #expect(world.violations == [])
+    }
+
+    @Test(arguments: [StorePolicy.RefreshScope.firstPage, .loadedPages], [ModelEvent.invalidate, .trigger, .arrive(.origin)])
+    func `C13: a fetch that was not asked for by name fetches all loaded pages, whatever the scope`(
+        scope: StorePolicy.RefreshScope, cause: ModelEvent
+    ) {
+        let setting = ModelSetting.table(isList: true) {
+            $0.refreshScope = scope
+            $0.minimumInterval = .zero
+        }
+        var world = ModelWorld.origins(setting)[1]
+        let loaded: [ModelEvent] = [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)]
+        for event in [.join, .read] + loaded + [cause] { world.apply(event) }
+        #expect(world.flight?.pages == PageCounts(next: 1, prev: 1))
         #expect(world.violations == [])
     }
 }

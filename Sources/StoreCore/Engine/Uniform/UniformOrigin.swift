@@ -21,13 +21,17 @@ extension Uniform {
         }
     }
 
-    /// A user's way to put pages together as the engine sees it.
+    /// A user's list as the engine sees it.
     @inlinable
-    static func merge<Value: Sendable>(_ merge: @escaping PageMerge<Value>) -> PageMerge<Content> {
-        { list, page, direction, index in
-            var replaced: Value?
-            list.change(as: Value.self) { replaced = merge(&$0, page.value(as: Value.self), direction, &index) }
-            return replaced.map { Content($0) }
-        }
+    static func list<Value: Sendable>(_ rules: ListRules<Value>) -> ListRules<Content> {
+        ListRules(
+            merge: { list, page, direction, index in
+                var replaced: Value?
+                list.change(as: Value.self) { replaced = rules.merge(&$0, page.value(as: Value.self), direction, &index) }
+                return replaced.map { Content($0) }
+            },
+            count: { rules.count($0.value(as: Value.self)) },
+            resize: { sizes, old, new in rules.resize(sizes, old.value(as: Value.self), new.value(as: Value.self)) },
+            isTwoWay: rules.isTwoWay)
     }
 }

@@ -168,16 +168,27 @@ extension History {
     private mutating func mutate(_ key: Int) async throws {
         guard mayWaitForTruth(key) else { return }
         let (id, number) = (nextID(), nextContent())
+        let response = dice.below(3) == 0 ? nextContent() : nil
+        model.responses[id] = response
         model.arrive(id, key, .truth(.patch(number)))
         callers[id] = world.call(id) { [list = world.lists[key], world] in
-            try await list.mutate {
-                $0.append(number)
-            } perform: {
-                try await world.perform(id)
+            if let response {
+                try await list.mutate {
+                    $0.append(number)
+                } perform: {
+                    try await world.perform(id)
+                    return [response]
+                }
+            } else {
+                try await list.mutate {
+                    $0.append(number)
+                } perform: {
+                    try await world.perform(id)
+                }
             }
             return "done"
         }
-        try await settle("\(id): mutate \(key) by \(number)")
+        try await settle("\(id): mutate \(key) by \(number)\(response.map { ", to which the origin responds \($0)" } ?? "")")
     }
 
     mutating func endMutation() async throws {
@@ -271,6 +282,7 @@ extension History {
         let asked = requests[dice.below(requests.count)]
         let kind = kind ?? dice.below(5)
         guard let direction = asked.direction else { return try await answerContent(asked, kind) }
+        if model[asked.key].flight != nil { return try await answerPageOfFlight(asked, direction, fails: kind == 4) }
         if kind == 4 {
             model.pageFetched(asked.key, direction, nil)
             world.origin.answer(asked.key, direction, with: .failure(Offline()))
@@ -280,6 +292,20 @@ extension History {
             world.origin.answer(asked.key, direction, with: .success(OriginResponse(.modified([element]), nextKey: key, prevKey: key)))
         }
         try await settle("page \(direction) of \(asked.key) \(kind == 4 ? "fails" : "comes")")
+    }
+
+    private mutating func answerPageOfFlight(_ asked: HistoryOrigin.Asked, _ direction: PageDirection, fails: Bool) async throws {
+        let key = asked.key
+        if fails {
+            model.fetched(key, nil)
+            world.origin.answer(key, direction, with: .failure(Offline()))
+        } else {
+            let (element, further) = (nextContent(), dice.below(2) == 0 ? "k\(lastID)" : nil)
+            model.flightFetched(
+                key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
+            world.origin.answer(key, direction, with: .success(OriginResponse(.modified([element]), nextKey: further, prevKey: further)))
+        }
+        try await settle("page \(direction) of the fetch of \(key) \(fails ? "fails" : "comes")")
     }
 
     private mutating func answerContent(_ asked: HistoryOrigin.Asked, _ kind: Int) async throws {
@@ -303,8 +329,8 @@ extension History {
         let (content, tag) = (nextContent(), dice.below(2) == 0 ? "t\(lastID)" : nil)
         let record = HistoryModel.Record(
             content: [content], deadline: deadline, validator: tag, nextKey: dice.below(2) == 0 ? "n" : nil,
-            prevKey: dice.below(2) == 0 ? "p" : nil, fetchedAt: model.now, isNeverValid: lifetime == 0)
-        model.fetched(key, record)
+            prevKey: dice.below(2) == 0 ? "p" : nil, fetchedAt: model.now, isNeverValid: lifetime == 0, lifetime: lifetime)
+        model.flightFetched(key, record)
         let result = FetchResult.modified([content], freshness, tag.map { Validator(entityTag: $0) })
         world.origin.answer(key, nil, with: .success(OriginResponse(result, nextKey: record.nextKey, prevKey: record.prevKey)))
         try await settle("fetch of \(key) brings \(content), for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")

@@ -30,12 +30,16 @@ struct History {
         if dice.below(3) == 0 { rules.errorExpiry = 1_750 }
         rules.refetchesOnExpiry = dice.below(2) == 0
         rules.completesUnwanted = dice.below(3) == 0
+        rules.resetsOnRefresh = dice.below(3) > 0
+        rules.refetchesAfterMutation = dice.below(4) > 0
         policy.staleWhileRevalidate = .milliseconds(rules.staleWhileRevalidate)
         policy.staleIfError = .milliseconds(rules.staleIfError)
         policy.errorExpiry = .milliseconds(rules.errorExpiry)
         policy.revalidatesOnExpiry = rules.refetchesOnExpiry
         // The model has no queue: every key given to `prefetch` begins at once.
         policy.prefetchWidth = .max
+        policy.refreshScope = rules.resetsOnRefresh ? .firstPage : .loadedPages
+        policy.revalidatesAfterMutation = rules.refetchesAfterMutation
         if rules.completesUnwanted { policy.unwantedFetch = .complete }
         isCacherFast = dice.below(2) == 0
         model = HistoryModel(rules: rules, keys: Self.keyCount)
@@ -119,6 +123,8 @@ struct History {
             let (stored, expected) = (world.cacher.record(of: key), model.stored[key])
             try same("stored \(key)", stored?.content, expected?.content)
             try same("stored \(key) is invalidated", stored?.isInvalidated, expected?.isInvalidated)
+            let pages = stored.map { [$0.pageCounts.next, $0.pageCounts.prev] }
+            try same("stored pages of \(key)", pages, expected.map { [$0.nextPages, $0.prevPages] })
             try same("stored validator of \(key)", stored?.validator?.entityTag, expected?.validator)
         }
         if inside.sawPoison { throw Difference(description: "an observer saw what a cancelled fetch brought") }
@@ -144,7 +150,9 @@ extension HistoryModel {
     var requests: Set<HistoryOrigin.Asked> {
         var all: Set<HistoryOrigin.Asked> = []
         for (key, one) in keys {
-            if let flight = one.flight { all.insert(.init(key: key, validator: flight.validator)) }
+            if let flight = one.flight {
+                all.insert(.init(key: key, direction: flight.asking, pageKey: flight.askedKey, validator: flight.validator))
+            }
             for (direction, side) in one.sides where side.isLoading {
                 all.insert(.init(key: key, direction: direction, pageKey: pageKey(direction, one)))
             }

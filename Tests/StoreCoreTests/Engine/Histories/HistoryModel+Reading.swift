@@ -163,10 +163,11 @@ extension HistoryModel {
 
     mutating func readmit(_ key: Int) {
         let waiting = self[key].callers
-        self[key].callers = waiting.filter(\.need.isSaved)
         // Those who want a page come last.
         for caller in waiting.sorted(by: { ($0.need.isPage ? 1 : 0, $0.id) < ($1.need.isPage ? 1 : 0, $1.id) }) {
-            if !caller.need.isSaved { admit(caller.id, key, caller.need) }
+            guard !caller.need.isSaved else { continue }
+            self[key].callers.removeAll { $0.id == caller.id && $0.need == caller.need }
+            admit(caller.id, key, caller.need)
         }
     }
 
@@ -182,9 +183,16 @@ extension HistoryModel {
             self[key].flight?.isExplicit = flight.isExplicit || explicit
             return
         }
-        supersedePages(key)
+        // A fetch that is asked for by name may reset the list; any other keeps its pages, and requests for pages go on after it.
+        let explicit = explicit || self[key].isForced || self[key].callers.contains { $0.need == .refresh }
+        if explicit { supersedePages(key) } else { interruptPages(key) }
         if self[key].truth != nil, !isValid(key) { self[key].refetches = false }
-        self[key].flight = Flight(validator: self[key].truth?.validator, isExplicit: explicit)
+        var flight = Flight(isExplicit: explicit)
+        if let truth = self[key].truth, !(explicit && rules.resetsOnRefresh) {
+            (flight.nextPages, flight.prevPages) = (truth.nextPages, truth.prevPages)
+        }
+        if flight.nextPages + flight.prevPages == 0 { flight.validator = self[key].truth?.validator }
+        self[key].flight = flight
         self[key].isTriggered = false
         begun += 1
     }
@@ -198,11 +206,68 @@ extension HistoryModel {
     }
 
     mutating func supersedePages(_ key: Int) {
+        interruptPages(key)
+        endInterruption(key, "superseded")
+    }
+
+    mutating func interruptPages(_ key: Int) {
         for direction in PageDirection.allCases where self[key].sides[direction]?.isLoading == true {
             self[key].sides[direction]?.isLoading = false
+            self[key].sides[direction]?.isInterrupted = true
             cancelled += 1
-            answerPage(key, direction, asked: "superseded", joined: "superseded")
         }
+    }
+
+    private mutating func endInterruption(_ key: Int, _ result: String) {
+        for direction in PageDirection.allCases where self[key].sides[direction]?.isInterrupted == true {
+            self[key].sides[direction]?.isInterrupted = false
+            answerPage(key, direction, asked: result, joined: result)
+        }
+    }
+
+    /// An interrupted request for a page begins again when nothing fetches the list.
+    mutating func resumePages(_ key: Int) {
+        guard self[key].flight == nil else { return }
+        for direction in PageDirection.allCases where self[key].sides[direction]?.isInterrupted == true {
+            self[key].sides[direction]?.isInterrupted = false
+            guard self[key].isWanted else { continue }
+            if pageKey(direction, self[key]) == nil {
+                answerPage(key, direction, asked: "noPage", joined: "noPage")
+            } else {
+                self[key].sides[direction]?.isLoading = true
+                begun += 1
+            }
+        }
+    }
+
+    /// A fetch of a list has brought its first page or a later one; the last one ends it.
+    mutating func flightFetched(_ key: Int, _ page: Record) {
+        guard var flight = self[key].flight else { return }
+        var list = flight.soFar ?? page
+        switch flight.asking {
+        case nil: break
+        case .next:
+            list.content += page.content
+            list.nextKey = page.nextKey
+            list.nextPages += 1
+        case .prev:
+            list.content = page.content + list.content
+            list.prevKey = page.prevKey
+            list.prevPages += 1
+        }
+        if list.nextPages < flight.nextPages, flight.asking != .prev, let next = list.nextKey {
+            (flight.asking, flight.askedKey) = (.next, next)
+        } else if list.prevPages < flight.prevPages, let prev = list.prevKey {
+            (flight.asking, flight.askedKey) = (.prev, prev)
+        } else {
+            list.fetchedAt = now
+            list.deadline = (list.lifetime ?? rules.lifetime).map { now + $0 }
+            return fetched(key, list)
+        }
+        flight.soFar = list
+        flight.validator = nil
+        self[key].flight = flight
+        begun += 1
     }
 
     private mutating func answerPage(_ key: Int, _ direction: PageDirection, asked: String, joined: String) {
@@ -223,6 +288,7 @@ extension HistoryModel {
             if self[key].pendingKeys != nil, !confirms { self[key].pendingKeys = .ignore }
             if !confirms { self[key].patches.removeAll(where: \.isConfirmed) }
             accept(key, record, confirms: confirms)
+            if !confirms { self[key].owesFetch = false }
             let (content, revision) = (told(key), self[key].revision)
             answer(key) { need in
                 switch need {
@@ -237,6 +303,7 @@ extension HistoryModel {
             }
         } else {
             self[key].heldOffUntil = now + rules.errorExpiry
+            endInterruption(key, "failed")
             let content = toldAfterFailure(key)
             answer(key) { need in
                 switch need {
@@ -257,6 +324,8 @@ extension HistoryModel {
             let content = self[key].truth?.content ?? []
             self[key].truth?.content = direction == .next ? content + page.elements : page.elements + content
             if direction == .next { self[key].truth?.nextKey = page.key } else { self[key].truth?.prevKey = page.key }
+            if direction == .next { self[key].truth?.nextPages += 1 } else { self[key].truth?.prevPages += 1 }
+            for place in self[key].patches.indices { self[key].patches[place].isBeforePage = true }
             truthChanged(key)
             answerPage(key, direction, asked: "loaded", joined: "joined")
         } else {

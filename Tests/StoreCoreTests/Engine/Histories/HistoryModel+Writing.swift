@@ -5,6 +5,7 @@ import StoreCore
 extension HistoryModel {
     mutating func accept(_ key: Int, _ record: Record, confirms: Bool = false) {
         self[key].truth = record
+        self[key].changes += 1
         self[key].refetches = rules.refetchesOnExpiry && isValid(key)
         self[key].heldOffUntil = nil
         if !confirms { for direction in PageDirection.allCases { self[key].sides[direction]?.hasFailed = false } }
@@ -27,7 +28,8 @@ extension HistoryModel {
             arrive(id, key, .saved(revision, result: "true"))
         case .patch(let number):
             performing[id] = key
-            self[key].patches.append(Patch(id: id, number: number))
+            self[key].changes += 1
+            self[key].patches.append(Patch(id: id, number: number, began: self[key].changes))
             restart(key, dropOlderFetches(key))
             endTurn(key)
         case .invalidate:
@@ -40,9 +42,9 @@ extension HistoryModel {
     /// - Returns: The number of the new truth.
     mutating func update(_ key: Int, _ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Int {
         let wasExplicit = dropFlight(key) || self[key].isForced
-        let wasRead = self[key].isRead
+        let (wasRead, hadPendingKeys) = (self[key].isRead, self[key].pendingKeys != nil)
         (self[key].isForced, self[key].isInvalidationPending) = (false, false)
-        supersedePages(key)
+        if keys == nil { interruptPages(key) } else { supersedePages(key) }
         let (old, fronted) = (self[key].truth, front[key])
         self[key].isRead = true
         let readsKeys = keys == nil && !wasRead
@@ -51,7 +53,7 @@ extension HistoryModel {
             key,
             Record(
                 content: content, deadline: rules.lifetime.map { now + $0 }, nextKey: keys.map(\.next) ?? old?.nextKey,
-                prevKey: keys.map(\.prev) ?? old?.prevKey, fetchedAt: now))
+                prevKey: keys.map(\.prev) ?? old?.prevKey, fetchedAt: now, nextPages: old?.nextPages ?? 0, prevPages: old?.prevPages ?? 0))
         let (told, revision) = (told(key), self[key].revision)
         answer(key) { need in
             switch need {
@@ -63,7 +65,7 @@ extension HistoryModel {
         }
         let isExplicit = wasExplicit || self[key].callers.contains { $0.need == .refresh }
         if isExplicit, self[key].isWanted { startFlight(key, explicit: true) }
-        if !wasRead { readmit(key) }
+        if !wasRead || (hadPendingKeys && self[key].pendingKeys == nil) { readmit(key) }
         if readsKeys { beginReadingKeys(key, fronted) }
         endTurn(key)
         return revision
@@ -85,6 +87,8 @@ extension HistoryModel {
         if adopts, let record, self[key].truth != nil {
             self[key].truth?.nextKey = record.nextKey
             self[key].truth?.prevKey = record.prevKey
+            self[key].truth?.nextPages = record.nextPages
+            self[key].truth?.prevPages = record.prevPages
             truthChanged(key)
         }
         readmit(key)
@@ -95,7 +99,7 @@ extension HistoryModel {
     mutating func clear(_ key: Int, all: Bool = false) -> Int {
         let wasExplicit = dropFlight(key) || self[key].isForced || self[key].callers.contains { $0.need == .refresh }
         answer(key) { $0 == .prefetch ? "done" : nil }
-        let wasRead = self[key].isRead
+        let (wasRead, hadPendingKeys) = (self[key].isRead, self[key].pendingKeys != nil)
         (self[key].isForced, self[key].isInvalidationPending) = (false, false)
         self[key].pendingKeys = nil
         supersedePages(key)
@@ -103,6 +107,8 @@ extension HistoryModel {
         self[key].truth = nil
         self[key].heldOffUntil = nil
         self[key].patches = []
+        self[key].changes += 1
+        self[key].owesFetch = false
         self[key].refetches = false
         for direction in PageDirection.allCases { self[key].sides[direction] = Side() }
         truthChanged(key)
@@ -110,7 +116,7 @@ extension HistoryModel {
         // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
         if all, self[key].call?.isLoad ?? true { settle(key, revision, failed: false) }
         if self[key].isWanted { startFlight(key, explicit: wasExplicit) }
-        if !wasRead { readmit(key) }
+        if !wasRead || hadPendingKeys { readmit(key) }
         endTurn(key)
         return revision
     }
@@ -128,7 +134,8 @@ extension HistoryModel {
 
     mutating func applyInvalidation(_ key: Int) {
         let wasExplicit = dropFlight(key)
-        supersedePages(key)
+        self[key].changes += 1
+        interruptPages(key)
         if self[key].truth != nil {
             self[key].truth?.isInvalidated = true
             self[key].refetches = false
@@ -139,30 +146,49 @@ extension HistoryModel {
 
     // MARK: Mutations
 
-    /// What is to be fetched again because it was dropped.
-    private enum Restart { case nothing, wanted, explicit }
-
-    private mutating func dropOlderFetches(_ key: Int) -> Restart {
-        supersedePages(key)
-        guard self[key].flight != nil else { return .nothing }
-        let wasExplicit = dropFlight(key)
-        guard self[key].isWanted else { return .nothing }
-        if wasExplicit { return .explicit }
-        return self[key].callers.contains { $0.need.wantsFetch } || self[key].truth == nil ? .wanted : .nothing
+    private mutating func dropOlderFetches(_ key: Int) -> Flight? {
+        interruptPages(key)
+        let flight = self[key].flight
+        dropFlight(key)
+        return flight
     }
 
-    private mutating func restart(_ key: Int, _ restart: Restart) {
-        if restart != .nothing { startFlight(key, explicit: restart == .explicit) }
+    private mutating func restart(_ key: Int, _ dropped: Flight?, isFresh: Bool = false) {
+        guard let dropped, self[key].isWanted else { return }
+        let isAwaited = self[key].callers.contains { caller in
+            switch caller.need {
+            case .page, .joined: false
+            default: caller.need.wantsFetch
+            }
+        }
+        if dropped.isExplicit || isAwaited || (self[key].observers > 0 && self[key].truth == nil) {
+            startFlight(key, explicit: dropped.isExplicit)
+        } else if self[key].observers > 0, !isFresh {
+            self[key].owesFetch = true
+        }
     }
 
     mutating func patchSucceeded(_ id: Int) {
         guard let key = performing.removeValue(forKey: id) else { return }
         if let place = self[key].patches.firstIndex(where: { $0.id == id }) {
-            self[key].patches[place].isConfirmed = true
-            settlePatches(key, dropsFetches: true)
+            let patch = self[key].patches[place]
+            let isAccepted = responses[id] != nil && patch.began == self[key].changes && !patch.isBeforePage
+            self[key].changes += 1
+            let dropped = dropOlderFetches(key)
+            if isAccepted, let response = responses[id] {
+                takeIn(response, key, place)
+            } else {
+                self[key].patches[place].isConfirmed = true
+                if rules.refetchesAfterMutation { self[key].owesFetch = true }
+            }
+            fold(key)
+            restart(key, dropped, isFresh: isAccepted)
+            fetchAfterLastPatch(key)
             endTurn(key)
         } else if self[key].isRead {
+            self[key].changes += 1
             restart(key, dropOlderFetches(key))
+            if rules.refetchesAfterMutation { self[key].owesFetch = true }
             fetchAfterLastPatch(key)
             endTurn(key)
         }
@@ -173,24 +199,46 @@ extension HistoryModel {
         }
     }
 
+    /// The origin's response takes the place of a patch.
+    private mutating func takeIn(_ response: Int, _ key: Int, _ place: Int) {
+        self[key].patches.remove(at: place)
+        self[key].patches.removeAll(where: \.isConfirmed)
+        let old = self[key].truth
+        accept(
+            key,
+            Record(
+                content: [response], deadline: rules.lifetime.map { now + $0 }, nextKey: old?.nextKey, prevKey: old?.prevKey,
+                fetchedAt: now, nextPages: old?.nextPages ?? 0, prevPages: old?.prevPages ?? 0))
+        self[key].owesFetch = false
+        let told = told(key)
+        answer(key) { need in
+            switch need {
+            case .content, .origin, .cached: told
+            case .freshness: "done"
+            case .pageAfterFetch: "notLoadedYet"
+            default: nil
+            }
+        }
+    }
+
     mutating func patchFailed(_ id: Int, _ key: Int) {
         performing[id] = nil
         guard let place = self[key].patches.firstIndex(where: { $0.id == id }) else { return }
         self[key].patches.remove(at: place)
         // A fetch that was asked to confirm a record must not confirm what a fold makes of it.
-        settlePatches(key, dropsFetches: self[key].patches.first?.isConfirmed == true && self[key].flight?.validator != nil)
+        let isOutdated = self[key].patches.first?.isConfirmed == true && self[key].flight?.validator != nil
+        let dropped = isOutdated ? dropOlderFetches(key) : nil
+        if rules.refetchesAfterMutation { self[key].owesFetch = true }
+        fold(key)
+        restart(key, dropped)
+        fetchAfterLastPatch(key)
         endTurn(key)
     }
 
-    private mutating func settlePatches(_ key: Int, dropsFetches: Bool) {
-        let restarts = dropsFetches ? dropOlderFetches(key) : .nothing
-        fold(key)
-        restart(key, restarts)
-        fetchAfterLastPatch(key)
-    }
-
     private mutating func fetchAfterLastPatch(_ key: Int) {
-        guard self[key].patches.isEmpty, self[key].observers > 0 else { return }
+        guard self[key].patches.isEmpty, self[key].owesFetch else { return }
+        self[key].owesFetch = false
+        guard self[key].observers > 0 else { return }
         if self[key].flight == nil, isHeldOff(key) { self[key].isTriggered = true } else { startFlight(key, explicit: false) }
     }
 

@@ -13,6 +13,8 @@ struct HistoryModel: Sendable {
         var errorExpiry = 0
         var refetchesOnExpiry = false
         var completesUnwanted = false
+        var resetsOnRefresh = true
+        var refetchesAfterMutation = true
     }
 
     struct Record: Hashable, Sendable {
@@ -25,6 +27,11 @@ struct HistoryModel: Sendable {
         var fetchedAt: Int
         /// Whether it had expired when it came.
         var isNeverValid = false
+        /// How long it is valid, where the origin said so.
+        var lifetime: Int?
+        /// Pages beside the one that the list began with.
+        var nextPages = 0
+        var prevPages = 0
     }
 
     enum Need: Hashable, Sendable {
@@ -57,9 +64,15 @@ struct HistoryModel: Sendable {
     enum Change: Hashable, Sendable { case append(Int), patch(Int), invalidate }
 
     struct Caller: Sendable { var id: Int, need: Need }
-    struct Side: Hashable, Sendable { var isLoading = false, hasFailed = false }
-    struct Patch: Sendable { var id: Int, number: Int, isConfirmed = false }
-    struct Flight: Hashable, Sendable { var validator: String?, isExplicit = false, isPromised = false }
+    struct Side: Hashable, Sendable { var isLoading = false, hasFailed = false, isInterrupted = false }
+    struct Patch: Sendable { var id: Int, number: Int, began: Int, isBeforePage = false, isConfirmed = false }
+    struct Flight: Hashable, Sendable {
+        var validator: String?, isExplicit = false, isPromised = false
+        /// Pages that are still to be fetched, the page that is being fetched, and what has been fetched.
+        var nextPages = 0, prevPages = 0
+        var asking: PageDirection?, askedKey: String?
+        var soFar: Record?
+    }
     enum PendingKeys: Hashable, Sendable { case adopt, ignore }
     struct Debt: Hashable, Sendable {
         var isInvalidation = false
@@ -83,6 +96,9 @@ struct HistoryModel: Sendable {
         var debt: Debt?
         var heldOffUntil: Int?
         var patches: [Patch] = []
+        /// Changes that the response of an earlier mutation may not know of.
+        var changes = 0
+        var owesFetch = false
         var flight: Flight?
         var sides: [PageDirection: Side] = [.next: Side(), .prev: Side()]
         var call: Call?
@@ -116,6 +132,8 @@ struct HistoryModel: Sendable {
     var results: [Int: String] = [:]
     /// Mutations whose work goes on, and their keys.
     var performing: [Int: Int] = [:]
+    /// What the origin will respond to mutations.
+    var responses: [Int: Int] = [:]
     /// How many fetches were ever begun and cancelled.
     var begun = 0
     var cancelled = 0
@@ -218,6 +236,7 @@ struct HistoryModel: Sendable {
     }
 
     mutating func endTurn(_ key: Int) {
+        resumePages(key)
         advanceLane(key)
         if self[key].observers == 0 { (self[key].isForced, self[key].isTriggered) = (false, false) }
         if self[key].isWanted || !self[key].isFetching || self[key].flight?.isPromised == true {

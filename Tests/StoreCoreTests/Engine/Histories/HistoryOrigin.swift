@@ -1,7 +1,7 @@
 import StoreCore
 
 /// An origin that holds every request, and lets go of it only on command, cancelled or not.
-final class HistoryOrigin: PaginationFetcher {
+final class HistoryOrigin: TwoWayPaginationFetcher {
     typealias Param = Int
     typealias Element = Int
 
@@ -93,7 +93,8 @@ final class HistoryOrigin: PaginationFetcher {
 
     static let poison = -999
 
-    // Never called: `respond(to:)` stands in for both.
+    // Never called: `respond(to:)` stands in for all.
     func fetch(param: Int) async throws -> Page<Int> { throw Offline() }
     func fetchNext(nextKey: String, param: Int) async throws -> Page<Int> { throw Offline() }
+    func fetchPrev(prevKey: String, param: Int) async throws -> Page<Int> { throw Offline() }
 }

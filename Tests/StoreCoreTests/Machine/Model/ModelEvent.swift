@@ -30,6 +30,8 @@ enum ModelEvent: Hashable, CustomStringConvertible {
     case patch
     /// The patch at this place is settled.
     case settle(Int, succeeds: Bool)
+    /// The patch at this place succeeds, and the origin responds with the whole content or a part of it.
+    case respond(Int, whole: Bool)
     /// A patch that `clear` has forgotten is settled.
     case settleForgotten(succeeds: Bool)
 
@@ -59,6 +61,7 @@ enum ModelEvent: Hashable, CustomStringConvertible {
         case .invalidate: "invalidate"
         case .patch: "a mutation begins"
         case .settle(let place, let succeeds): "mutation \(place) \(succeeds ? "succeeds" : "fails")"
+        case .respond(let place, let whole): "mutation \(place) succeeds with \(whole ? "the content" : "a part of it")"
         case .settleForgotten(let succeeds): "a forgotten mutation \(succeeds ? "succeeds" : "fails")"
         case .tick: "a second passes"
         case .timer: "the timer fires"
@@ -145,6 +148,7 @@ extension ModelWorld {
         if oracle.isKnown, oracle.patches.count < setting.maxPatches { events.append(.patch) }
         for (place, patch) in oracle.patches.enumerated() where !patch.isConfirmed {
             events += [.settle(place, succeeds: true), .settle(place, succeeds: false)]
+            if setting.world.contains(.responses) { events += [.respond(place, whole: true), .respond(place, whole: false)] }
         }
         if forgottenPatch != nil { events += [.settleForgotten(succeeds: true), .settleForgotten(succeeds: false)] }
         return events

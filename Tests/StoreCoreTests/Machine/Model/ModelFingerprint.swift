@@ -64,6 +64,7 @@ struct ModelFingerprint: Hashable {
         add(truth.isInvalidated, truth.isForbidden, truth.nextKey != nil, truth.prevKey != nil)
         add(tag: truth.tag)
         add(truth.loaded.next * 4 + truth.loaded.prev)
+        for page in truth.pages { add(page.count) }
         if !truth.isInvalidated, let expiry = setting.expiry {
             // Beyond every window after its deadline a record does not grow older.
             let window = max(whole(setting.rules.policy.staleWhileRevalidate), whole(setting.rules.policy.staleIfError))
@@ -81,12 +82,14 @@ struct ModelFingerprint: Hashable {
         add(time: oracle.graceEnds, oracle.now)
         add(oracle.owedSince.map { max(0, $0 + interval - oracle.now) } ?? 254)
         add(oracle.owesInvalidation)
-        for patch in oracle.patches { add(patch.isConfirmed) }
+        add(oracle.owesFetch)
+        for patch in oracle.patches { add(patch.isConfirmed, patch.isBeforePage, patch.began == oracle.changes) }
     }
 
     private mutating func add(machine: KeyMachine<[Int]>, _ now: Int) {
         add(machine.isRead, machine.refetchesAtDeadline, machine.triggerPending, machine.forcePending, machine.invalidatePending)
         add(machine.flight != nil, machine.flight?.isExplicit == true, machine.next.ticket != nil, machine.prev.ticket != nil)
+        add(machine.next.isInterrupted, machine.prev.isInterrupted)
         add(machine.pendingKeys == .adopt, machine.pendingKeys == .ignore)
         add(machine.mergeIndex != nil, machine.isUnsaved, machine.settledRevision < machine.revision, machine.failure != nil)
         add(time: machine.graceEnds, now)

@@ -12,6 +12,10 @@ struct ModelOracle {
     var patches: [Patch] = []
     /// How many changes there were that make older fetches worthless.
     var epoch = 0
+    /// How many changes there were that the response of an earlier mutation may not know of.
+    var changes = 0
+    /// Whether an observed key is fetched when the last mutation is settled.
+    var owesFetch = false
     /// A list was updated before the record whose page keys it keeps was read.
     var keysWait = false
     /// How often the truth has changed, and which of these changes the cacher is done with.
@@ -40,7 +44,23 @@ struct ModelOracle {
         var tag: Int?
         var nextKey: String?
         var prevKey: String?
-        var loaded = PageCounts()
+        var pages: [LoadedPage] = []
+
+        var loaded: PageCounts {
+            PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev })
+        }
+
+        /// The content is another one: its elements belong to the first page.
+        mutating func replace(_ new: [Int]) {
+            content = new
+            for place in pages.indices { pages[place].count = place == 0 ? new.count : 0 }
+        }
+
+        /// Elements are put behind all others: they belong to the last page.
+        mutating func append(_ more: [Int]) {
+            content += more
+            if let last = pages.indices.last { pages[last].count += more.count }
+        }
     }
 
     struct Failure {
@@ -51,6 +71,9 @@ struct ModelOracle {
     struct Patch {
         var id: Ticket
         var mark: Int
+        /// The number of changes when it began, itself included.
+        var began: Int
+        var isBeforePage = false
         var isConfirmed = false
     }
 }
@@ -95,6 +118,7 @@ extension ModelOracle {
 
     mutating func accept(_ new: Truth, _ setting: ModelSetting) {
         truth = new
+        changes += 1
         isKnown = true
         keysWait = false
         failure = nil
@@ -107,7 +131,9 @@ extension ModelOracle {
             if keysWait, let found, truth != nil {
                 truth?.nextKey = found.nextKey
                 truth?.prevKey = found.prevKey
-                truth?.loaded = found.loaded
+                truth?.pages = found.pages
+                let content = truth?.content ?? []
+                truth?.replace(content)
                 revision += 1
             }
             keysWait = false
@@ -123,19 +149,28 @@ extension ModelOracle {
         epoch += 1
         invalidationWaits = false
         failedSides = [:]
-        var new = Truth(content: content, fetchedAt: now)
-        (new.nextKey, new.prevKey) = keys ?? (truth?.nextKey, truth?.prevKey)
-        new.loaded = truth?.loaded ?? PageCounts()
-        new.isForbidden = truth?.isForbidden ?? false
+        let new = said(content, keys: keys)
         // A list keeps the keys of a record that has still to be read.
-        if keys != nil { keysWait = false } else if !isKnown, setting.rules.merge != nil { keysWait = true }
+        if keys != nil { keysWait = false } else if !isKnown, setting.isList { keysWait = true }
         let keysWait = keysWait
         accept(new, setting)
         self.keysWait = keysWait
     }
 
+    /// A record of content that did not come from a fetch: only its pages, and that it must not be stored, are known.
+    func said(_ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Truth {
+        var new = Truth(content: [], fetchedAt: now)
+        (new.nextKey, new.prevKey) = keys ?? (truth?.nextKey, truth?.prevKey)
+        new.pages = truth?.pages ?? []
+        new.replace(content)
+        new.isForbidden = truth?.isForbidden ?? false
+        return new
+    }
+
     mutating func clear() {
         epoch += 1
+        changes += 1
+        owesFetch = false
         (truth, failure, failedSides, patches) = (nil, nil, [:], [])
         (isKnown, isArmed, invalidationWaits) = (true, false, false)
         keysWait = false
@@ -149,6 +184,7 @@ extension ModelOracle {
 
     private mutating func applyInvalidation() {
         invalidationWaits = false
+        changes += 1
         guard truth != nil else { return }
         truth?.isInvalidated = true
         isArmed = false
@@ -160,23 +196,44 @@ extension ModelOracle {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
         guard !confirmed.isEmpty, truth != nil else { return }
-        truth?.content += confirmed.map(\.mark)
+        truth?.append(confirmed.map(\.mark))
         truth?.tag = nil
         revision += 1
     }
 
-    mutating func append(_ page: [Int], _ direction: PageDirection, key: String?) {
+    /// Whether the origin's response to a mutation becomes the truth (C14).
+    func accepts(_ patch: Patch, whole: Bool) -> Bool {
+        patch.began == changes && (whole ? !patch.isBeforePage : truth != nil)
+    }
+
+    /// The origin has responded to a mutation, and nothing has happened since it began.
+    mutating func takeIn(_ content: [Int], whole: Bool, _ setting: ModelSetting) {
+        guard whole else {
+            truth?.append(content)
+            truth?.tag = nil
+            revision += 1
+            return
+        }
+        patches.removeAll(where: \.isConfirmed)
+        failedSides = [:]
+        accept(said(content), setting)
+        owesFetch = false
+    }
+
+    mutating func append(_ page: [Int], _ direction: PageDirection, asked: String?, key: String?) {
         failedSides[direction] = nil
+        for place in patches.indices { patches[place].isBeforePage = true }
         guard var longer = truth else { return }
+        if longer.pages.isEmpty { longer.pages = [LoadedPage(count: longer.content.count)] }
+        let described = LoadedPage(direction: direction, key: asked, returnKey: "x", count: page.count)
+        longer.pages.insert(described, at: direction == .next ? longer.pages.count : 0)
         switch direction {
         case .next:
             longer.content += page
             longer.nextKey = key
-            longer.loaded.next += 1
         case .prev:
             longer.content = page + longer.content
             longer.prevKey = key
-            longer.loaded.prev += 1
         }
         truth = longer
         revision += 1
@@ -187,6 +244,6 @@ extension ModelOracle {
         (isKnown, truth, failure, failedSides, patches) = (false, nil, nil, [:], [])
         (isArmed, lastEnded, settled) = (false, nil, revision)
         (triggerWaits, forceWaits, invalidationWaits, isUnread, graceEnds) = (false, false, false, false, nil)
-        (owedSince, owesInvalidation) = (nil, false)
+        (owedSince, owesInvalidation, owesFetch) = (nil, false, false)
     }
 }

@@ -41,10 +41,12 @@ final class ModelSetting: Sendable, CustomStringConvertible {
         /// The fetch fails.
         static let failures = Features(rawValue: 2048)
         static let forcing = Features(rawValue: 4096)
+        /// The origin responds to mutations.
+        static let responses = Features(rawValue: 8192)
 
         static let all: Features = [
             .writes, .patches, .time, .triggers, .faults, .clearAll, .validators, .wrongOrigin, .noStore, .eviction, .late, .failures,
-            .forcing,
+            .forcing, .responses,
         ]
     }
 
@@ -61,10 +63,10 @@ final class ModelSetting: Sendable, CustomStringConvertible {
         (maxObservers, maxCallers, maxPatches) = (observers, callers, patches)
         rules = KeyRules(
             expiry: expiry.map { .after(.seconds($0)) } ?? .never, policy: policy, hasFront: front, hasBacking: backing,
-            merge: isList ? checkedMerge : nil)
+            list: isList ? checkedList : nil)
     }
 
-    var isList: Bool { rules.merge != nil }
+    var isList: Bool { rules.isList }
     var expiry: Int? { rules.expiry.lifetime.map(whole) }
     var description: String { name }
 
@@ -101,6 +103,10 @@ private final class ListCopy {
 
     init(_ list: [Int]) { self.list = list }
 }
+
+/// Elements are told apart by their numbers.
+private let checkedList = ListRules<[Int]>(
+    merge: checkedMerge, count: { $0.count }, resize: ElementIdentity<Int>.by { $0 }.resize)
 
 /// Puts pages together, and leaves a mark in the list when the machine has kept an index of another list.
 private let checkedMerge: PageMerge<[Int]> = { list, page, direction, index in

@@ -90,6 +90,18 @@ extension ModelSetting {
         ModelSetting("waiting for saves over time", world: [.writes, .faults, .time], needs: [.allSaved, .refresh], observers: 1),
         ModelSetting("revalidating", world: [.writes, .validators, .patches], needs: [.refresh], observers: 1, callers: 1),
         ModelSetting("mutating", world: [.patches, .failures], needs: [.content, .refresh, .truth], observers: 1, patches: 3),
+        ModelSetting(
+            "mutating with responses", expiry: 2, world: [.patches, .responses, .failures, .validators], needs: [.content, .refresh],
+            observers: 1, callers: 1, patches: 3),
+        ModelSetting(
+            "mutating without a fetch afterwards", expiry: 2, world: [.patches, .responses, .writes], needs: [.content], observers: 1,
+            callers: 1
+        ) {
+            $0.revalidatesAfterMutation = false
+        },
+        ModelSetting(
+            "paging and responses", isList: true, world: [.patches, .responses], needs: [.page(.next, continueWhenError: true), .refresh],
+            observers: 1, callers: 1),
         ModelSetting("mutating after failures", world: [.patches, .failures, .time], needs: [.refresh], observers: 1, callers: 1) {
             $0.errorExpiry = .seconds(2)
         },

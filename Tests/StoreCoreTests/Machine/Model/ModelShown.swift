@@ -89,4 +89,16 @@ struct ModelFetch {
     var pages: PageCounts {
         if case .content(_, let pages) = order { pages } else { PageCounts() }
     }
+
+    /// The key of the page that it requests.
+    var key: String? {
+        if case .page(_, let key) = order { key } else { nil }
+    }
+
+    /// The pages of the list that it brings, whose first one has the only element.
+    var loaded: [LoadedPage] {
+        guard pages != PageCounts() else { return [] }
+        return (0..<pages.prev).map { _ in LoadedPage(direction: .prev, key: "p", count: 0) } + [LoadedPage(count: 1)]
+            + (0..<pages.next).map { _ in LoadedPage(direction: .next, key: "n", count: 0) }
+    }
 }

@@ -66,8 +66,8 @@ extension ModelWorld {
         check(flight == nil, "C1", "two fetches of the content at once")
         check(isWanted || moment.servedStale || isBeingServedStale, "C1", "a fetch that nobody wants")
         check(oracle.isKnown, "C1", "a fetch before the truth is known")
-        let isWhole = setting.rules.policy.refreshScope == .loadedPages
-        let pages = isWhole ? oracle.truth?.loaded ?? PageCounts() : PageCounts()
+        let resets = isAskedByName && setting.rules.policy.refreshScope == .firstPage
+        let pages = resets ? PageCounts() : oracle.truth?.loaded ?? PageCounts()
         check(fetch.pages == pages, "C13", "fetches \(fetch.pages) in place of \(pages)")
         check(fetch.tag == (pages == PageCounts() ? oracle.truth?.tag : nil), "C5", "sends a validator that is not the truth's")
         checkCause()
@@ -75,6 +75,12 @@ extension ModelWorld {
         oracle.triggerWaits = false
         moment.begun.append(fetch.ticket)
         running.append(fetch)
+    }
+
+    /// Whether an observer, a caller or a dropped fetch asks for the fetch by name, so that it may reset a list.
+    var isAskedByName: Bool {
+        let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
+        return wantsRefresh || oracle.forceWaits || moment.lostExplicit || moment.event == .join(forces: true)
     }
 
     /// Whether the present caller gets stale content on the promise of a fetch; his answer comes after the action.

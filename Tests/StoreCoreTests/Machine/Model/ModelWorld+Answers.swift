@@ -87,8 +87,13 @@ extension ModelWorld {
         let hasEnded = moment.pageEnded == direction
         switch (request, part) {
         case (.loaded, .asked), (.joined, .joined): return hasEnded && moment.pageFailedWith == nil
-        case (.failed(let error), .asked), (.failed(let error), .joined): return hasEnded && moment.pageFailedWith == number(of: error)
-        case (.superseded, .asked), (.superseded, .joined): return moment.cancelled.contains { $0.direction == direction }
+        case (.failed(let error), .asked), (.failed(let error), .joined):
+            // A fetch of the list that fails takes the requests with it that it has interrupted.
+            return (hasEnded && moment.pageFailedWith == number(of: error)) || moment.failedWith == number(of: error)
+        case (.superseded, .asked), (.superseded, .joined):
+            return moment.isCleared || moment.event == .updateWithKeys || isAskedByName
+        case (.noPage, .asked), (.noPage, .joined):
+            return oracle.truth != nil && (direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey) == nil
         case (.notLoadedYet, .afterFetch): return moment.isFetchEnded || moment.isUpdated
         case (.noPage, nil): return oracle.truth != nil && (direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey) == nil
         case (.failed(let error), nil):

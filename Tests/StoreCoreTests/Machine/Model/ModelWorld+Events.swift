@@ -51,7 +51,7 @@ extension ModelWorld {
         case .fetched(let direction, let outcome): fetchEnds(direction, outcome, &turn)
         case .late: lateFetchEnds(&turn)
         case .update, .updateWithKeys, .clear, .clearAll, .invalidate: write(event, &turn)
-        case .patch, .settle, .settleForgotten: patch(event, &turn)
+        case .patch, .settle, .respond, .settleForgotten: patch(event, &turn)
         case .tick: oracle.now += 1
         case .timer: machine.timerFired(&turn)
         case .trigger:
@@ -187,39 +187,81 @@ extension ModelWorld {
     private mutating func patch(_ event: ModelEvent, _ turn: inout Turn) {
         moment.lostExplicit = flight?.isExplicit == true
         switch event {
+        case .respond(let place, let whole):
+            let patch = oracle.patches[place]
+            let number = nextNumber(whole ? "response" : "part")
+            let response: MutationResponse<[Int]> = whole ? .content([number]) : .part { $0.append(number) }
+            if oracle.accepts(patch, whole: whole) {
+                oracle.patches.remove(at: place)
+                oracle.epoch += 1
+                dropFlight()
+                moment.isUpdated = whole
+                oracle.takeIn([number], whole: whole, setting)
+                oracle.changes += 1
+            } else {
+                settled(place, succeeds: true)
+            }
+            oracle.fold()
+            machine.patchSucceeded(patch.id, response, &turn)
+            lastSettled()
         case .settle(let place, let succeeds):
             let id = oracle.patches[place].id
-            if succeeds {
-                oracle.patches[place].isConfirmed = true
-                oracle.epoch += 1
-                oracle.fold()
-                machine.patchSucceeded(id, &turn)
-            } else {
-                oracle.patches.remove(at: place)
-                oracle.fold()
-                machine.patchFailed(id, &turn)
-            }
-            moment.isLastPatchSettled = oracle.patches.isEmpty
-            if oracle.patches.isEmpty { keepFetchAfterMutation() }
+            settled(place, succeeds: succeeds)
+            oracle.fold()
+            if succeeds { machine.patchSucceeded(id, .none, &turn) } else { machine.patchFailed(id, &turn) }
+            lastSettled()
         case .settleForgotten(let succeeds):
             guard let id = forgottenPatch else { return }
             forgottenPatch = nil
-            if succeeds { oracle.epoch += 1 }
-            if succeeds { machine.patchSucceeded(id, &turn) } else { machine.patchFailed(id, &turn) }
-            if succeeds, oracle.isKnown, oracle.patches.isEmpty { keepFetchAfterMutation() }
+            if succeeds, oracle.isKnown {
+                oracle.epoch += 1
+                oracle.changes += 1
+                dropFlight()
+                oracle.owesFetch = oracle.owesFetch || setting.rules.policy.revalidatesAfterMutation
+            }
+            if succeeds { machine.patchSucceeded(id, .none, &turn) } else { machine.patchFailed(id, &turn) }
+            if succeeds, oracle.isKnown { lastSettled() }
         default:
             let mark = -nextNumber("patch")
             oracle.epoch += 1
+            oracle.changes += 1
+            dropFlight()
             let id = machine.patchStarted({ $0.append(mark) }, &turn)
-            oracle.patches.append(ModelOracle.Patch(id: id, mark: mark))
+            oracle.patches.append(ModelOracle.Patch(id: id, mark: mark, began: oracle.changes))
         }
+    }
+
+    /// A mutation is settled without a response that becomes the truth.
+    private mutating func settled(_ place: Int, succeeds: Bool) {
+        if succeeds {
+            oracle.patches[place].isConfirmed = true
+            oracle.epoch += 1
+            oracle.changes += 1
+            dropFlight()
+        } else {
+            oracle.patches.remove(at: place)
+            // What a confirmed mutation makes of the record must not be confirmed by the origin.
+            if oracle.patches.first?.isConfirmed == true, flight?.tag != nil { dropFlight() }
+        }
+        if setting.rules.policy.revalidatesAfterMutation { oracle.owesFetch = true }
+    }
+
+    /// A fetch that only observers with content wait for is made up for after the last mutation.
+    private mutating func dropFlight() {
+        guard let flight, !flight.isExplicit, observers > 0, oracle.visible != nil else { return }
+        let isAwaited = callers.contains { $0.wantsFetch && $0.part != .asked && $0.part != .joined }
+        if !isAwaited { oracle.owesFetch = true }
     }
 }
 
 extension ModelWorld {
     /// The fetch after the last mutation waits where a failure holds it off (C12).
-    private mutating func keepFetchAfterMutation() {
-        if observers > 0, oracle.isHeldOff, machine.flight == nil { oracle.triggerWaits = true }
+    private mutating func lastSettled() {
+        guard oracle.patches.isEmpty else { return }
+        moment.isLastPatchSettled = true
+        moment.isFetchOwed = oracle.owesFetch
+        if oracle.owesFetch, observers > 0, oracle.isHeldOff, machine.flight == nil { oracle.triggerWaits = true }
+        oracle.owesFetch = false
     }
 }
 
@@ -238,6 +280,6 @@ extension ModelOracle.Truth {
         isForbidden = record.freshness.storage == .forbidden
         tag = record.validator?.entityTag.flatMap { Int($0) }
         (nextKey, prevKey) = (record.nextKey, record.prevKey)
-        loaded = record.loadedPages
+        pages = record.pages
     }
 }

@@ -24,12 +24,19 @@ extension ModelWorld {
             new.isForbidden = outcome == .unstorable
             new.tag = setting.world.contains(.validators) ? lastNumber : nil
             (new.nextKey, new.prevKey) = (response.nextKey, response.prevKey)
-            new.loaded = fetch.pages
+            new.pages = fetch.loaded
+            oracle.owesFetch = false
             oracle.failedSides = [:]
             // It began after they were confirmed, and so brings what they have done.
             oracle.patches.removeAll(where: \.isConfirmed)
             accept(new)
-            machine.fetchFinished(fetch.ticket, .success(Fetched(response, loadedPages: fetch.pages) { $0 }), &turn)
+            var fetched = Fetched(response) { $0 }
+            if !new.pages.isEmpty {
+                var fields = fetched.details?.fields ?? RecordDetails.Fields()
+                fields.pages = LoadedPages(new.pages)
+                fetched = Fetched(content: fetched.content, details: RecordDetails(fields))
+            }
+            machine.fetchFinished(fetch.ticket, .success(fetched), &turn)
         case .notModified:
             if fetch.tag != nil, var confirmed = oracle.truth {
                 check(
@@ -81,7 +88,7 @@ extension ModelWorld {
             let name = direction == .next ? "n" : "p"
             let key: String? = (loaded ?? 0) > 0 ? nil : name
             let page = [nextNumber("page")]
-            oracle.append(page, direction, key: key)
+            oracle.append(page, direction, asked: fetch.key, key: key)
             if outcome == .unstorable { oracle.truth?.isForbidden = true }
             let freshness = Freshness(storage: outcome == .unstorable ? .forbidden : .allowed)
             // What a page says of the other side is of no interest.

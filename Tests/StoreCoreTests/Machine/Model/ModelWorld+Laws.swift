@@ -73,7 +73,8 @@ extension ModelWorld {
         }
         if moment.isUpdated, moment.lostExplicit, isWanted { check(begins, "C5", "an explicit refresh is not started again") }
         if moment.isLastPatchSettled, observers > 0 {
-            check(flight != nil || oracle.isHeldOff, "C14", "no fetch after the last mutation")
+            check(flight != nil || oracle.isHeldOff || !moment.isFetchOwed, "C14", "no fetch after the last mutation")
+            check(!begins || moment.hadFlight || moment.isFetchOwed, "C14", "a fetch after the last mutation although none is owed")
             check(
                 !begins || !oracle.isHeldOff || moment.hadFlight, "C12", "a fetch after the last mutation although a failure holds it off")
         }

@@ -31,6 +31,7 @@ extension ModelWorld {
     private func checkWhatRuns() {
         check(machine.flight?.ticket == flight?.ticket, "C1", "the machine's fetch is not the one that runs")
         for direction in PageDirection.allCases {
+            check(!machine[direction].isInterrupted || flight != nil, "C13", "an interrupted page request is not resumed")
             let ticket = running.first { $0.direction == direction }?.ticket
             check(machine[direction].ticket == ticket, "C13", "the machine's page is not the one that runs")
         }
@@ -71,7 +72,9 @@ extension ModelWorld {
         case .saved, .allSaved: return call != nil
         case .refresh where caller.awaits != nil: return call != nil
         case .page(let direction, continueWhenError: _):
-            if caller.part == .asked || caller.part == .joined { return running.contains { $0.direction == direction } }
+            if caller.part == .asked || caller.part == .joined {
+                return running.contains { $0.direction == direction } || (flight != nil && machine[direction].isInterrupted)
+            }
             return flight != nil || call?.kind == .read
         default: return flight != nil || call?.kind == .read
         }

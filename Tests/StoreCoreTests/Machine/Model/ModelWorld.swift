@@ -86,6 +86,7 @@ struct ModelWorld {
         var isClearedWhole = false
         var isInvalidated = false
         var isLastPatchSettled = false
+        var isFetchOwed = false
         var readFailed = false
         var pageEnded: PageDirection?
         var pageFailedWith: Int?

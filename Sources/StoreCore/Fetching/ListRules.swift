@@ -1,0 +1,50 @@
+/// What an engine must know of content that is a list.
+///
+/// Closures and not a protocol, as for the memory in front: they are compiled in the module that creates the store and knows all types.
+@usableFromInline
+struct ListRules<Content>: Sendable {
+    /// Adds a page at one side.
+    @usableFromInline let merge: PageMerge<Content>
+    /// The number of elements.
+    @usableFromInline let count: @Sendable (_ list: Content) -> Int
+    /// The sizes of a list's pages after the list was changed in another way than by a page.
+    @usableFromInline let resize: PageResize<Content>
+    /// Whether there may be pages before the first one.
+    @usableFromInline let isTwoWay: Bool
+
+    @usableFromInline
+    init(
+        merge: @escaping PageMerge<Content>, count: @escaping @Sendable (_ list: Content) -> Int, resize: @escaping PageResize<Content>,
+        isTwoWay: Bool = true
+    ) {
+        self.merge = merge
+        self.count = count
+        self.resize = resize
+        self.isTwoWay = isTwoWay
+    }
+}
+
+/// Finds the pages of an old list again in a new one: gets the sizes of the pages, returns as many sizes, whose sum is the new list's count.
+@usableFromInline
+typealias PageResize<Content> = @Sendable (_ sizes: [Int], _ old: Content, _ new: Content) -> [Int]
+
+/// Moves the limits of pages from an old list to a new one.
+///
+/// - Parameters:
+///   - sizes: The sizes of the old list's pages.
+///   - count: The number of the new list's elements.
+///   - move: Moves the start of a page; gets it with the start of the next page, in the old list and in the new one.
+/// - Returns: The sizes of the same pages in the new list; an element that no page has brought belongs to the page around it.
+@usableFromInline
+func movedPages(_ sizes: [Int], to count: Int, _ move: (_ start: Int, _ oldEnd: Int, _ newEnd: Int) -> Int) -> [Int] {
+    var moved = sizes
+    var oldEnd = sizes.reduce(0, +)
+    var newEnd = count
+    for position in sizes.indices.reversed() {
+        let start = oldEnd - sizes[position]
+        let newStart = position == 0 ? 0 : max(0, min(newEnd, move(start, oldEnd, newEnd)))
+        moved[position] = newEnd - newStart
+        (oldEnd, newEnd) = (start, newStart)
+    }
+    return moved
+}

@@ -1,0 +1,108 @@
+import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// What a record knows of a list's pages.
+@Suite(.timeLimit(.minutes(10)))
+struct LoadedPagesTests {
+    private static let identified = ElementIdentity<Int>.by { $0 }
+
+    @Test(arguments: [
+        ([1, 2, 3, 4, 5, 6], [2, 2, 2]), ([1, 2, 4, 5, 6], [2, 1, 2]), ([2, 4, 6], [1, 1, 1]), ([5, 6], [0, 0, 2]), ([], [0, 0, 0]),
+        ([0, 1, 2, 3, 4, 5, 6], [3, 2, 2]), ([1, 2, 3, 4, 5, 6, 7], [2, 2, 3]), ([1, 2, 7, 3, 8, 4, 5, 6], [2, 4, 2]), ([9], [1, 0, 0]),
+    ])
+    func `C13: the pages of a changed list are found again by the identity of their elements`(new: [Int], sizes: [Int]) {
+        #expect(Self.identified.resize([2, 2, 2], [1, 2, 3, 4, 5, 6], new) == sizes)
+    }
+
+    @Test(arguments: 0..<200)
+    func `C13: every element that stays in order stays with its page`(_ seed: Int) {
+        var dice = SplitMix(seed: UInt64(seed))
+        let sizes = (0..<1 + dice.below(6)).map { _ in dice.below(5) }
+        let old = Array(0..<sizes.reduce(0, +))
+        var page: [Int: Int] = [:]
+        var element = 0
+        for (number, size) in sizes.enumerated() { for _ in 0..<size { (page[element], element) = (number, element + 1) } }
+        var new: [Int] = []
+        for element in old {
+            if dice.below(4) == 0 { new.append(1_000 + element) }
+            if dice.below(4) > 0 { new.append(element) }
+        }
+        let found = Self.identified.resize(sizes, old, new)
+        #expect(found.count == sizes.count && found.reduce(0, +) == new.count && found.allSatisfy { $0 >= 0 })
+        var place = 0
+        for (number, size) in found.enumerated() {
+            for element in new[place..<place + size] { if let owner = page[element] { #expect(owner == number) } }
+            place += size
+        }
+    }
+
+    @Test func `C13: without an identity the last page takes the difference`() {
+        let resize = ElementIdentity<Int>.none.resize
+        #expect(resize([2, 2, 2], [1, 2, 3, 4, 5, 6], [1, 2, 3]) == [2, 1, 0])
+        #expect(resize([2, 2, 2], [1, 2, 3, 4, 5, 6], Array(1...8)) == [2, 2, 4])
+    }
+
+    @Test func `C13: pages keep their order at both sides, however many there are`() throws {
+        var (pages, plain) = (LoadedPages([LoadedPage(count: 1)]), [LoadedPage(count: 1)])
+        var dice = SplitMix(seed: 1)
+        for number in 0..<300 {
+            let direction = dice.below(2) == 0 ? PageDirection.next : .prev
+            let page = LoadedPage(direction: direction, key: "\(number)", count: number)
+            pages.add(page, at: direction)
+            plain.insert(page, at: direction == .next ? plain.count : 0)
+        }
+        #expect(pages.all == plain)
+        #expect(pages.counts.next + pages.counts.prev == 300 && pages == LoadedPages(plain))
+        #expect(try JSONDecoder().decode(LoadedPages.self, from: JSONEncoder().encode(pages)) == pages)
+    }
+
+    @Test func `C13: a record keeps each page's keys and sizes, in both directions, and after a change`() async throws {
+        let fetcher = ScriptedPaginationFetcher<Int, Int>(
+            .page([5, 6], nextKey: "n1", prevKey: "p1"), .page([6, 7, 8], nextKey: "n2", prevKey: "back"),
+            .page([3, 4], nextKey: "forth", prevKey: "p2"))
+        let cacher = GatedCacher<Int, [Int]>()
+        let list = PaginationStore(cacher: cacher, fetcher: fetcher, identity: .by { $0 })[1]
+        _ = try await list.requireData()
+        await list.requestNextData()
+        await list.requestPrevData()
+        try await list.waitUntilSaved()
+        let pages = [
+            LoadedPage(direction: .prev, key: "p1", returnKey: "forth", count: 2), LoadedPage(count: 2),
+            LoadedPage(direction: .next, key: "n1", returnKey: "back", count: 2),
+        ]
+        #expect(cacher.record(of: 1)?.content == [3, 4, 5, 6, 7, 8] && cacher.record(of: 1)?.pages == pages)
+        await list.update { $0.removeAll { $0 == 5 } }
+        #expect(cacher.record(of: 1)?.pages.map(\.count) == [2, 1, 2])
+        try await list.mutate {
+            $0.append(9)
+        } perform: {
+        }
+        #expect(cacher.record(of: 1)?.pages.map(\.count) == [2, 1, 3])
+        #expect(cacher.record(of: 1)?.pages.map(\.key) == ["p1", nil, "n1"])
+    }
+
+    @Test(arguments: [[-1, 3], [5, 5], [.max, .max], [], [0]])
+    func `C13: a record whose pages do not fit its list is read, and changes of the list do not trap`(_ sizes: [Int]) async throws {
+        let cacher = MemoryCacher<Int, [Int]>()
+        var record = CacheRecord(content: [1, 2], fetchedAt: Date(), nextKey: "n")
+        record.pages = sizes.enumerated().map { LoadedPage(direction: $0.offset == 0 ? nil : .next, key: "k", count: $0.element) }
+        await cacher.save(record, param: 1)
+        let fetcher = ScriptedPaginationFetcher<Int, Int>(.page([3]))
+        let list = PaginationStore(cacher: cacher, fetcher: fetcher, identity: .by { $0 })[1]
+        #expect(await list.update { $0.append(9) })
+        await list.update([7])
+        #expect(await list.requestNextData() == .loaded)
+        #expect(try await list.requireData() == [7, 3])
+    }
+
+    @Test func `C13: a record that was saved before pages were kept is read as one page`() throws {
+        let details =
+            #"{"freshness":{"mustRevalidate":false,"storage":"allowed"},"nextKey":"n","isInvalidated":false,"loadedPages":{"next":3,"prev":0}}"#
+        let text = #"{"content":[1,2],"fetchedAt":0,"details":"# + details + "}"
+        let record = try JSONDecoder().decode(CacheRecord<[Int]>.self, from: Data(text.utf8))
+        #expect(record.content == [1, 2] && record.nextKey == "n" && record.pages == [] && record.pageCounts == PageCounts())
+    }
+}
