@@ -122,7 +122,7 @@ struct TextArticleTests {
 
 private func readMeGate(_ texts: TextStore, ask: (VersionedText) async throws -> Void) async throws {
     let terms = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
-    if try await texts.needsAcceptance(of: Legal.eula, granularity: .major) {
+    if await texts.needsAcceptance(of: terms, granularity: .major) {
         try await ask(terms)
         try await texts.accept(terms)
     }
