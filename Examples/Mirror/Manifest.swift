@@ -67,11 +67,13 @@ struct Origin: FileTransfer {
         }
         let (host, path) = try reach(url.absoluteURL)
         if let size = file.size, size <= Self.resumableSize { return try part.append(try await host.data(for: Route(path: path))) }
-        // It keeps its own part beside the file, and goes on where that stopped; size and digest are checked by the target.
+        // The download keeps its own part beside the file, continues where that stopped, and hashes the bytes as they arrive. The target
+        // checks size and digest.
         try await host.download(Route(path: path), to: try part.workingFile()) { progress in
             SyncProgress.reached(progress.bytes)
+        } onDigest: { digest in
+            part.adoptWorkingFile(sha256: digest)
         }
-        part.adoptWorkingFile()
     }
 
     private func reach(_ url: URL) throws -> (RemoteHost, RoutePath) {

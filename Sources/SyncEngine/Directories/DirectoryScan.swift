@@ -11,6 +11,8 @@ struct DirectoryScan: Sendable {
         var isEdited: Bool
         /// Whether it is ours, and not whole.
         var isTorn = false
+        /// Whether the process may not read it, so that it cannot be known to be ours.
+        var isUnreadable = false
     }
 
     private(set) var entries: [Entry] = []
@@ -22,18 +24,36 @@ struct DirectoryScan: Sendable {
     private(set) var confirmed: [String: FileRecord] = [:]
     /// What is remembered and not there.
     private(set) var vanished: [String] = []
+    /// Files and directories that the process may not look into, by path.
+    private(set) var unreadable: [String: any Error] = [:]
 
     /// Looks at a directory; changes nothing.
-    init(of root: DirectoryHandle, journal: TargetJournal) throws {
+    ///
+    /// - Parameters:
+    ///   - root: The directory.
+    ///   - journal: What is remembered of it.
+    ///   - probe: Called before each directory is listed and each file read; for tests.
+    init(of root: DirectoryHandle, journal: TargetJournal, probe: ((TargetStep) throws -> Void)? = nil) throws {
         entries.reserveCapacity(journal.records.count)
         stamps.reserveCapacity(journal.records.count)
-        try walk(root, below: "", journal)
-        vanished = journal.records.keys.filter { stamps[$0] == nil }.sorted()
+        try DirectoryWalk.visit(root) { directory, prefix in
+            if !prefix.isEmpty { try probe?(.lists(String(prefix.dropLast()))) }
+            return try take(directory, below: prefix, journal, probe)
+        } refuse: { path, error in
+            // The process may not look at it, and no sync has put it there without being able to: the rest can still be compared.
+            guard error.isDenial else { throw error }
+            unreadable[path] = error
+        }
+        let found = UnreadablePaths(unreadable)
+        vanished = journal.records.keys.filter { stamps[$0] == nil && found.cause(of: $0) == nil }.sorted()
         // A directory that is gone looks empty; taking it for that would download everything into nowhere.
         if root.isRemoved { throw SyncError.vanished(root.path) }
     }
 
-    private mutating func walk(_ directory: DirectoryHandle, below prefix: String, _ journal: TargetJournal) throws {
+    /// Takes the files of one directory; returns the names of the directories in it.
+    private mutating func take(
+        _ directory: DirectoryHandle, below prefix: String, _ journal: TargetJournal, _ probe: ((TargetStep) throws -> Void)?
+    ) throws -> [String] {
         var inner: [String] = []
         var listing = try directory.list()
         while let entry = try listing.next() {
@@ -47,13 +67,14 @@ struct DirectoryScan: Sendable {
             if status.kind == .directory {
                 inner.append(entry.name)
             } else if status.kind == .regular {
-                try take(prefix + entry.name, FileStamp(status), journal) { try Self.digest(of: entry.name, in: directory) }
+                let path = prefix + entry.name
+                try take(path, FileStamp(status), journal) {
+                    try probe?(.reads(path))
+                    return try Self.digest(of: entry.name, in: directory)
+                }
             }
         }
-        for name in inner {
-            try Task.checkCancellation()
-            if let next = try directory.directory(name) { try walk(next, below: prefix + name + "/", journal) }
-        }
+        return inner
     }
 
     private mutating func take(_ path: String, _ stamp: FileStamp, _ journal: TargetJournal, digest: () throws -> SHA256.Digest?) throws {
@@ -64,15 +85,24 @@ struct DirectoryScan: Sendable {
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true))
             return
         }
+        func digestIfReadable() throws -> SHA256.Digest? {
+            do { return try digest() } catch  where error.isDenial {
+                unreadable[path] = error
+                return nil
+            }
+        }
         let isSettled = journal.unsettled[path] == nil
         if isSettled, let known = record.matching(stamp) {
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
             if known != record { confirmed[path] = known }
-        } else if record.mayHave(size: stamp.size), let found = try digest(), var known = record.matching(found) {
+        } else if record.mayHave(size: stamp.size), let found = try digestIfReadable(), var known = record.matching(found) {
             known.stamp = stamp
             known.before = nil
             confirmed[path] = known
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
+        } else if unreadable[path] != nil {
+            // Without its content it is not known to be ours, and a file that is not ours is never removed.
+            entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true, isUnreadable: true))
         } else {
             // A file that was not on the disk yet, and that nobody has written to since, was torn by a loss of power and not edited.
             let isTorn = !isSettled && stamp.inode == record.stamp.inode && stamp.modified <= record.stamp.modified
@@ -96,4 +126,30 @@ struct DirectoryScan: Sendable {
             if count < buffer.count { return hash.digest() }
         }
     }
+}
+
+/// Finds which unreadable file or directory a path is, or is in.
+struct UnreadablePaths: Sendable {
+    private var causes: [String: any Error]
+
+    init(_ causes: [String: any Error] = [:]) {
+        self.causes = causes
+    }
+
+    /// The unreadable path at or above a path; `nil` if there is none.
+    func cause(of path: String) -> (path: String, error: any Error)? {
+        guard !causes.isEmpty else { return nil }
+        var path = path[...]
+        while true {
+            if let error = causes[String(path)] { return (String(path), error) }
+            guard let slash = path.lastIndex(of: "/") else { return nil }
+            path = path[..<slash]
+        }
+    }
+
+    /// Adds a file or directory.
+    mutating func add(_ path: String, _ error: any Error) { causes[path] = error }
+
+    /// All of them, in order.
+    var all: [(path: String, error: any Error)] { causes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
 }

@@ -30,6 +30,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public let durability: Durability
     /// What becomes of files that no sync has put there.
     public let foreignFiles: ForeignFiles
+    /// The permissions of the files and directories that a pass makes.
+    public let modes: FileModes
 
     private let transfer: Transfer
     private let makeList: @Sendable () async throws -> Source
@@ -42,6 +44,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var session: TargetSession?
         /// How many passes could not begin and have not ended.
         var failedBegins = 0
+        /// Files and directories that the last inventory could not look into.
+        var unreadable = UnreadablePaths()
     }
 
     private var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
@@ -53,22 +57,26 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     ///   - transfer: Brings the files' bytes.
     ///   - durability: What the files survive.
     ///   - foreignFiles: What becomes of files that no sync has put there.
+    ///   - modes: The permissions of the files and directories that a pass makes; by default as the umask leaves them.
     ///   - list: The remote list.
     public convenience init(
         directory: URL, transfer: Transfer, durability: Durability = .power, foreignFiles: ForeignFiles = .keep,
-        list: @escaping @Sendable () async throws -> Source
+        modes: FileModes = FileModes(), list: @escaping @Sendable () async throws -> Source
     ) {
-        self.init(directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, folding: nil, list: list)
+        self.init(
+            directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, modes: modes, folding: nil,
+            list: list)
     }
 
     init(
-        directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, folding: NameFolding?,
-        probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
+        directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, modes: FileModes = FileModes(),
+        folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
     ) {
         self.directory = directory
         self.transfer = transfer
         self.durability = durability
         self.foreignFiles = foreignFiles
+        self.modes = modes
         self.folding = folding
         self.probe = probe
         makeList = list
@@ -82,7 +90,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func syncWillBegin() async throws {
         do {
-            let session = try TargetSession(place, durability: durability, folding: folding, probe: probe)
+            let session = try TargetSession(place, durability: durability, modes: modes, folding: folding, probe: probe)
             state.withLock { $0.session = session }
         } catch {
             state.withLock { $0.failedBegins += 1 }
@@ -118,17 +126,24 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = state.withLock { $0.session }
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
-        let scan = try DirectoryScan(of: root, journal: journal)
+        let scan = try DirectoryScan(of: root, journal: journal, probe: probe)
+        let unreadable = UnreadablePaths(scan.unreadable)
+        state.withLock { $0.unreadable = unreadable }
+        // A directory whose disk was taken away looks empty; no item of it is missing.
+        try session?.places.verify()
         try session?.saw(scan)
         // While a lost journal is built up again, a file without a record may be ours: it is compared, and never removed.
         let mayRemove = foreignFiles == .remove && !journal.isRebuilding
-        return LocalInventory(
+        var inventory = LocalInventory<Item>(
             scan.entries.map { entry in
                 let isForeign = entry.version == nil && !entry.isTorn
+                let mayRemove = mayRemove && !entry.isUnreadable
                 return LocalEntry(
                     entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !(isForeign && mayRemove),
                     isForeign: isForeign && !mayRemove)
             })
+        inventory.skipped = unreadable.all.map { SyncRefusal($0.path, because: SyncError.unreadable($0.path, underlyingError: $0.error)) }
+        return inventory
     }
 
     private func journal(in root: DirectoryHandle) throws -> TargetJournal {
@@ -145,13 +160,15 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var refused: [SyncRefusal<String>] = []
         var clashes = NameClashes(try folding ?? knownFolding())
         let keys = Set(items.lazy.map(\.key))
+        let unreadable = state.withLock { $0.unreadable }
         for item in items {
             do {
                 let path = try RelativePath(item.key)
                 try Self.check(item)
+                if let (place, cause) = unreadable.cause(of: item.key) { throw SyncError.unreadable(place, underlyingError: cause) }
                 if let other = clashes.insert(path) { throw SyncError.clash(item.key, with: other) }
                 if let file = path.ancestors.first(where: { keys.contains($0) }) {
-                    throw SyncError.taken(item.key, by: "the list has a file “\(file)”, which would have to be a directory")
+                    throw SyncError.taken(item.key, by: "the list has a file “\(file.shownSafely)”, which would have to be a directory")
                 }
             } catch {
                 refused.append(SyncRefusal(item.key, because: error))
@@ -169,12 +186,13 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     private static func check(_ item: Item) throws {
         if let size = item.byteCount, size < 0 {
             throw SyncError(
-                .invalidItem, "reading the item “\(item.key.shownSafely)”: its size is \(size); it is not downloaded. Mend the list")
+                .invalidItem, "reading the item “\(item.key.shownSafely)”: its size is \(size); it is not downloaded. Correct the list")
         }
         if item.sha256 != nil, digest(of: item) == nil {
             throw SyncError(
                 .invalidItem,
-                "reading the item “\(item.key.shownSafely)”: its digest is not 64 hexadecimal digits; it is not downloaded. Mend the list")
+                "reading the item “\(item.key.shownSafely)”: its digest is not 64 hexadecimal digits; it is not downloaded. Correct the list"
+            )
         }
     }
 
@@ -185,9 +203,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// Whether the content really is another one: a file that has the digest of the list already is taken as it is.
     @concurrent
     public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool {
-        guard let wanted = Self.digest(of: item), item.byteCount.map({ $0 == local.byteCount }) ?? true,
-            let path = try? RelativePath(local.key)  // What is wrong with it is told by the refusals.
+        let wanted = item.byteCount.map { $0 == local.byteCount } ?? true ? Self.digest(of: item) : nil
+        guard wanted != nil || local.isForeign, let path = try? RelativePath(existing: local.key)  // The refusals report the reason.
         else { return true }
+        if state.withLock({ $0.unreadable.cause(of: local.key) != nil }) { return true }
         let session = state.withLock { $0.session }
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
         let places = root
@@ -196,17 +215,29 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             guard let next = try current.directory(part) else { return true }
             current = next
         }
-        guard let name = path.parts.last, let status = try current.status(of: name),
-            try DirectoryScan.digest(of: name, in: current) == wanted
-        else { return true }
-        try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
-        return false
+        guard let name = path.parts.last, let status = try current.status(of: name) else { return true }
+        do {
+            try probe?(.reads(local.key))
+            // Only a file that may have the content is read; a foreign one is left alone if the process may not.
+            guard let wanted else {
+                _ = try OpenFile(reading: name, in: current)
+                return true
+            }
+            guard try DirectoryScan.digest(of: name, in: current) == wanted else { return true }
+            try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
+            return false
+        } catch  where error.isDenial {
+            // It is in the way of one item, which the refusals then report; all others go on.
+            state.withLock { $0.unreadable.add(local.key, error) }
+            return true
+        }
     }
 
     /// Throws away parts of files that are no longer wanted, and remembers what may make way for others.
     @concurrent
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws {
         let session = try session()
+        try session.places.verify()
         session.willRemove(plan.removals.lazy.map(\.local))
         session.removeEmptyDirectoriesOfVanished()
         try session.prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
@@ -216,14 +247,16 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func isUnchanged(_ key: String, since entry: LocalEntry<Item>?) async throws -> Bool {
         let session = try session()
-        return try session.isUnchanged(try RelativePath(session.spelling(of: key, here: entry?.key)), key: key, since: entry)
+        let path = try RelativePath(existing: session.spelling(of: key, here: entry?.key))
+        return try session.places.whileThere { try session.isUnchanged(path, key: key, since: entry) }
     }
 
     /// Downloads a file, or what is missing of it, and puts it in place.
     @concurrent
     public func downloadContent(of item: Item) async throws {
         let session = try session()
-        let path = try RelativePath(session.spelling(of: item.key))
+        _ = try RelativePath(item.key)
+        let path = try RelativePath(existing: session.spelling(of: item.key))
         let digest = Self.digest(of: item)
         do {
             let part = try FilePart(of: item, in: session.places)
@@ -241,9 +274,11 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 throw error
             }
             try part.cleanUp()
+            try session.places.verify()
         } catch {
-            // Whatever it failed with, this is why.
-            throw session.places.root.isRemoved ? SyncError.vanished(place.path, underlyingError: error) : error
+            // Without its directory the item fails with any error; the missing directory is the reason.
+            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error) }
+            throw error
         }
     }
 
@@ -251,8 +286,18 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func remove(_ keys: Set<String>) async throws {
         let session = try session()
-        for key in keys.sorted() { try session.remove(try RelativePath(key), key: key) }
+        try session.places.verify()
+        try session.places.whileThere {
+            for key in keys.sorted() { try session.remove(try RelativePath(existing: key), key: key) }
+        }
+        try session.places.verify()
     }
+
+    /// Checks that the directory is still the one in which the pass has worked.
+    ///
+    /// - Throws: ``SyncError/Code/targetVanished`` if it was moved or removed, or its disk unmounted.
+    @concurrent
+    public func syncWillEnd() async throws { try session().places.verify() }
 
     private func session() throws -> TargetSession {
         guard let session = state.withLock({ $0.session }) else {

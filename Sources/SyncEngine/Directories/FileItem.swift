@@ -62,7 +62,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
         let digest = try file.decodeIfPresent(String.self, forKey: .sha256)
         let path = try file.decode(String.self, forKey: .path)
         guard let version = try file.decodeIfPresent(String.self, forKey: .version) ?? digest else {
-            let words = "reading a list of files: “\(path)” has neither version nor sha256; the list must say one of them"
+            let words = "reading a list of files: “\(path.shownSafely)” has neither version nor sha256; the list must say one of them"
             throw DecodingError.keyNotFound(CodingKeys.version, .init(codingPath: decoder.codingPath, debugDescription: words))
         }
         self.init(path: path, version: version, byteCount: try file.decodeIfPresent(Int64.self, forKey: .byteCount), sha256: digest)

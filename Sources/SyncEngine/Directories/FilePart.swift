@@ -31,6 +31,8 @@ public final class FilePart: Sendable {
         /// The hash of all that is there; `nil` where it has not been read yet.
         var hash: SHA256?
         var isAdopted = false
+        /// The digest of the working file as the transfer has computed it.
+        var adoptedDigest: SHA256.Digest?
     }
 
     /// Opens the part of an item.
@@ -41,7 +43,9 @@ public final class FilePart: Sendable {
         limit = item.byteCount.map { Int(clamping: $0) }
         names = PartNames(path: item.key)
         self.places = places
-        file = try WritableFile(names.bytes, in: places.parts)
+        // Read-write for the owner, whatever mode the file gets with its name; no other user reads more than that one allows.
+        let file = try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
+        self.file = file
         let length = try file.status().size
         let memory = length > 0 ? try PartMemory.read(names.memory, in: places.parts) : nil
         if let memory, memory.path == path, memory.version == version, limit.map({ length <= $0 }) ?? true {
@@ -66,12 +70,12 @@ public final class FilePart: Sendable {
             guard offset == 0 || (offset == state.length && offset == resumePoint?.offset && !state.hasBegun) else {
                 throw SyncError(
                     .transferMisused,
-                    "downloading “\(path)”: the transfer begins at byte \(offset), and \(state.length) bytes are there that can be "
+                    "downloading “\(path.shownSafely)”: the transfer begins at byte \(offset), and \(state.length) bytes are there that can be "
                         + "resumed at \(resumePoint.map { "\($0.offset)" } ?? "no byte"); begin at 0, or where the resume point says")
             }
             if offset == 0 {
                 try restart(&state)
-            } else {
+            } else if state.hash == nil {
                 state.hash = try hashOfWhatIsThere(state.length)
             }
             state.hasBegun = true
@@ -123,10 +127,14 @@ public final class FilePart: Sendable {
             path: PartNames.workingFile, directoryHint: .notDirectory)
     }
 
-    /// Takes the file at `workingFile()` for the whole content; it is looked at when the transfer returns, which fails where there is none.
-    public func adoptWorkingFile() {
+    /// Takes the file at `workingFile()` for the whole content, once the transfer returns; the item fails if there is no such file.
+    ///
+    /// - Parameter sha256: The digest that the transfer has computed from the bytes as they arrived, as 64 hexadecimal digits. Without it, the
+    ///   target reads the whole file to compute it.
+    public func adoptWorkingFile(sha256: String? = nil) {
         state.withLock { state in
             state.isAdopted = true
+            state.adoptedDigest = sha256.flatMap { SHA256.Digest(hex: Array($0.lowercased().utf8)) }
             state.hasBegun = true
         }
     }
@@ -137,9 +145,10 @@ public final class FilePart: Sendable {
     func isWholeAlready(digest: SHA256.Digest?) throws -> Bool {
         try state.withLock { state throws -> Bool in
             guard let digest, state.length > 0 || limit == 0, limit.map({ $0 == state.length }) ?? true else { return false }
-            let hash = try hashOfWhatIsThere(state.length)
-            guard hash.digest() == digest else { return false }
+            // Kept for a transfer that goes on from here: the part is read once.
+            let hash = try state.hash ?? hashOfWhatIsThere(state.length)
             state.hash = hash
+            guard hash.digest() == digest else { return false }
             state.hasBegun = true
             return true
         }
@@ -159,22 +168,32 @@ public final class FilePart: Sendable {
     ///
     /// - Throws: ``SyncError/Code/wrongContent``; what is there is then thrown away.
     func finish(digest wanted: SHA256.Digest?) throws -> Whole {
-        let (isAdopted, known) = state.withLock { ($0.isAdopted, $0.hasBegun ? $0.hash : SHA256()) }
+        let (isAdopted, adoptedDigest, known) = state.withLock { ($0.isAdopted, $0.adoptedDigest, $0.hasBegun ? $0.hash : SHA256()) }
         let whole: Whole
         if isAdopted {
             guard let directory = try places.parts.directory(names.directory) else {
-                throw SyncError(.transferMisused, "downloading “\(path)”: the transfer has adopted a file that it never asked a place for")
+                throw SyncError(
+                    .transferMisused, "downloading “\(path.shownSafely)”: the transfer has adopted a file that it never asked a place for")
             }
             let adopted = try WritableFile(PartNames.workingFile, in: directory)
-            let size = try adopted.status().size
-            let digest = try Self.hash(adopted, size).digest()
+            let status = try adopted.status()
+            if status.permissions != places.fileMode { try adopted.setPermissions(places.fileMode) }
+            let digest = try adoptedDigest ?? Self.hash(adopted, status.size).digest()
             whole = Whole(
                 directory: names.directory, name: PartNames.workingFile, digest: digest, stamp: FileStamp(try adopted.status()),
                 file: adopted)
         } else {
             // A transfer that brought nothing has brought an empty file.
             if !state.withLock({ $0.hasBegun }) { try begin() }
-            let stamp = FileStamp(try file.status())
+            var status = try file.status()
+            let length = state.withLock { $0.length }
+            if status.size > length {
+                // A write that failed halfway has left bytes that no digest covers.
+                try file.truncate(to: length)
+                status = try file.status()
+            }
+            if status.permissions != places.fileMode { try file.setPermissions(places.fileMode) }
+            let stamp = FileStamp(status)
             let digest = try (known ?? hashOfWhatIsThere(stamp.size)).digest()
             whole = Whole(directory: nil, name: names.bytes, digest: digest, stamp: stamp, file: file)
         }
@@ -263,7 +282,7 @@ struct PartMemory: Codable, Hashable, Sendable {
 
     func write(_ name: String, in directory: DirectoryHandle) throws {
         let bytes = try JSONEncoder().encode(self)
-        let file = try WritableFile(name, in: directory)
+        let file = try WritableFile.unshared(name, in: directory, isCopied: false)
         try file.truncate(to: 0)
         try bytes.withUnsafeBytes { try file.write($0, at: 0) }
     }

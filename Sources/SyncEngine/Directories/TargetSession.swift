@@ -39,27 +39,41 @@ final class TargetSession: Sendable {
     ///
     /// - Throws: ``SyncError/Code/targetLocked`` where somebody else has it.
     init(
-        _ directory: Directory, durability: Durability, folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil
+        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), folding: NameFolding?,
+        probe: (@Sendable (TargetStep) throws -> Void)? = nil
     ) throws {
-        let places = try TargetPlaces(directory, durability: durability, probe: probe)
+        let places = try TargetPlaces(directory, durability: durability, modes: modes, probe: probe)
         self.places = places
-        lockFile = try WritableFile(Self.lockName, in: places.own)
-        guard try lockFile.lock() else {
-            let holder = String(decoding: try lockFile.readAll(atMost: 20), as: UTF8.self)
-            throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
-        }
+        lockFile = try Self.takeLock(places.own, of: directory)
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
         let clashes = NameClashes(folding)
-        let file = try WritableFile(Self.journalName, in: places.own)
+        let file = try WritableFile.unshared(Self.journalName, in: places.own, isCopied: true)
         let reading = try file.readAll(atMost: .max).withUnsafeBytes { TargetJournal.read($0) }
         state = Lock(
             State(journal: reading.journal, file: file, length: reading.length, clashes: clashes))
         // What follows the last whole line was being written when the process ended.
         try file.truncate(to: reading.length)
         if !reading.isWhole { try write([.header, .rebuilding]) }
+    }
+
+    /// Takes the lock, on a file that has no other name: its content is the number of the process.
+    private static func takeLock(_ own: DirectoryHandle, of directory: Directory) throws -> WritableFile {
+        while true {
+            let file = try WritableFile(lockName, in: own)
+            guard try file.lock() else {
+                let holder = String(decoding: try file.readAll(atMost: 20), as: UTF8.self)
+                throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
+            }
+            // Another process may have replaced the file between the two calls, and hold the lock of the new one.
+            guard try file.isNamed(lockName, in: own) else { continue }
+            guard file.isShared else { return file }
+            return try WritableFile.replacement(for: lockName, in: own) { copy throws(StoreError) in
+                guard try copy.lock() else { throw .fileSystem("locking", path: copy.path, errno: onceMore) }
+            }
+        }
     }
 
     var journal: TargetJournal { state.withLock { $0.journal } }
@@ -127,6 +141,7 @@ final class TargetSession: Sendable {
     ///
     /// - Throws: What the flush of the disk throws, and whatever stands in the way of the name; `CancellationError` before that.
     func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) async throws {
+        try places.verify()
         let key = item.key
         let other = state.withLock { $0.clashes.insert(path) }
         if let other, !state.withLock({ $0.removable.contains(other) }) { throw SyncError.clash(key, with: other) }
@@ -197,7 +212,7 @@ final class TargetSession: Sendable {
     func removeEmptyDirectoriesOfVanished() {
         for path in state.withLock(\.vanished) {
             // Of no interest why one of them stays, or is no path: then it is a directory as any other.
-            if let path = try? RelativePath(path) { try? places.removeEmptyDirectories(above: path) }
+            if let path = try? RelativePath(existing: path) { try? places.removeEmptyDirectories(above: path) }
         }
     }
 

@@ -59,6 +59,8 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var duplicates: [Item.Key] = []
     /// Items that cannot be put in place here.
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
+    /// What the local side has and could not be looked at; it is left alone.
+    public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
     /// How many of the refused items are here in another version: they have changed all the same.
     var refusedUpdateCount = 0
     /// Items whose download began while the list was read, and those of them that are done.

@@ -52,6 +52,13 @@ public protocol SyncProcessor<Item>: Sendable {
     /// - Throws: What the pass cannot begin for.
     func syncWillBegin() async throws
 
+    /// Called after the last removal of a pass in which nothing failed; not after a failure or cancellation.
+    ///
+    /// The last chance to find that the local side is not as the report will say, such as a disk that was taken away.
+    ///
+    /// - Throws: An error that makes the pass fail.
+    func syncWillEnd() async throws
+
     /// Called once after everything else, also after a failure and after cancellation; its own task is not cancelled.
     ///
     /// - Parameter report: How the pass went.
@@ -98,6 +105,8 @@ public protocol SyncProcessor<Item>: Sendable {
 extension SyncProcessor {
     /// Does nothing.
     public func syncWillBegin() async throws {}
+    /// Does nothing.
+    public func syncWillEnd() async throws {}
     /// Does nothing.
     public func syncDidEnd(_ report: SyncReport) async {}
     /// Another version must be downloaded.

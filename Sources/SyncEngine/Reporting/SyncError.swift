@@ -25,7 +25,8 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
         _ code: Code, _ message: String, stage: SyncStage? = nil, report: SyncReport? = nil, underlyingError: (any Error)? = nil
     ) {
         self.code = code
-        self.message = message
+        // Names of a list are in it, and the message may go to a terminal.
+        self.message = message.escapedForDisplay()
         self.stage = stage
         self.report = report
         self.underlyingError = underlyingError
@@ -34,7 +35,7 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
     /// The operation that failed, what to do about it, and what it comes from.
     public var description: String {
         var text = "SyncError.\(code.rawValue): \(message)"
-        if let underlyingError { text += " (underlying: \(underlyingError))" }
+        if let underlyingError { text += " (underlying: \("\(underlyingError)".escapedForDisplay()))" }
         return text
     }
 

@@ -31,6 +31,8 @@ public struct SyncReport: Sendable {
     public internal(set) var pendingRemovals: [SyncKey] = []
     /// Local edits that were met: kept or overwritten, as `localEdits` says.
     public internal(set) var localEdits: [SyncKey] = []
+    /// Local files or directories that could not be looked at, each with the reason; they are left alone, and no failure.
+    public internal(set) var skipped: [SyncFailure] = []
     /// Keys that the remote list had more than once.
     public internal(set) var duplicates: [SyncKey] = []
     /// Everything that went wrong with single items, in the order in which it did.
@@ -63,6 +65,7 @@ public struct SyncReport: Sendable {
         if pendingDownloadCount > 0 { parts.append("\(pendingDownloadCount) not downloaded") }
         if !pendingRemovals.isEmpty { parts.append("\(pendingRemovals.count) removals pending") }
         if !localEdits.isEmpty { parts.append("\(localEdits.count) edited locally") }
+        if !skipped.isEmpty { parts.append("\(skipped.count) skipped") }
         return parts.joined(separator: ", ")
     }
 }

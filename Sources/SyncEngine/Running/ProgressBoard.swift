@@ -8,6 +8,7 @@ final class ProgressBoard: Sendable {
         var nextPublication = MonotonicInstant.distantPast
         /// Whether a failure ends the pass.
         var mustStop = false
+        var hasFailedFatally = false
         /// Orders what is published: two tasks may come out of the lock in one order and publish in the other.
         var serial = 0
     }
@@ -63,7 +64,11 @@ final class ProgressBoard: Sendable {
 
     /// Something went wrong with an item.
     func failed(_ failure: SyncFailure, stops: Bool) {
+        let isFatal = FailureKind(judging: failure.error) == .fatal
         state.withLock { state in
+            // A fatal error is one of the pass: further items that meet it in the same moment are pending, and did not fail by themselves.
+            if isFatal, state.hasFailedFatally { return }
+            state.hasFailedFatally = state.hasFailedFatally || isFatal
             state.report.failures.append(failure)
             if stops { state.mustStop = true }
         }
@@ -74,6 +79,7 @@ final class ProgressBoard: Sendable {
         state.withLock { state in
             state.report.failures = []
             state.mustStop = false
+            state.hasFailedFatally = false
         }
     }
 

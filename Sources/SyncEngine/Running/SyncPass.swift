@@ -72,6 +72,8 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         // Whatever has failed may be what the removed items were to be replaced by.
         if options.removalTiming == .afterDownloads, board.report.failures.isEmpty { try await remove(plan) }
         try Task.checkCancellation()
+        // A target that is another one by now has nothing of what the report would say.
+        if board.report.failures.isEmpty { try await processor.syncWillEnd() }
         let failures = board.report.failures
         if let first = failures.first {
             throw SyncError(
@@ -212,6 +214,7 @@ extension SyncReport {
         planned = Planned(additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count)
         pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count - plan.done.count : 0
         duplicates = plan.duplicates.map { SyncKey($0) }
+        skipped = plan.skipped.map { SyncFailure(stage: .localInventory, key: SyncKey($0.key), error: $0.error) }
         localEdits =
             plan.keptEdits.map { SyncKey($0) } + plan.updates.filter { $0.reason == .editedLocally }.map { SyncKey($0.item.key) }
             + plan.removals.filter { $0.reason == .editedLocally }.map { SyncKey($0.local.key) }
