@@ -14,8 +14,7 @@ struct Films: FileTransfer {
 
     func transfer(_ film: ListedFile, into part: FilePart) async throws {
         let route = Route(path: "/films/\(segments: film.path.split(separator: "/").map(String.init))")
-        try await host.download(route, to: try part.workingFile())
-        part.adoptWorkingFile()
+        try await host.download(route, to: try part.workingFile(), onDigest: { part.adoptWorkingFile(sha256: $0) })
     }
 }
 

@@ -120,5 +120,6 @@ private func mirror(url: URL, api: FileClient, digest: String) async throws {
     let file = ListedFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
     let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
     let report = try await OneWaySynchronizer(processor: target).sync()
-    print(file, report)
+    let shared = FileModes(files: 0o664, directories: 0o2775)
+    print(file, report, shared)
 }
