@@ -122,11 +122,13 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try session?.saw(scan)
         // While a lost journal is built up again, a file without a record may be ours: it is compared, and never removed.
         let mayRemove = foreignFiles == .remove && !journal.isRebuilding
+        let isRebuilding = journal.isRebuilding
         return LocalInventory(
             scan.entries.map { entry in
                 let isForeign = entry.version == nil && !entry.isTorn
                 return LocalEntry(
-                    entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !(isForeign && mayRemove),
+                    entry.path, version: entry.version, byteCount: Int64(entry.size),
+                    isEdited: entry.isEdited && !(isForeign && (mayRemove || isRebuilding)),
                     isForeign: isForeign && !mayRemove)
             })
     }
@@ -205,11 +207,14 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     /// Throws away parts of files that are no longer wanted, and remembers what may make way for others.
     @concurrent
-    public func prepareDownload(_ plan: SyncPlan<Item>) async throws {
+    public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] {
+        if plan.isDryRun { return plan.downloads }
         let session = try session()
         session.willRemove(plan.removals.lazy.map(\.local))
         session.removeEmptyDirectoriesOfVanished()
-        try session.prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
+        try session.prune(keeping: plan.downloads.lazy.map(\.item.key))
+        session.willStage(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key))
+        return plan.downloads
     }
 
     /// Whether a file is still as the plan has seen it.
@@ -232,6 +237,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 try Task.checkCancellation()
             }
             let whole = try part.finish(digest: digest)
+            if session.isStaged(item.key) { return try session.stage(part.stage(whole), of: item, as: path) }
             do {
                 try await session.commit(whole, as: path, of: item)
             } catch  where session.flushes.hasFailed {
@@ -245,6 +251,15 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             // Whatever it failed with, this is why.
             throw session.places.root.isRemoved ? SyncError.vanished(place.path, underlyingError: error) : error
         }
+    }
+
+    /// Installs the updates that nothing in the list could check, unless most of them would get one content.
+    ///
+    /// - Returns: The files that were not replaced. Where more than half of at least 20 changed files share one digest that is not that of
+    ///   emptiness, and that they did not share before, these are all of them, each with ``SyncError/Code/sharedContent``.
+    @concurrent
+    public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<String>] {
+        try await session().installStaged(overriding: overrides)
     }
 
     /// Removes files, and directories that are empty then.

@@ -29,6 +29,9 @@ final class TargetSession: Sendable {
         var vanished: [String] = []
         /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
         var removable: Set<String> = []
+        /// The updates that the list gives nothing to check by, and those of them that have arrived.
+        var stageable: Set<String> = []
+        var staged: [String: StagedUpdate] = [:]
         var replaced: Set<String> = []
     }
 

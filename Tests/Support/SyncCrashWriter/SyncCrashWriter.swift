@@ -22,7 +22,9 @@ struct SyncCrashWriter {
             ListedSource(MadeUpFiles.list(generation: generation, count: count))
         }
         do {
-            try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync(overriding: .everythingChanged)
+            try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync(overriding: [
+                .everythingChanged, .updateLimit,
+            ])
             say("done")
         } catch let error as SyncError {
             say("failed \(error.code.rawValue) \(error.underlyingError.map { "\($0)" } ?? "")")
