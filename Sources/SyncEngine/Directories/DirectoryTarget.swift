@@ -119,26 +119,37 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
         let scan = try DirectoryScan(of: root, journal: journal)
+        // With a session the journal goes on changing, and a second owner would make each change copy it.
+        let shown = session == nil ? journal : nil
         try session?.saw(scan)
         // While a lost journal is built up again, a file without a record may be ours: it is compared, and never removed.
         let mayRemove = foreignFiles == .remove && !journal.isRebuilding
         let isRebuilding = journal.isRebuilding
-        return LocalInventory(
-            scan.entries.map { entry in
-                let isForeign = entry.version == nil && !entry.isTorn
-                return LocalEntry(
-                    entry.path, version: entry.version, byteCount: Int64(entry.size),
-                    isEdited: entry.isEdited && !(isForeign && (mayRemove || isRebuilding)),
-                    isForeign: isForeign && !mayRemove)
-            })
+        return LocalInventory(order: .unsorted) {
+            var rows = scan.unchanged
+            var rest: [DirectoryScan.Entry]? = scan.entries
+            return {
+                // Page by page from the journal: for files that are as it says, no list is kept.
+                let page = session?.unchanged(&rows) ?? shown?.unchanged(&rows) ?? []
+                if !page.isEmpty {
+                    return page.map { LocalEntry($0.path, version: $0.version, byteCount: Int64($0.size)) }
+                }
+                defer { rest = nil }
+                return rest?.map { entry in
+                    let isForeign = entry.version == nil && !entry.isTorn
+                    return LocalEntry(
+                        entry.path, version: entry.version, byteCount: Int64(entry.size),
+                        isEdited: entry.isEdited && !(isForeign && (mayRemove || isRebuilding)), isForeign: isForeign && !mayRemove)
+                }
+            }
+        }
     }
 
     private func journal(in root: DirectoryHandle) throws -> TargetJournal {
         var lost = TargetJournal()
         lost.apply(.rebuilding)
         guard let own = try root.directory(RelativePath.reserved), try own.status(of: TargetSession.journalName) != nil else { return lost }
-        let text = try WritableFile(TargetSession.journalName, in: own).readAll(atMost: .max)
-        let reading = text.withUnsafeBytes { TargetJournal.read($0) }
+        let reading = try TargetJournal.read(try WritableFile(TargetSession.journalName, in: own))
         return reading.isWhole ? reading.journal : lost
     }
 

@@ -57,7 +57,7 @@ final class TargetSession: Sendable {
         self.folding = folding
         let clashes = NameClashes(folding)
         let file = try WritableFile(Self.journalName, in: places.own)
-        let reading = try file.readAll(atMost: .max).withUnsafeBytes { TargetJournal.read($0) }
+        let reading = try TargetJournal.read(file)
         state = Lock(
             State(journal: reading.journal, file: file, length: reading.length, clashes: clashes))
         // What follows the last whole line was being written when the process ended.
@@ -72,7 +72,7 @@ final class TargetSession: Sendable {
     /// Remembers what is there, for the checks just before each deed.
     func saw(_ scan: DirectoryScan) throws {
         state.withLock { state in
-            state.clashes.insert(scan.stamps.keys)
+            if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
             state.edited = scan.edited
             state.vanished = scan.vanished
         }
@@ -149,7 +149,7 @@ final class TargetSession: Sendable {
             state.expected[key] = nil
         }
         // Large files need no flush of their own; without any, the journal would never vouch for them before the end of the pass.
-        if places.durability == .power, state.withLock({ $0.journal.unsettled.count }) >= Self.mostUnsettled { try await flush() }
+        if places.durability == .power, state.withLock({ $0.journal.unsettledCount }) >= Self.mostUnsettled { try await flush() }
     }
 
     private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
@@ -246,7 +246,7 @@ final class TargetSession: Sendable {
                 throw error
             }
         }
-        if !journal.unsettled.isEmpty { try write([.synchronized]) }
+        if state.withLock({ $0.journal.unsettledCount }) > 0 { try write([.synchronized]) }
         if power { try state.withLock { state throws in try state.file.synchronize() } }
         try state.withLock { state throws in
             if state.journal.isMostlyStale {

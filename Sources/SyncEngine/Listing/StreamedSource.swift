@@ -5,7 +5,7 @@ internal import StoreCore
 ///
 /// ```swift
 /// let list = StreamedSource<ListedFile> {
-///     let bytes = try await host.bytes(for: "/films.ndjson")
+///     let bytes = try await host.bytes(for: Route(path: "/films.ndjson"))
 ///     return ListBytes(bytes, length: bytes.length)
 /// }
 /// ```

@@ -94,7 +94,7 @@ public enum RemovalTiming: Hashable, Sendable {
 /// The order in which items are downloaded.
 ///
 /// ```swift
-/// options.order = .by { (photo: Photo) in photo.rank }
+/// options.order = .by { (photo: Photo) in photo.revision }
 /// ```
 public struct DownloadOrder: Sendable {
     private enum Rule: Sendable {

@@ -6,7 +6,8 @@ import Trials
 /// A process that mirrors files of known content into a directory, and is killed meanwhile.
 ///
 /// Arguments: the directory, the generation of the files' content, how many files there are, `crash` or `power`, and if wanted `hold`
-/// (waits in the middle for what never comes) or `limited` (no file of it may have more than 64 KB, as on a disk without room).
+/// (waits in the middle for what never comes) or `limited` (no file of it may have more than 64 KB, as on a disk without room); or `fill`
+/// (only writes many small files) or `idle` (a pass over them that downloads nothing, and says how much memory the process has had).
 @main
 struct SyncCrashWriter {
     static func main() async throws {
@@ -18,6 +19,8 @@ struct SyncCrashWriter {
         let mode = arguments.next()
         let holds = mode == "hold"
         if mode == "limited" { limitFileSize(65_536) }
+        if mode == "fill" { return try SmallFiles.write(count, to: directory) }
+        if mode == "idle" { return try await SmallFiles.synchronize(count, in: directory) }
         let target = DirectoryTarget(directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability) {
             ListedSource(MadeUpFiles.list(generation: generation, count: count))
         }
