@@ -60,7 +60,7 @@ struct Show {
         return parts.joined(separator: "  ")
     }
 
-    func plan(_ plan: SyncPlan<ManifestFile>) throws {
+    func plan(_ plan: SyncPlan<ListedFile>) throws {
         if isJSON {
             return try json(
                 Plan(
@@ -87,6 +87,10 @@ struct Show {
             "the manifest is empty, and the directory has files of earlier runs; nothing was removed. If it really is empty: --allow-empty"
         case .removalLimit:
             "more files would be removed than allowed; nothing was changed. Look with --dry-run; if that is right: --max-delete <count>"
+        case .updateLimit:
+            "more files would be replaced than allowed; nothing was changed. Look with --dry-run; if that is right: --max-update <count>"
+        case .sharedContent:
+            "\(error.message). Look at what the origin sends; if that is right: --allow-same-content"
         case .everythingChanged:
             "not one file is as the manifest has it; nothing was changed. Look with --dry-run; if that is right: --allow-all-changed"
         case .stageFailed:

@@ -129,19 +129,33 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let scan = try DirectoryScan(of: root, journal: journal, probe: probe)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
+        // With a session the journal goes on changing, and a second owner would make each change copy it.
+        let shown = session == nil ? journal : nil
         // A directory whose disk was taken away looks empty; no item of it is missing.
         try session?.places.verify()
         try session?.saw(scan)
+        let isRebuilding = journal.isRebuilding
         // While a lost journal is built up again, a file without a record may be ours: it is compared, and never removed.
-        let mayRemove = foreignFiles == .remove && !journal.isRebuilding
-        var inventory = LocalInventory<Item>(
-            scan.entries.map { entry in
-                let isForeign = entry.version == nil && !entry.isTorn
-                let mayRemove = mayRemove && !entry.isUnreadable
-                return LocalEntry(
-                    entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !(isForeign && mayRemove),
-                    isForeign: isForeign && !mayRemove)
-            })
+        let mayRemove = foreignFiles == .remove && !isRebuilding
+        var inventory = LocalInventory<Item>(order: .unsorted) {
+            var rows = scan.unchanged
+            var rest: [DirectoryScan.Entry]? = scan.entries
+            return {
+                // Page by page from the journal: for files that are as it says, no list is kept.
+                let page = session?.unchanged(&rows) ?? shown?.unchanged(&rows) ?? []
+                if !page.isEmpty {
+                    return page.map { LocalEntry($0.path, version: $0.version, byteCount: Int64($0.size)) }
+                }
+                defer { rest = nil }
+                return rest?.map { entry in
+                    let isForeign = entry.version == nil && !entry.isTorn
+                    let isComparable = isForeign && !entry.isUnreadable && (mayRemove || isRebuilding)
+                    return LocalEntry(
+                        entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !isComparable,
+                        isForeign: isForeign && (!mayRemove || entry.isUnreadable))
+                }
+            }
+        }
         inventory.skipped = unreadable.all.map { SyncRefusal($0.path, because: SyncError.unreadable($0.path, underlyingError: $0.error)) }
         return inventory
     }
@@ -150,8 +164,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var lost = TargetJournal()
         lost.apply(.rebuilding)
         guard let own = try root.directory(RelativePath.reserved), try own.status(of: TargetSession.journalName) != nil else { return lost }
-        let text = try WritableFile(TargetSession.journalName, in: own).readAll(atMost: .max)
-        let reading = text.withUnsafeBytes { TargetJournal.read($0) }
+        let reading = try TargetJournal.read(try WritableFile(TargetSession.journalName, in: own))
         return reading.isWhole ? reading.journal : lost
     }
 
@@ -235,12 +248,15 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     /// Throws away parts of files that are no longer wanted, and remembers what may make way for others.
     @concurrent
-    public func prepareDownload(_ plan: SyncPlan<Item>) async throws {
+    public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] {
+        if plan.isDryRun { return plan.downloads }
         let session = try session()
         try session.places.verify()
         session.willRemove(plan.removals.lazy.map(\.local))
         session.removeEmptyDirectoriesOfVanished()
-        try session.prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
+        try session.prune(keeping: plan.downloads.lazy.map(\.item.key))
+        session.willStage(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key))
+        return plan.downloads
     }
 
     /// Whether a file is still as the plan has seen it.
@@ -265,6 +281,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 try Task.checkCancellation()
             }
             let whole = try part.finish(digest: digest)
+            if session.isStaged(item.key) { return try session.stage(part.stage(whole), of: item, as: path) }
             do {
                 try await session.commit(whole, as: path, of: item)
             } catch  where session.flushes.hasFailed {
@@ -280,6 +297,15 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error) }
             throw error
         }
+    }
+
+    /// Installs the updates that nothing in the list could check, unless most of them would get one content.
+    ///
+    /// - Returns: The files that were not replaced. Where more than half of at least 20 changed files share one digest that is not that of
+    ///   emptiness, and that they did not share before, these are all of them, each with ``SyncError/Code/sharedContent``.
+    @concurrent
+    public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<String>] {
+        try await session().installStaged(overriding: overrides)
     }
 
     /// Removes files, and directories that are empty then.

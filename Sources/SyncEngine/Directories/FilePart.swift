@@ -33,6 +33,8 @@ public final class FilePart: Sendable {
         var isAdopted = false
         /// The digest of the working file as the transfer has computed it.
         var adoptedDigest: SHA256.Digest?
+        /// Whether bytes of an earlier attempt are in it.
+        var isResumed = false
     }
 
     /// Opens the part of an item.
@@ -77,6 +79,7 @@ public final class FilePart: Sendable {
                 try restart(&state)
             } else if state.hash == nil {
                 state.hash = try hashOfWhatIsThere(state.length)
+                state.isResumed = true
             }
             state.hasBegun = true
             state.validator = validator ?? (offset > 0 ? resumePoint?.validator : nil)
@@ -97,7 +100,8 @@ public final class FilePart: Sendable {
                     state.hasBegun = true
                 }
                 if let limit, bytes.count > limit - state.length {
-                    throw SyncError.wrongContent(path, "more than the \(limit) bytes came that the list announces")
+                    throw SyncError.wrongContent(
+                        path, "more than the \(limit) bytes came that the list announces", isWorthRetrying: state.isResumed)
                 }
                 let length = state.length + bytes.count
                 // First what the bytes belong to, then the bytes: never the other way round.
@@ -122,6 +126,8 @@ public final class FilePart: Sendable {
     /// - Returns: The file's place; there may be nothing yet.
     /// - Throws: `StoreError` where the disk fails.
     public func workingFile() throws -> URL {
+        // What an earlier attempt has left there is resumed by the transfer itself.
+        if try places.parts.status(of: names.directory) != nil { state.withLock { $0.isResumed = true } }
         let directory = try places.parts.makeDirectory(names.directory)
         return URL(filePath: directory.path, directoryHint: .isDirectory).appending(
             path: PartNames.workingFile, directoryHint: .notDirectory)
@@ -201,11 +207,45 @@ public final class FilePart: Sendable {
         if let limit, limit != whole.stamp.size { complaint = "\(whole.stamp.size) bytes came, and the list announces \(limit)" }
         if complaint == nil, let wanted, wanted != whole.digest { complaint = "its digest is \(whole.digest), and the list says \(wanted)" }
         if let complaint {
-            // A part that is only short can still be resumed.
-            if isAdopted || whole.stamp.size >= limit ?? 0 { try discard() }
-            throw SyncError.wrongContent(path, complaint)
+            // A part that is only short can still be resumed, where it is remembered what its bytes belong to.
+            let (isResumed, isRemembered) = state.withLock { ($0.isResumed, $0.isRemembered) }
+            let isShort = !isAdopted && whole.stamp.size < limit ?? 0
+            if !isShort { try discard() }
+            throw SyncError.wrongContent(path, complaint, isWorthRetrying: isResumed || (isShort && isRemembered))
         }
         return whole
+    }
+
+    /// What is left of a part when its file was staged: enough to find the file again, and no open descriptor.
+    struct Staged: Sendable {
+        fileprivate var names: PartNames
+        fileprivate var whole: (directory: String?, name: String, digest: SHA256.Digest, stamp: FileStamp)
+
+        /// The digest of the file.
+        var digest: SHA256.Digest { whole.digest }
+
+        /// Opens the file again, to give it its name.
+        ///
+        /// - Throws: ``SyncError/Code/changedLocally`` where it is another one by now.
+        func reopen(in places: TargetPlaces) throws -> Whole {
+            let directory = try whole.directory.map { try places.parts.directory($0) } ?? places.parts
+            guard let directory, try directory.status(of: whole.name) != nil else { throw SyncError.changedLocally(.contents) }
+            let file = try WritableFile(whole.name, in: directory)
+            guard FileStamp(try file.status()) == whole.stamp else { throw SyncError.changedLocally(.contents) }
+            return Whole(directory: whole.directory, name: whole.name, digest: whole.digest, stamp: whole.stamp, file: file)
+        }
+
+        /// Removes the file, or what is left beside it once it has its name.
+        func cleanUp(in places: TargetPlaces) throws {
+            try places.parts.remove(names.memory)
+            try places.parts.remove(names.bytes)
+            try places.removeWorkingDirectory(names.directory)
+        }
+    }
+
+    /// Leaves the whole file beside its place.
+    func stage(_ whole: Whole) -> Staged {
+        Staged(names: names, whole: (whole.directory, whole.name, whole.digest, whole.stamp))
     }
 
     /// Throws away all that is there.

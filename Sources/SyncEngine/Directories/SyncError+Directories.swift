@@ -56,10 +56,13 @@ extension SyncError {
                 + "another name, or choose a disk that tells them apart")
     }
 
-    static func wrongContent(_ path: String, _ reason: String) -> SyncError {
-        SyncError(
+    /// - Parameter isWorthRetrying: Whether the next attempt may bring other bytes.
+    static func wrongContent(_ path: String, _ reason: String, isWorthRetrying: Bool) -> SyncError {
+        var error = SyncError(
             .wrongContent,
             "downloading “\(path.shownSafely)”: \(reason); it did not get the name. Look at the list and at the origin, then sync again")
+        error.isWorthRetrying = isWorthRetrying
+        return error
     }
 }
 

@@ -29,6 +29,9 @@ final class TargetSession: Sendable {
         var vanished: [String] = []
         /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
         var removable: Set<String> = []
+        /// The updates that the list gives nothing to check by, and those of them that have arrived.
+        var stageable: Set<String> = []
+        var staged: [String: StagedUpdate] = [:]
         var replaced: Set<String> = []
     }
 
@@ -51,7 +54,7 @@ final class TargetSession: Sendable {
         self.folding = folding
         let clashes = NameClashes(folding)
         let file = try WritableFile.unshared(Self.journalName, in: places.own, isCopied: true)
-        let reading = try file.readAll(atMost: .max).withUnsafeBytes { TargetJournal.read($0) }
+        let reading = try TargetJournal.read(file)
         state = Lock(
             State(journal: reading.journal, file: file, length: reading.length, clashes: clashes))
         // What follows the last whole line was being written when the process ended.
@@ -83,7 +86,7 @@ final class TargetSession: Sendable {
     /// Remembers what is there, for the checks just before each deed.
     func saw(_ scan: DirectoryScan) throws {
         state.withLock { state in
-            state.clashes.insert(scan.stamps.keys)
+            if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
             state.edited = scan.edited
             state.vanished = scan.vanished
         }
@@ -161,7 +164,7 @@ final class TargetSession: Sendable {
             state.expected[key] = nil
         }
         // Large files need no flush of their own; without any, the journal would never vouch for them before the end of the pass.
-        if places.durability == .power, state.withLock({ $0.journal.unsettled.count }) >= Self.mostUnsettled { try await flush() }
+        if places.durability == .power, state.withLock({ $0.journal.unsettledCount }) >= Self.mostUnsettled { try await flush() }
     }
 
     private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
@@ -258,7 +261,7 @@ final class TargetSession: Sendable {
                 throw error
             }
         }
-        if !journal.unsettled.isEmpty { try write([.synchronized]) }
+        if state.withLock({ $0.journal.unsettledCount }) > 0 { try write([.synchronized]) }
         if power { try state.withLock { state throws in try state.file.synchronize() } }
         try state.withLock { state throws in
             if state.journal.isMostlyStale {

@@ -7,7 +7,8 @@ import Trials
 ///
 /// Arguments: the directory, the generation of the files' content, how many files there are, `crash` or `power`, and if wanted `hold`
 /// (waits in the middle for what never comes), `limited` (no file of it may have more than 64 KB, as on a disk without room) or `nobody`
-/// (gives up the rights of root first, and does what can be done after a failure).
+/// (gives up the rights of root first, and does what can be done after a failure); or `fill` (only writes many small files) or `idle` (a
+/// pass over them that downloads nothing, and says how much memory the process has had).
 @main
 struct SyncCrashWriter {
     static func main() async throws {
@@ -20,12 +21,16 @@ struct SyncCrashWriter {
         let holds = mode == "hold"
         if mode == "limited" { limitFileSize(65_536) }
         if mode == "nobody" { becomeNobody() }
+        if mode == "fill" { return try SmallFiles.write(count, to: directory) }
+        if mode == "idle" { return try await SmallFiles.synchronize(count, in: directory) }
         let target = DirectoryTarget(directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability) {
             ListedSource(MadeUpFiles.list(generation: generation, count: count))
         }
         do {
             let options = SyncOptions(stopsOnError: mode != "nobody", retry: .never)
-            let report = try await OneWaySynchronizer(processor: target, options: options).sync(overriding: .everythingChanged)
+            let report = try await OneWaySynchronizer(processor: target, options: options).sync(overriding: [
+                .everythingChanged, .updateLimit,
+            ])
             say(mode == "nobody" ? "done \(report.skipped.count) skipped" : "done")
         } catch let error as SyncError {
             say("failed \(error.code.rawValue) \(error.underlyingError.map { "\($0)" } ?? "")")

@@ -241,7 +241,7 @@ struct PowerTests {
                 case .renamed(let path): renamed.withLock { _ = $0.now.insert(path) }
                 case .flushBegins:
                     let journal = try Data(contentsOf: file).withUnsafeBytes { TargetJournal.read($0) }.journal
-                    let settled = Set(journal.records.keys.filter { journal.unsettled[$0] == nil })
+                    let settled = Set(journal.records.paths.filter { journal.isSettled($0) })
                     vouched.withLock { $0 = max($0, settled.count) }
                     wrong.withLock { $0 += settled.subtracting(mayVouch.withLock { $0 }) }
                     renamed.withLock { $0.atBegin = $0.now }
@@ -253,5 +253,15 @@ struct PowerTests {
         try await bench.sync(durability: .power, concurrency: 8)
         #expect(wrong.withLock { $0 } == [])
         #expect(vouched.withLock { $0 } > 0, "it vouches for some before the end of the pass")
+    }
+}
+
+extension TargetJournal {
+    /// The paths that no line vouches for yet, with the line that speaks of them.
+    fileprivate var unsettled: [String: Int] {
+        var copy = self
+        let all = records.paths.filter { !isSettled($0) }.compactMap { path in records.row(of: path).map { (path, records.line(at: $0)) } }
+        #expect(copy.unsettledCount == all.count)
+        return Dictionary(uniqueKeysWithValues: all)
     }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteRouting
 internal import StoreCore
 internal import SyncEngine
 
@@ -83,6 +84,7 @@ private enum Photos {
         var options = SyncOptions()
         options.downloadsPreviews = true
         options.stopsOnError = false
+        options.order = .by { (photo: Photo) in photo.revision }
         return options
     }
 
@@ -114,6 +116,14 @@ struct HTTPTransfer: FileTransfer {
         try part.begin(at: answer.firstByte, validator: answer.entityTag)
         for try await piece in answer.body { try part.append(piece) }
     }
+}
+
+private func streamed(host: RemoteHost) -> StreamedSource<ListedFile> {
+    let list = StreamedSource<ListedFile> {
+        let bytes = try await host.bytes(for: Route(path: "/films.ndjson"))
+        return ListBytes(bytes, length: bytes.length)
+    }
+    return list
 }
 
 private func mirror(url: URL, api: FileClient, digest: String) async throws {
