@@ -109,7 +109,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             defer { state.session = nil }
             return state.session
         }
-        // A journal that could not be tidied up is as true as before; the next pass tries again.
+        // A complete pass was flushed by `syncWillEnd()`, which reports a failure. After any other the caller has an error already, and the
+        // journal vouches for nothing that was not flushed. A journal that was not compacted is as true as before.
         try? await session?.end(isComplete: report.isComplete)
     }
 
@@ -319,11 +320,17 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try session.places.verify()
     }
 
-    /// Checks that the directory is still the one in which the pass has worked.
+    /// Checks that the directory is still the one in which the pass has worked, and brings all files and names to the disk as `durability`
+    /// says.
     ///
-    /// - Throws: ``SyncError/Code/targetVanished`` if it was moved or removed, or its disk unmounted.
+    /// - Throws: ``SyncError/Code/targetVanished`` if the directory was moved or removed, or its disk unmounted; `StoreError` if the disk
+    ///   fails: the journal then vouches for no file that was not flushed, and the next pass compares those files by digest.
     @concurrent
-    public func syncWillEnd() async throws { try session().places.verify() }
+    public func syncWillEnd() async throws {
+        let session = try session()
+        try session.places.verify()
+        try await session.settle(isComplete: true)
+    }
 
     private func session() throws -> TargetSession {
         guard let session = state.withLock({ $0.session }) else {

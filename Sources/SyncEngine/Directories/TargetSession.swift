@@ -33,6 +33,8 @@ final class TargetSession: Sendable {
         var stageable: Set<String> = []
         var staged: [String: StagedUpdate] = [:]
         var replaced: Set<String> = []
+        /// Whether the journal vouches for everything that the pass has done.
+        var isSettled = false
     }
 
     static let journalName = "journal"
@@ -240,41 +242,54 @@ final class TargetSession: Sendable {
         }
     }
 
-    /// Ends the pass.
+    /// Brings everything that the pass has done to the disk, and lets the journal vouch for it; a second call does nothing.
     ///
-    /// - Parameter isComplete: Whether everything is as the source has it.
-    func end(isComplete: Bool) async throws {
-        defer { lockFile.unlock() }
-        // Of no interest why one of them stays: then it is an empty directory as any other.
-        if !isComplete { try? places.removeEmptyMadeDirectories() }
+    /// - Parameter isComplete: Whether the directory equals the source.
+    /// - Throws: `StoreError` if the disk fails; the journal then vouches for nothing that was not flushed before.
+    func settle(isComplete: Bool) async throws {
+        guard !state.withLock({ $0.isSettled }) else { return }
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
         // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
         if power {
             do {
-                // In a task that nobody cancels: a flush that still ran would write its line where the next pass writes its own.
+                // In a task that is never canceled: a flush that still ran would write its line where the next pass writes its own.
                 try await Task { try await flush(isLast: true) }.value
             } catch {
-                // What could not be written may look whole until it is read from the disk again: it is of no use to the next pass.
-                // The flush's failure is the one to tell, whatever becomes of this.
+                // Bytes that the system could not write may look whole until they are read from the disk again: the next pass cannot use
+                // them. The flush's failure is the one to report, whether or not the parts can be removed.
                 if flushes.hasFailed { try? prune(keeping: []) }
                 throw error
             }
         }
         if state.withLock({ $0.journal.unsettledCount }) > 0 { try write([.synchronized]) }
-        if power { try state.withLock { state throws in try state.file.synchronize() } }
-        try state.withLock { state throws in
-            if state.journal.isMostlyStale {
-                let (journal, text) = state.journal.compacted()
-                try places.own.remove("journal.new")
-                let file = try WritableFile("journal.new", in: places.own)
-                try text.withUnsafeBytes { try file.write($0, at: 0) }
-                if power { try file.synchronize() }
-                try places.own.rename("journal.new", to: places.own, as: Self.journalName)
-                (state.journal, state.file, state.length) = (journal, file, text.count)
-            }
+        if power {
+            try state.withLock { state throws in try state.file.synchronize() }
+            try places.own.synchronize()
         }
-        if power { try places.own.synchronize() }
+        state.withLock { $0.isSettled = true }
+    }
+
+    /// Ends the pass, and releases the directory.
+    ///
+    /// - Parameter isComplete: Whether the directory equals the source.
+    func end(isComplete: Bool) async throws {
+        defer { lockFile.unlock() }
+        // The reason why one of them stays is of no interest: then it is an empty directory as any other.
+        if !isComplete { try? places.removeEmptyMadeDirectories() }
+        try await settle(isComplete: isComplete)
+        try state.withLock { state throws in
+            guard state.journal.isMostlyStale else { return }
+            let power = places.durability == .power
+            let (journal, text) = state.journal.compacted()
+            try places.own.remove("journal.new")
+            let file = try WritableFile("journal.new", in: places.own)
+            try text.withUnsafeBytes { try file.write($0, at: 0) }
+            if power { try file.synchronize() }
+            try places.own.rename("journal.new", to: places.own, as: Self.journalName)
+            (state.journal, state.file, state.length) = (journal, file, text.count)
+            if power { try places.own.synchronize() }
+        }
     }
 
     private func write(_ changes: [TargetJournal.Change]) throws {

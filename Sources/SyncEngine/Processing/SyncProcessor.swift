@@ -54,9 +54,11 @@ public protocol SyncProcessor<Item>: Sendable {
 
     /// Called after the last removal of a pass in which nothing failed; not after a failure or cancellation.
     ///
-    /// The last chance to find that the local side is not as the report will say, such as a disk that was taken away.
+    /// The last chance to find that the local side is not as the report will say, such as a disk that was taken away or cannot be flushed.
+    /// A pass with failures throws ``SyncError/Code/incomplete`` without this call: its error already says that the local side is not as the
+    /// source has it. Work that every pass must do belongs in ``syncDidEnd(_:)``.
     ///
-    /// - Throws: An error that makes the pass fail.
+    /// - Throws: An error that makes the pass fail in the stage ``SyncStage/end``.
     func syncWillEnd() async throws
 
     /// Called once after everything else, also after a failure and after cancellation; its own task is not cancelled.
@@ -87,7 +89,8 @@ public protocol SyncProcessor<Item>: Sendable {
     ///
     /// - Parameter plan: Everything that the pass would download and remove.
     /// - Returns: The downloads of ``SyncPlan/downloads`` in the order in which they begin. One that is left out is neither removed nor a
-    ///   failure; the next pass plans it again.
+    ///   failure; the next pass plans it again. A method of this name that returns nothing is another method, and is never called; the
+    ///   compiler points it out where the conformance is declared in an extension.
     /// - Throws: An error that ends the pass.
     func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download]
 

@@ -82,7 +82,9 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         if options.removalTiming == .afterDownloads, board.report.failures.isEmpty { try await remove(plan) }
         try Task.checkCancellation()
         // A target that is another one by now has nothing of what the report would say.
-        if board.report.failures.isEmpty { try await processor.syncWillEnd() }
+        if board.report.failures.isEmpty {
+            do { try await processor.syncWillEnd() } catch { throw StageFailure(stage: .end, error: error) }
+        }
         let failures = board.report.failures
         if let first = failures.first {
             throw SyncError(

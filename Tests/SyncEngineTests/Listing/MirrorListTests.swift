@@ -86,6 +86,26 @@ struct MirrorListTests {
         #expect(try bench.files == before)
     }
 
+    @Test(arguments: [true, false])
+    func `S15: mirror leaves edited files alone with --keep-local, and overwrites them without it`(keepsLocal: Bool) async throws {
+        serve(lines().joined())
+        #expect(try await mirror().code == 0)
+        try Data("edited here".utf8).write(to: bench.url.appending(path: "f7"))
+        try Data("edited and gone from the list".utf8).write(to: bench.url.appending(path: "f8"))
+        files.update { files in
+            files["/f7"] = Data("new at the origin".utf8)
+            files["/f8"] = nil
+            files["/f9"] = Data("changed at the origin only".utf8)
+        }
+        serve(lines().joined())
+        let (code, output) = keepsLocal ? try await mirror("--keep-local") : try await mirror()
+        #expect(code == 0)
+        #expect(try bench.files["f7"] == (keepsLocal ? "edited here" : "new at the origin"))
+        #expect(try bench.files["f8"] == (keepsLocal ? "edited and gone from the list" : nil))
+        #expect(try bench.files["f9"] == "changed at the origin only")
+        #expect(output.contains("2 edited locally"), "\(output)")
+    }
+
     @Test func `S2: mirror names an HTML page that it gets in place of a list`() async throws {
         list.update { $0 = .html("<!DOCTYPE html>\n<html><body>sign in</body></html>\n") }
         let address = origin.url.appending(path: "list").absoluteString
