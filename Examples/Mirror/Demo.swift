@@ -14,7 +14,7 @@ enum Demo {
         }
         let origin = try LoopbackOrigin { request in
             let all = files.withLock { $0 }
-            if request.path == "/manifest.json" { return .json(all.map { ManifestFile($0, $1) }.sorted { $0.path < $1.path }) }
+            if request.path == "/manifest.json" { return .json(all.map { ListedFile($0, $1) }.sorted { $0.path < $1.path }) }
             guard let text = all[String(request.path.dropFirst())] else { return .notFound(for: request) }
             return .data(Data(text.utf8)).tagged().ranged(by: request)
         }
@@ -45,8 +45,8 @@ enum Demo {
     }
 }
 
-extension ManifestFile {
+extension ListedFile {
     fileprivate init(_ path: String, _ text: String) {
-        self.init(path: path, size: Int64(text.utf8.count), sha256: SHA256.digest(of: Array(text.utf8)).hex, url: path)
+        self.init(path: path, sha256: SHA256.digest(of: Array(text.utf8)).hex, byteCount: Int64(text.utf8.count), url: path)
     }
 }

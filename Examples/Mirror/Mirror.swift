@@ -32,14 +32,15 @@ struct Mirror {
     /// What makes a directory equal to a manifest.
     static func synchronizer(
         _ options: Options, manifest: URL, directory: URL
-    ) -> OneWaySynchronizer<some SyncProcessor<ManifestFile>> {
+    ) -> OneWaySynchronizer<some SyncProcessor<ListedFile>> {
         let origin = Origin(manifest: manifest, retries: options.retries)
-        let target = DirectoryTarget(directory: directory, transfer: origin) { try await origin.list() }
+        let target = DirectoryTarget(directory: directory, transfer: origin) { origin.list() }
         return OneWaySynchronizer(
             processor: target,
             options: SyncOptions(
                 concurrency: options.concurrency, stopsOnError: false, removalLimit: options.maxDelete.map { .count($0) } ?? .share(0.5),
-                retry: .exponential(attempts: options.retries + 1)))
+                updateLimit: options.maxUpdate.map { .count($0) } ?? .share(0.5),
+                retry: .exponential(attempts: options.retries + 1), localEdits: options.localEdits))
     }
 
     /// One run.
@@ -84,7 +85,7 @@ struct Mirror {
             default: break
             }
             Show.complain(Show.words(of: error))
-            return [.emptySource, .removalLimit, .everythingChanged].contains(error.code) ? 2 : 3
+            return [.emptySource, .removalLimit, .updateLimit, .everythingChanged, .sharedContent].contains(error.code) ? 2 : 3
         }
     }
 

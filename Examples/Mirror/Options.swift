@@ -12,6 +12,8 @@ struct Options {
     /// What the safety gate lets pass.
     var overrides: SyncOverrides = []
     var maxDelete: Int?
+    var maxUpdate: Int?
+    var localEdits = LocalEdits.overwrite
     var concurrency = 8
     var retries = 3
 
@@ -21,10 +23,12 @@ struct Options {
 
     static let usage = """
         usage: mirror [<manifest-url> <directory>] [--dry-run] [--json] [--plain] [--max-delete <count>] [--allow-empty]
-                      [--allow-all-changed] [--concurrency <count>] [--retries <count>]
+                      [--max-update <count>] [--allow-all-changed] [--allow-same-content] [--keep-local]
+                      [--concurrency <count>] [--retries <count>]
 
-        Makes a directory equal to a manifest: JSON, an array of {"path", "size", "sha256" or "version", "url"}, or the same objects one
-        on each line (NDJSON). Addresses may be relative to the manifest's. What broke off is resumed; files that no run has put there stay.
+        Makes a directory equal to a manifest: an object {"path", "size", "sha256" or "version", "url"} for each file, one on each line
+        (NDJSON), or all in one array (JSON). A manifest in lines needs an end: a last line {"count": <files>}, or a Content-Length from
+        the server. Addresses may be relative to the manifest's. Broken transfers are resumed; files that no run has put there stay.
         Without arguments it shows itself: an origin inside its own process, and a temporary directory.
 
           --dry-run              prints what would be done, and why, and does nothing
@@ -32,7 +36,10 @@ struct Options {
           --plain                plain lines, as where the output is no terminal
           --max-delete <count>   refuses to remove more files than this; without it, more than half of twenty or more
           --allow-empty          lets an empty manifest empty the directory
+          --max-update <count>   refuses to replace more files than this; without it, more than half of twenty or more
           --allow-all-changed    lets a run replace or remove all of twenty or more files
+          --allow-same-content   lets a run give the same content to most of twenty or more files that differed
+          --keep-local           leaves files alone that were edited in the directory; without it, they are overwritten
           --concurrency <count>  how many files are downloaded at a time, 1 to 64; 8 without it
           --retries <count>      how often a failure that may pass is tried again, 0 to 100; 3 without it
 
@@ -57,6 +64,9 @@ struct Options {
             case "--plain": isPlain = true
             case "--allow-empty": overrides.insert(.emptySource)
             case "--allow-all-changed": overrides.insert(.everythingChanged)
+            case "--allow-same-content": overrides.insert(.sharedContent)
+            case "--keep-local": localEdits = .keepLocal
+            case "--max-update": maxUpdate = try value(of: argument, from: 0...1_000_000_000)
             case "--max-delete": maxDelete = try value(of: argument, from: 0...1_000_000_000)
             case "--concurrency": concurrency = try value(of: argument, from: 1...64)
             case "--retries": retries = try value(of: argument, from: 0...100)

@@ -15,11 +15,13 @@ struct Show {
 
     func line(_ text: String) {
         guard !isJSON else { return }
-        write((console.isLive ? "\r\u{1B}[K" : "") + text + "\n")
+        // Names come from the manifest and from the disk; none of them may act on the terminal.
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).escapedForDisplay() }
+        write((console.isLive ? "\r\u{1B}[K" : "") + lines.joined(separator: "\n") + "\n")
     }
 
     static func complain(_ text: String) {
-        FileHandle.standardError.write(Data("mirror: \(text)\n".utf8))
+        FileHandle.standardError.write(Data("mirror: \(text.escapedForDisplay())\n".utf8))
     }
 
     /// Shows progress until the task is cancelled.
@@ -58,18 +60,20 @@ struct Show {
         return parts.joined(separator: "  ")
     }
 
-    func plan(_ plan: SyncPlan<ManifestFile>) throws {
+    func plan(_ plan: SyncPlan<ListedFile>) throws {
         if isJSON {
             return try json(
                 Plan(
                     additions: plan.additions.map(\.item.path), updates: plan.updates.map(\.item.path),
-                    removals: plan.removals.map(\.local.key), refused: plan.refusals.map { "\($0.error)" }, unchanged: plan.unchangedCount,
+                    removals: plan.removals.map(\.local.key), refused: plan.refusals.map { "\($0.error)" },
+                    skipped: plan.skipped.map(\.key), unchanged: plan.unchangedCount,
                     bytes: plan.downloadBytes, gate: plan.gateRefusal?.message))
         }
         for download in plan.additions { line("add     \(download.item.path)") }
         for download in plan.updates { line("update  \(download.item.path)  (\(download.reason.words))") }
-        for removal in plan.removals { line("remove  \(removal.local.key)  (\(removal.reason.words))") }
+        for removal in plan.removals { line("remove  \(removal.local.key.escapedForDisplay())  (\(removal.reason.words))") }
         for refusal in plan.refusals { line("refuse  \(refusal.error)") }
+        for skip in plan.skipped { line("skip    \(skip.error)") }
         if let gate = plan.gateRefusal { line("stop    \(Show.words(of: gate))") }
         line(
             "\(plan.additions.count) to add, \(plan.updates.count) to update, \(plan.removals.count) to remove, \(plan.unchangedCount) unchanged"
@@ -83,6 +87,10 @@ struct Show {
             "the manifest is empty, and the directory has files of earlier runs; nothing was removed. If it really is empty: --allow-empty"
         case .removalLimit:
             "more files would be removed than allowed; nothing was changed. Look with --dry-run; if that is right: --max-delete <count>"
+        case .updateLimit:
+            "more files would be replaced than allowed; nothing was changed. Look with --dry-run; if that is right: --max-update <count>"
+        case .sharedContent:
+            "\(error.message). Look at what the origin sends; if that is right: --allow-same-content"
         case .everythingChanged:
             "not one file is as the manifest has it; nothing was changed. Look with --dry-run; if that is right: --allow-all-changed"
         case .stageFailed:
@@ -97,17 +105,19 @@ struct Show {
                 Summary(
                     added: report.addedCount, updated: report.updatedCount, removed: report.removedCount, unchanged: report.unchangedCount,
                     bytes: report.downloadedBytes, seconds: report.duration / .seconds(1), failures: report.failures.map(\.description),
+                    skipped: report.skipped.map(\.description),
                     error: error?.code.rawValue))
         }
         // Where nothing was done there is nothing to report but why.
         guard error == nil || error?.code == .incomplete || error?.code == .cancelled else { return }
         for failure in report.failures { line("failed  \(failure)") }
+        for skip in report.skipped { line("skipped \(skip)") }
         if error?.code == .cancelled { line("stopped; the next run goes on from here") }
         line("\(report.summary)  (\(Show.bytes(report.downloadedBytes)) in \(String(format: "%.1f", report.duration / .seconds(1))) s)")
     }
 
     private struct Plan: Encodable {
-        var additions, updates, removals, refused: [String]
+        var additions, updates, removals, refused, skipped: [String]
         var unchanged: Int
         var bytes: Int64?
         var gate: String?
@@ -117,14 +127,18 @@ struct Show {
         var added, updated, removed, unchanged: Int
         var bytes: Int64
         var seconds: Double
-        var failures: [String]
+        var failures, skipped: [String]
         var error: String?
     }
 
     private func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
-        write(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+        // Within its strings, JSON may have the same characters escaped.
+        let text = String(decoding: try encoder.encode(value), as: UTF8.self).unicodeScalars.map { scalar in
+            scalar.actsOnDisplay ? String(format: "\\u%04x", scalar.value) : String(scalar)
+        }
+        write(text.joined() + "\n")
     }
 
     private static func bytes(_ count: Int64) -> String {

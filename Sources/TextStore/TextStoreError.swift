@@ -37,7 +37,8 @@ public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertibl
         if let identifier { text += "text “\(identifier.count > 64 ? identifier.prefix(64) + "…" : identifier[...])”: " }
         text += message
         if let underlyingError { text += " (underlying: \(underlyingError))" }
-        return text
+        // Identifiers come from manifests, and the text may go to a terminal.
+        return text.escapedForDisplay()
     }
 
     /// Whether both say the same; what they come from plays no part.

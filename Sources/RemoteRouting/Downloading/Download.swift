@@ -18,13 +18,17 @@ extension RemoteHost {
     ///   - target: The file; its directory must exist.
     ///   - sha256: The digest that the file must have, as 64 hexadecimal digits; a file with another one is thrown away.
     ///   - onProgress: Called from any thread with how many bytes are there, those of earlier downloads included.
+    ///   - onDigest: Called once with the file's SHA-256 digest, as 64 hexadecimal digits, when the file has its name. The bytes are hashed
+    ///     as they arrive; only bytes of an earlier download are read. Without it and `sha256` nothing is hashed.
     /// - Returns: The target, with the last head.
     /// - Throws: ``RemoteError``.
     @discardableResult
     public func download(
-        _ route: some Routable, to target: URL, sha256: String? = nil, onProgress: @escaping @Sendable (TransferProgress) -> Void = { _ in }
+        _ route: some Routable, to target: URL, sha256: String? = nil,
+        onProgress: @escaping @Sendable (TransferProgress) -> Void = { _ in },
+        onDigest: (@Sendable (String) -> Void)? = nil
     ) async throws -> RemoteResponse<URL> {
-        try await Download(host: self, target: target, digest: sha256?.lowercased(), onProgress: onProgress).run(route)
+        try await Download(host: self, target: target, digest: sha256?.lowercased(), onDigest: onDigest, onProgress: onProgress).run(route)
     }
 }
 
@@ -33,6 +37,7 @@ private struct Download: Sendable {
     let host: RemoteHost
     let target: URL
     let digest: String?
+    let onDigest: (@Sendable (String) -> Void)?
     let onProgress: @Sendable (TransferProgress) -> Void
 
     private var directory: Directory { Directory(path: target.deletingLastPathComponent().path) }
@@ -59,7 +64,7 @@ private struct Download: Sendable {
     }
 
     private func attempts(_ plain: RouteSending) async throws -> RemoteResponse<URL> {
-        let file = try PartialFile(at: directory.path(of: partName))
+        let file = try PartialFile(at: directory.path(of: partName), isHashed: digest != nil || onDigest != nil)
         let limit = plain.options.timeouts.overall ?? host.timeouts.overall
         var attempt = 1
         var wantsWhole = false
@@ -130,9 +135,10 @@ private struct Download: Sendable {
             try directory.remove(stateName)
             throw sending.error(.transport, .wrongRange, outcome.request, "\(message); nothing was written", head)
         }
-        try check(file, sending, outcome)
+        let found = try check(file, sending, outcome)
         try file.commit(as: target.path)
         try directory.remove(stateName)
+        if let onDigest, let found { onDigest(found) }
         return outcome.response.map(target)
     }
 
@@ -159,10 +165,11 @@ private struct Download: Sendable {
         }
     }
 
-    private func check(_ file: PartialFile, _ sending: RouteSending, _ outcome: RouteSending.Outcome) throws {
-        guard let digest else { return }
+    /// The digest of the file; `nil` if no caller needs it.
+    private func check(_ file: PartialFile, _ sending: RouteSending, _ outcome: RouteSending.Outcome) throws -> String? {
+        guard digest != nil || onDigest != nil else { return nil }
         let found = try file.digest().hex
-        guard found != digest else { return }
+        guard let digest, found != digest else { return found }
         try file.empty()
         try directory.remove(stateName)
         throw sending.error(

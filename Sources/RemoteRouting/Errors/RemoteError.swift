@@ -106,7 +106,8 @@ public struct RemoteError: Error, Sendable, CustomStringConvertible {
         if let requestID { text += " (request id \(requestID.prefix(100)))" }
         // Its words are in the message already.
         if let fault = underlyingError as? RouteFault { text += " (RouteFault.\(fault.code.rawValue))" }
-        return text
+        // Some of the words are the server's, and the text may go to a terminal.
+        return text.escapedForDisplay()
     }
 
     /// Whether the cause is one that passes by itself: a lost connection, an overloaded server.

@@ -1,3 +1,5 @@
+internal import StoreCore
+
 /// Why one exchange came to nothing; `RemoteError` carries it, with what was being attempted.
 public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     /// What kind of failure this is.
@@ -20,7 +22,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     }
 
     /// The kind of failure, what happened, and what to do about it.
-    public var description: String { "TransportFailure.\(code.rawValue): \(message)" }
+    public var description: String { "TransportFailure.\(code.rawValue): \(message.escapedForDisplay())" }
 
     static let cancelled = TransportFailure(.cancelled, "the task was cancelled, and the exchange ended with it")
     static let abandoned = TransportFailure(.cancelled, "nobody reads the body any more, so the exchange was ended")

@@ -5,7 +5,7 @@ internal import CryptoKit
 /// The SHA-256 hash function of FIPS 180-4, for names and digests of whole files.
 ///
 /// Feed it any number of pieces, then ask once for the digest. Where the platform has CryptoKit that does the work, with the processor's
-/// own instructions; elsewhere plain Swift does, at about 300 MB/s in a release build.
+/// own instructions; elsewhere plain Swift does, at about 450 MB/s in a release build.
 package struct SHA256: Sendable {
     #if canImport(CryptoKit)
     private var core = CryptoKit.SHA256()

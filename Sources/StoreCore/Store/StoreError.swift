@@ -30,7 +30,7 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
     public var description: String {
         var text = "StoreError.\(code.rawValue): \(message)"
         if let underlyingError { text += " (underlying: \(underlyingError))" }
-        return text
+        return text.escapedForDisplay()
     }
 
     /// The kinds of errors; the set is open.

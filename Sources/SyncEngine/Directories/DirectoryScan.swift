@@ -11,29 +11,59 @@ struct DirectoryScan: Sendable {
         var isEdited: Bool
         /// Whether it is ours, and not whole.
         var isTorn = false
+        /// Whether the process may not read it, so that it cannot be known to be ours.
+        var isUnreadable = false
     }
 
+    /// The files that are not just as the journal remembers them.
     private(set) var entries: [Entry] = []
-    /// All plain files, by path.
-    private(set) var stamps: [String: FileStamp] = [:]
-    /// Files that somebody has edited or put there.
+    /// The journal's rows of all other files.
+    private(set) var unchanged = RowSet()
+    /// The journal's rows of all files that are there.
+    private var present = RowSet()
+    /// Files that were edited or put there.
     private(set) var edited: [String: FileStamp] = [:]
     /// Files whose time or number is another one and whose content is not, with what is to be remembered of them now.
     private(set) var confirmed: [String: FileRecord] = [:]
     /// What is remembered and not there.
     private(set) var vanished: [String] = []
+    /// Files and directories that the process may not look into, by path.
+    private(set) var unreadable: [String: any Error] = [:]
 
     /// Looks at a directory; changes nothing.
-    init(of root: DirectoryHandle, journal: TargetJournal) throws {
-        entries.reserveCapacity(journal.records.count)
-        stamps.reserveCapacity(journal.records.count)
-        try walk(root, below: "", journal)
-        vanished = journal.records.keys.filter { stamps[$0] == nil }.sorted()
+    ///
+    /// - Parameters:
+    ///   - root: The directory.
+    ///   - journal: What is remembered of it.
+    ///   - probe: Called before each directory is listed and each file read; for tests.
+    init(of root: DirectoryHandle, journal: TargetJournal, probe: ((TargetStep) throws -> Void)? = nil) throws {
+        try DirectoryWalk.visit(root) { directory, prefix in
+            if !prefix.isEmpty { try probe?(.lists(String(prefix.dropLast()))) }
+            return try take(directory, below: prefix, journal, probe)
+        } refuse: { path, error in
+            // The process may not look at it, and no sync has put it there without being able to: the rest can still be compared.
+            guard error.isDenial else { throw error }
+            unreadable[path] = error
+        }
+        let found = UnreadablePaths(unreadable)
+        vanished = journal.records.indices.compactMap { row in
+            guard !present.contains(row), let path = journal.records.path(at: row), found.cause(of: path) == nil else { return nil }
+            return path
+        }.sorted()
         // A directory that is gone looks empty; taking it for that would download everything into nowhere.
         if root.isRemoved { throw SyncError.vanished(root.path) }
     }
 
-    private mutating func walk(_ directory: DirectoryHandle, below prefix: String, _ journal: TargetJournal) throws {
+    /// The paths of all files, with the journal that the directory was compared with.
+    func paths(_ journal: TargetJournal) -> [String] {
+        journal.records.indices.compactMap { present.contains($0) ? journal.records.path(at: $0) : nil }
+            + entries.lazy.map(\.path).filter { journal.records.row(of: $0) == nil }
+    }
+
+    /// Takes the files of one directory; returns the names of the directories in it.
+    private mutating func take(
+        _ directory: DirectoryHandle, below prefix: String, _ journal: TargetJournal, _ probe: ((TargetStep) throws -> Void)?
+    ) throws -> [String] {
         var inner: [String] = []
         var listing = try directory.list()
         while let entry = try listing.next() {
@@ -47,32 +77,48 @@ struct DirectoryScan: Sendable {
             if status.kind == .directory {
                 inner.append(entry.name)
             } else if status.kind == .regular {
-                try take(prefix + entry.name, FileStamp(status), journal) { try Self.digest(of: entry.name, in: directory) }
+                let path = prefix + entry.name
+                try take(path, FileStamp(status), journal) {
+                    try probe?(.reads(path))
+                    return try Self.digest(of: entry.name, in: directory)
+                }
             }
         }
-        for name in inner {
-            try Task.checkCancellation()
-            if let next = try directory.directory(name) { try walk(next, below: prefix + name + "/", journal) }
-        }
+        return inner
     }
 
     private mutating func take(_ path: String, _ stamp: FileStamp, _ journal: TargetJournal, digest: () throws -> SHA256.Digest?) throws {
         // Two spellings of one name are one key; the second one is left alone.
-        guard stamps.updateValue(stamp, forKey: path) == nil else { return }
-        guard let record = journal.records[path] else {
-            edited[path] = stamp
+        guard let row = journal.records.row(of: path) else {
+            guard edited.updateValue(stamp, forKey: path) == nil else { return }
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true))
             return
         }
-        let isSettled = journal.unsettled[path] == nil
+        guard present.insert(row) else { return }
+        let isSettled = journal.isSettled(row)
+        // The journal's own spelling is given for what is unchanged.
+        if isSettled, journal.records.isCurrent(row, stamp), journal.records.isSpelled(path, at: row) {
+            unchanged.insert(row)
+            return
+        }
+        let record = journal.records.record(at: row)
+        func digestIfReadable() throws -> SHA256.Digest? {
+            do { return try digest() } catch  where error.isDenial {
+                unreadable[path] = error
+                return nil
+            }
+        }
         if isSettled, let known = record.matching(stamp) {
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
             if known != record { confirmed[path] = known }
-        } else if record.mayHave(size: stamp.size), let found = try digest(), var known = record.matching(found) {
+        } else if record.mayHave(size: stamp.size), let found = try digestIfReadable(), var known = record.matching(found) {
             known.stamp = stamp
             known.before = nil
             confirmed[path] = known
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
+        } else if unreadable[path] != nil {
+            // Without its content it is not known to be ours, and a file that is not ours is never removed.
+            entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true, isUnreadable: true))
         } else {
             // A file that was not on the disk yet, and that nobody has written to since, was torn by a loss of power and not edited.
             let isTorn = !isSettled && stamp.inode == record.stamp.inode && stamp.modified <= record.stamp.modified
@@ -95,5 +141,91 @@ struct DirectoryScan: Sendable {
             offset += count
             if count < buffer.count { return hash.digest() }
         }
+    }
+}
+
+/// Finds which unreadable file or directory a path is, or is in.
+struct UnreadablePaths: Sendable {
+    private var causes: [String: any Error]
+
+    init(_ causes: [String: any Error] = [:]) {
+        self.causes = causes
+    }
+
+    /// The unreadable path at or above a path; `nil` if there is none.
+    func cause(of path: String) -> (path: String, error: any Error)? {
+        guard !causes.isEmpty else { return nil }
+        var path = path[...]
+        while true {
+            if let error = causes[String(path)] { return (String(path), error) }
+            guard let slash = path.lastIndex(of: "/") else { return nil }
+            path = path[..<slash]
+        }
+    }
+
+    /// Adds a file or directory.
+    mutating func add(_ path: String, _ error: any Error) { causes[path] = error }
+
+    /// All of them, in order.
+    var all: [(path: String, error: any Error)] { causes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
+}
+
+/// A set of a journal's rows, a bit for each.
+struct RowSet: Sendable {
+    private var words: [UInt64] = []
+    /// The row that `removeFirst(_:)` looks at next.
+    private var next = 0
+
+    func contains(_ row: Int) -> Bool { row >> 6 < words.count && words[row >> 6] >> UInt64(row & 63) & 1 == 1 }
+
+    /// Puts a row in; `false` where it was in already.
+    @discardableResult
+    mutating func insert(_ row: Int) -> Bool {
+        guard !contains(row) else { return false }
+        if row >> 6 >= words.count { words += Array(repeating: 0, count: (row >> 6) + 1 - words.count) }
+        words[row >> 6] |= 1 << UInt64(row & 63)
+        return true
+    }
+
+    /// The next rows, by ascending number.
+    mutating func takeFirst(_ count: Int) -> [Int] {
+        var rows: [Int] = []
+        while rows.count < count, next < words.count << 6 {
+            if contains(next) { rows.append(next) }
+            next += 1
+        }
+        return rows
+    }
+}
+
+extension TargetJournal {
+    /// A file that is as the journal remembers it.
+    typealias Unchanged = (path: String, version: String, size: Int)
+
+    /// How many files are read from the journal at a time.
+    private static var filesInOnePage: Int { 512 }
+
+    /// The files of the next rows; empty when there are no more.
+    func unchanged(_ rows: inout RowSet) -> [Unchanged] {
+        var files: [Unchanged] = []
+        while files.isEmpty {
+            let page = rows.takeFirst(Self.filesInOnePage)
+            if page.isEmpty { return [] }
+            for row in page {
+                guard let path = records.path(at: row) else { continue }
+                let record = records.record(at: row)
+                files.append((path, record.version, record.stamp.size))
+            }
+        }
+        return files
+    }
+}
+
+extension TargetSession {
+    /// The same of the session's journal.
+    func unchanged(_ rows: inout RowSet) -> [TargetJournal.Unchanged] {
+        var copy = rows
+        defer { rows = copy }
+        return state.withLock { $0.journal.unchanged(&copy) }
     }
 }

@@ -30,6 +30,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public let durability: Durability
     /// What becomes of files that no sync has put there.
     public let foreignFiles: ForeignFiles
+    /// The permissions of the files and directories that a pass makes.
+    public let modes: FileModes
 
     private let transfer: Transfer
     private let makeList: @Sendable () async throws -> Source
@@ -42,6 +44,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var session: TargetSession?
         /// How many passes could not begin and have not ended.
         var failedBegins = 0
+        /// Files and directories that the last inventory could not look into.
+        var unreadable = UnreadablePaths()
     }
 
     private var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
@@ -53,22 +57,26 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     ///   - transfer: Brings the files' bytes.
     ///   - durability: What the files survive.
     ///   - foreignFiles: What becomes of files that no sync has put there.
+    ///   - modes: The permissions of the files and directories that a pass makes; by default as the umask leaves them.
     ///   - list: The remote list.
     public convenience init(
         directory: URL, transfer: Transfer, durability: Durability = .power, foreignFiles: ForeignFiles = .keep,
-        list: @escaping @Sendable () async throws -> Source
+        modes: FileModes = FileModes(), list: @escaping @Sendable () async throws -> Source
     ) {
-        self.init(directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, folding: nil, list: list)
+        self.init(
+            directory: directory, transfer: transfer, durability: durability, foreignFiles: foreignFiles, modes: modes, folding: nil,
+            list: list)
     }
 
     init(
-        directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, folding: NameFolding?,
-        probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
+        directory: URL, transfer: Transfer, durability: Durability, foreignFiles: ForeignFiles, modes: FileModes = FileModes(),
+        folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil, list: @escaping @Sendable () async throws -> Source
     ) {
         self.directory = directory
         self.transfer = transfer
         self.durability = durability
         self.foreignFiles = foreignFiles
+        self.modes = modes
         self.folding = folding
         self.probe = probe
         makeList = list
@@ -82,7 +90,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func syncWillBegin() async throws {
         do {
-            let session = try TargetSession(place, durability: durability, folding: folding, probe: probe)
+            let session = try TargetSession(place, durability: durability, modes: modes, folding: folding, probe: probe)
             state.withLock { $0.session = session }
         } catch {
             state.withLock { $0.failedBegins += 1 }
@@ -101,7 +109,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             defer { state.session = nil }
             return state.session
         }
-        // A journal that could not be tidied up is as true as before; the next pass tries again.
+        // A complete pass was flushed by `syncWillEnd()`, which reports a failure. After any other the caller has an error already, and the
+        // journal vouches for nothing that was not flushed. A journal that was not compacted is as true as before.
         try? await session?.end(isComplete: report.isComplete)
     }
 
@@ -118,25 +127,45 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let session = state.withLock { $0.session }
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
-        let scan = try DirectoryScan(of: root, journal: journal)
+        let scan = try DirectoryScan(of: root, journal: journal, probe: probe)
+        let unreadable = UnreadablePaths(scan.unreadable)
+        state.withLock { $0.unreadable = unreadable }
+        // With a session the journal goes on changing, and a second owner would make each change copy it.
+        let shown = session == nil ? journal : nil
+        // A directory whose disk was taken away looks empty; no item of it is missing.
+        try session?.places.verify()
         try session?.saw(scan)
+        let isRebuilding = journal.isRebuilding
         // While a lost journal is built up again, a file without a record may be ours: it is compared, and never removed.
-        let mayRemove = foreignFiles == .remove && !journal.isRebuilding
-        return LocalInventory(
-            scan.entries.map { entry in
-                let isForeign = entry.version == nil && !entry.isTorn
-                return LocalEntry(
-                    entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !(isForeign && mayRemove),
-                    isForeign: isForeign && !mayRemove)
-            })
+        let mayRemove = foreignFiles == .remove && !isRebuilding
+        var inventory = LocalInventory<Item>(order: .unsorted) {
+            var rows = scan.unchanged
+            var rest: [DirectoryScan.Entry]? = scan.entries
+            return {
+                // Page by page from the journal: for files that are as it says, no list is kept.
+                let page = session?.unchanged(&rows) ?? shown?.unchanged(&rows) ?? []
+                if !page.isEmpty {
+                    return page.map { LocalEntry($0.path, version: $0.version, byteCount: Int64($0.size)) }
+                }
+                defer { rest = nil }
+                return rest?.map { entry in
+                    let isForeign = entry.version == nil && !entry.isTorn
+                    let isComparable = isForeign && !entry.isUnreadable && (mayRemove || isRebuilding)
+                    return LocalEntry(
+                        entry.path, version: entry.version, byteCount: Int64(entry.size), isEdited: entry.isEdited && !isComparable,
+                        isForeign: isForeign && (!mayRemove || entry.isUnreadable))
+                }
+            }
+        }
+        inventory.skipped = unreadable.all.map { SyncRefusal($0.path, because: SyncError.unreadable($0.path, underlyingError: $0.error)) }
+        return inventory
     }
 
     private func journal(in root: DirectoryHandle) throws -> TargetJournal {
         var lost = TargetJournal()
         lost.apply(.rebuilding)
         guard let own = try root.directory(RelativePath.reserved), try own.status(of: TargetSession.journalName) != nil else { return lost }
-        let text = try WritableFile(TargetSession.journalName, in: own).readAll(atMost: .max)
-        let reading = text.withUnsafeBytes { TargetJournal.read($0) }
+        let reading = try TargetJournal.read(try WritableFile(TargetSession.journalName, in: own))
         return reading.isWhole ? reading.journal : lost
     }
 
@@ -145,13 +174,15 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         var refused: [SyncRefusal<String>] = []
         var clashes = NameClashes(try folding ?? knownFolding())
         let keys = Set(items.lazy.map(\.key))
+        let unreadable = state.withLock { $0.unreadable }
         for item in items {
             do {
                 let path = try RelativePath(item.key)
                 try Self.check(item)
+                if let (place, cause) = unreadable.cause(of: item.key) { throw SyncError.unreadable(place, underlyingError: cause) }
                 if let other = clashes.insert(path) { throw SyncError.clash(item.key, with: other) }
                 if let file = path.ancestors.first(where: { keys.contains($0) }) {
-                    throw SyncError.taken(item.key, by: "the list has a file “\(file)”, which would have to be a directory")
+                    throw SyncError.taken(item.key, by: "the list has a file “\(file.shownSafely)”, which would have to be a directory")
                 }
             } catch {
                 refused.append(SyncRefusal(item.key, because: error))
@@ -169,12 +200,13 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     private static func check(_ item: Item) throws {
         if let size = item.byteCount, size < 0 {
             throw SyncError(
-                .invalidItem, "reading the item “\(item.key.shownSafely)”: its size is \(size); it is not downloaded. Mend the list")
+                .invalidItem, "reading the item “\(item.key.shownSafely)”: its size is \(size); it is not downloaded. Correct the list")
         }
         if item.sha256 != nil, digest(of: item) == nil {
             throw SyncError(
                 .invalidItem,
-                "reading the item “\(item.key.shownSafely)”: its digest is not 64 hexadecimal digits; it is not downloaded. Mend the list")
+                "reading the item “\(item.key.shownSafely)”: its digest is not 64 hexadecimal digits; it is not downloaded. Correct the list"
+            )
         }
     }
 
@@ -185,9 +217,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// Whether the content really is another one: a file that has the digest of the list already is taken as it is.
     @concurrent
     public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool {
-        guard let wanted = Self.digest(of: item), item.byteCount.map({ $0 == local.byteCount }) ?? true,
-            let path = try? RelativePath(local.key)  // What is wrong with it is told by the refusals.
+        let wanted = item.byteCount.map { $0 == local.byteCount } ?? true ? Self.digest(of: item) : nil
+        guard wanted != nil || local.isForeign, let path = try? RelativePath(existing: local.key)  // The refusals report the reason.
         else { return true }
+        if state.withLock({ $0.unreadable.cause(of: local.key) != nil }) { return true }
         let session = state.withLock { $0.session }
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
         let places = root
@@ -196,34 +229,51 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             guard let next = try current.directory(part) else { return true }
             current = next
         }
-        guard let name = path.parts.last, let status = try current.status(of: name),
-            try DirectoryScan.digest(of: name, in: current) == wanted
-        else { return true }
-        try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
-        return false
+        guard let name = path.parts.last, let status = try current.status(of: name) else { return true }
+        do {
+            try probe?(.reads(local.key))
+            // Only a file that may have the content is read; a foreign one is left alone if the process may not.
+            guard let wanted else {
+                _ = try OpenFile(reading: name, in: current)
+                return true
+            }
+            guard try DirectoryScan.digest(of: name, in: current) == wanted else { return true }
+            try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
+            return false
+        } catch  where error.isDenial {
+            // It is in the way of one item, which the refusals then report; all others go on.
+            state.withLock { $0.unreadable.add(local.key, error) }
+            return true
+        }
     }
 
     /// Throws away parts of files that are no longer wanted, and remembers what may make way for others.
     @concurrent
-    public func prepareDownload(_ plan: SyncPlan<Item>) async throws {
+    public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] {
+        if plan.isDryRun { return plan.downloads }
         let session = try session()
+        try session.places.verify()
         session.willRemove(plan.removals.lazy.map(\.local))
         session.removeEmptyDirectoriesOfVanished()
-        try session.prune(keeping: (plan.additions + plan.updates).lazy.map(\.item.key))
+        try session.prune(keeping: plan.downloads.lazy.map(\.item.key))
+        session.willStage(plan.updates.lazy.map(\.item).filter { $0.sha256 == nil && $0.byteCount == nil }.map(\.key))
+        return plan.downloads
     }
 
     /// Whether a file is still as the plan has seen it.
     @concurrent
     public func isUnchanged(_ key: String, since entry: LocalEntry<Item>?) async throws -> Bool {
         let session = try session()
-        return try session.isUnchanged(try RelativePath(session.spelling(of: key, here: entry?.key)), key: key, since: entry)
+        let path = try RelativePath(existing: session.spelling(of: key, here: entry?.key))
+        return try session.places.whileThere { try session.isUnchanged(path, key: key, since: entry) }
     }
 
     /// Downloads a file, or what is missing of it, and puts it in place.
     @concurrent
     public func downloadContent(of item: Item) async throws {
         let session = try session()
-        let path = try RelativePath(session.spelling(of: item.key))
+        _ = try RelativePath(item.key)
+        let path = try RelativePath(existing: session.spelling(of: item.key))
         let digest = Self.digest(of: item)
         do {
             let part = try FilePart(of: item, in: session.places)
@@ -232,6 +282,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 try Task.checkCancellation()
             }
             let whole = try part.finish(digest: digest)
+            if session.isStaged(item.key) { return try session.stage(part.stage(whole), of: item, as: path) }
             do {
                 try await session.commit(whole, as: path, of: item)
             } catch  where session.flushes.hasFailed {
@@ -241,17 +292,44 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 throw error
             }
             try part.cleanUp()
+            try session.places.verify()
         } catch {
-            // Whatever it failed with, this is why.
-            throw session.places.root.isRemoved ? SyncError.vanished(place.path, underlyingError: error) : error
+            // Without its directory the item fails with any error; the missing directory is the reason.
+            if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error) }
+            throw error
         }
+    }
+
+    /// Installs the updates that nothing in the list could check, unless most of them would get one content.
+    ///
+    /// - Returns: The files that were not replaced. Where more than half of at least 20 changed files share one digest that is not that of
+    ///   emptiness, and that they did not share before, these are all of them, each with ``SyncError/Code/sharedContent``.
+    @concurrent
+    public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<String>] {
+        try await session().installStaged(overriding: overrides)
     }
 
     /// Removes files, and directories that are empty then.
     @concurrent
     public func remove(_ keys: Set<String>) async throws {
         let session = try session()
-        for key in keys.sorted() { try session.remove(try RelativePath(key), key: key) }
+        try session.places.verify()
+        try session.places.whileThere {
+            for key in keys.sorted() { try session.remove(try RelativePath(existing: key), key: key) }
+        }
+        try session.places.verify()
+    }
+
+    /// Checks that the directory is still the one in which the pass has worked, and brings all files and names to the disk as `durability`
+    /// says.
+    ///
+    /// - Throws: ``SyncError/Code/targetVanished`` if the directory was moved or removed, or its disk unmounted; `StoreError` if the disk
+    ///   fails: the journal then vouches for no file that was not flushed, and the next pass compares those files by digest.
+    @concurrent
+    public func syncWillEnd() async throws {
+        let session = try session()
+        try session.places.verify()
+        try await session.settle(isComplete: true)
     }
 
     private func session() throws -> TargetSession {

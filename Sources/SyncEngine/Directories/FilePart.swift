@@ -31,6 +31,10 @@ public final class FilePart: Sendable {
         /// The hash of all that is there; `nil` where it has not been read yet.
         var hash: SHA256?
         var isAdopted = false
+        /// The digest of the working file as the transfer has computed it.
+        var adoptedDigest: SHA256.Digest?
+        /// Whether bytes of an earlier attempt are in it.
+        var isResumed = false
     }
 
     /// Opens the part of an item.
@@ -41,7 +45,9 @@ public final class FilePart: Sendable {
         limit = item.byteCount.map { Int(clamping: $0) }
         names = PartNames(path: item.key)
         self.places = places
-        file = try WritableFile(names.bytes, in: places.parts)
+        // Read-write for the owner, whatever mode the file gets with its name; no other user reads more than that one allows.
+        let file = try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
+        self.file = file
         let length = try file.status().size
         let memory = length > 0 ? try PartMemory.read(names.memory, in: places.parts) : nil
         if let memory, memory.path == path, memory.version == version, limit.map({ length <= $0 }) ?? true {
@@ -66,13 +72,14 @@ public final class FilePart: Sendable {
             guard offset == 0 || (offset == state.length && offset == resumePoint?.offset && !state.hasBegun) else {
                 throw SyncError(
                     .transferMisused,
-                    "downloading “\(path)”: the transfer begins at byte \(offset), and \(state.length) bytes are there that can be "
+                    "downloading “\(path.shownSafely)”: the transfer begins at byte \(offset), and \(state.length) bytes are there that can be "
                         + "resumed at \(resumePoint.map { "\($0.offset)" } ?? "no byte"); begin at 0, or where the resume point says")
             }
             if offset == 0 {
                 try restart(&state)
-            } else {
+            } else if state.hash == nil {
                 state.hash = try hashOfWhatIsThere(state.length)
+                state.isResumed = true
             }
             state.hasBegun = true
             state.validator = validator ?? (offset > 0 ? resumePoint?.validator : nil)
@@ -93,7 +100,8 @@ public final class FilePart: Sendable {
                     state.hasBegun = true
                 }
                 if let limit, bytes.count > limit - state.length {
-                    throw SyncError.wrongContent(path, "more than the \(limit) bytes came that the list announces")
+                    throw SyncError.wrongContent(
+                        path, "more than the \(limit) bytes came that the list announces", isWorthRetrying: state.isResumed)
                 }
                 let length = state.length + bytes.count
                 // First what the bytes belong to, then the bytes: never the other way round.
@@ -118,15 +126,21 @@ public final class FilePart: Sendable {
     /// - Returns: The file's place; there may be nothing yet.
     /// - Throws: `StoreError` where the disk fails.
     public func workingFile() throws -> URL {
+        // What an earlier attempt has left there is resumed by the transfer itself.
+        if try places.parts.status(of: names.directory) != nil { state.withLock { $0.isResumed = true } }
         let directory = try places.parts.makeDirectory(names.directory)
         return URL(filePath: directory.path, directoryHint: .isDirectory).appending(
             path: PartNames.workingFile, directoryHint: .notDirectory)
     }
 
-    /// Takes the file at `workingFile()` for the whole content; it is looked at when the transfer returns, which fails where there is none.
-    public func adoptWorkingFile() {
+    /// Takes the file at `workingFile()` for the whole content, once the transfer returns; the item fails if there is no such file.
+    ///
+    /// - Parameter sha256: The digest that the transfer has computed from the bytes as they arrived, as 64 hexadecimal digits. Without it, the
+    ///   target reads the whole file to compute it.
+    public func adoptWorkingFile(sha256: String? = nil) {
         state.withLock { state in
             state.isAdopted = true
+            state.adoptedDigest = sha256.flatMap { SHA256.Digest(hex: Array($0.lowercased().utf8)) }
             state.hasBegun = true
         }
     }
@@ -137,9 +151,10 @@ public final class FilePart: Sendable {
     func isWholeAlready(digest: SHA256.Digest?) throws -> Bool {
         try state.withLock { state throws -> Bool in
             guard let digest, state.length > 0 || limit == 0, limit.map({ $0 == state.length }) ?? true else { return false }
-            let hash = try hashOfWhatIsThere(state.length)
-            guard hash.digest() == digest else { return false }
+            // Kept for a transfer that goes on from here: the part is read once.
+            let hash = try state.hash ?? hashOfWhatIsThere(state.length)
             state.hash = hash
+            guard hash.digest() == digest else { return false }
             state.hasBegun = true
             return true
         }
@@ -159,22 +174,32 @@ public final class FilePart: Sendable {
     ///
     /// - Throws: ``SyncError/Code/wrongContent``; what is there is then thrown away.
     func finish(digest wanted: SHA256.Digest?) throws -> Whole {
-        let (isAdopted, known) = state.withLock { ($0.isAdopted, $0.hasBegun ? $0.hash : SHA256()) }
+        let (isAdopted, adoptedDigest, known) = state.withLock { ($0.isAdopted, $0.adoptedDigest, $0.hasBegun ? $0.hash : SHA256()) }
         let whole: Whole
         if isAdopted {
             guard let directory = try places.parts.directory(names.directory) else {
-                throw SyncError(.transferMisused, "downloading “\(path)”: the transfer has adopted a file that it never asked a place for")
+                throw SyncError(
+                    .transferMisused, "downloading “\(path.shownSafely)”: the transfer has adopted a file that it never asked a place for")
             }
             let adopted = try WritableFile(PartNames.workingFile, in: directory)
-            let size = try adopted.status().size
-            let digest = try Self.hash(adopted, size).digest()
+            let status = try adopted.status()
+            if status.permissions != places.fileMode { try adopted.setPermissions(places.fileMode) }
+            let digest = try adoptedDigest ?? Self.hash(adopted, status.size).digest()
             whole = Whole(
                 directory: names.directory, name: PartNames.workingFile, digest: digest, stamp: FileStamp(try adopted.status()),
                 file: adopted)
         } else {
             // A transfer that brought nothing has brought an empty file.
             if !state.withLock({ $0.hasBegun }) { try begin() }
-            let stamp = FileStamp(try file.status())
+            var status = try file.status()
+            let length = state.withLock { $0.length }
+            if status.size > length {
+                // A write that failed halfway has left bytes that no digest covers.
+                try file.truncate(to: length)
+                status = try file.status()
+            }
+            if status.permissions != places.fileMode { try file.setPermissions(places.fileMode) }
+            let stamp = FileStamp(status)
             let digest = try (known ?? hashOfWhatIsThere(stamp.size)).digest()
             whole = Whole(directory: nil, name: names.bytes, digest: digest, stamp: stamp, file: file)
         }
@@ -182,11 +207,45 @@ public final class FilePart: Sendable {
         if let limit, limit != whole.stamp.size { complaint = "\(whole.stamp.size) bytes came, and the list announces \(limit)" }
         if complaint == nil, let wanted, wanted != whole.digest { complaint = "its digest is \(whole.digest), and the list says \(wanted)" }
         if let complaint {
-            // A part that is only short can still be resumed.
-            if isAdopted || whole.stamp.size >= limit ?? 0 { try discard() }
-            throw SyncError.wrongContent(path, complaint)
+            // A part that is only short can still be resumed, where it is remembered what its bytes belong to.
+            let (isResumed, isRemembered) = state.withLock { ($0.isResumed, $0.isRemembered) }
+            let isShort = !isAdopted && whole.stamp.size < limit ?? 0
+            if !isShort { try discard() }
+            throw SyncError.wrongContent(path, complaint, isWorthRetrying: isResumed || (isShort && isRemembered))
         }
         return whole
+    }
+
+    /// What is left of a part when its file was staged: enough to find the file again, and no open descriptor.
+    struct Staged: Sendable {
+        fileprivate var names: PartNames
+        fileprivate var whole: (directory: String?, name: String, digest: SHA256.Digest, stamp: FileStamp)
+
+        /// The digest of the file.
+        var digest: SHA256.Digest { whole.digest }
+
+        /// Opens the file again, to give it its name.
+        ///
+        /// - Throws: ``SyncError/Code/changedLocally`` where it is another one by now.
+        func reopen(in places: TargetPlaces) throws -> Whole {
+            let directory = try whole.directory.map { try places.parts.directory($0) } ?? places.parts
+            guard let directory, try directory.status(of: whole.name) != nil else { throw SyncError.changedLocally(.contents) }
+            let file = try WritableFile(whole.name, in: directory)
+            guard FileStamp(try file.status()) == whole.stamp else { throw SyncError.changedLocally(.contents) }
+            return Whole(directory: whole.directory, name: whole.name, digest: whole.digest, stamp: whole.stamp, file: file)
+        }
+
+        /// Removes the file, or what is left beside it once it has its name.
+        func cleanUp(in places: TargetPlaces) throws {
+            try places.parts.remove(names.memory)
+            try places.parts.remove(names.bytes)
+            try places.removeWorkingDirectory(names.directory)
+        }
+    }
+
+    /// Leaves the whole file beside its place.
+    func stage(_ whole: Whole) -> Staged {
+        Staged(names: names, whole: (whole.directory, whole.name, whole.digest, whole.stamp))
     }
 
     /// Throws away all that is there.
@@ -263,7 +322,7 @@ struct PartMemory: Codable, Hashable, Sendable {
 
     func write(_ name: String, in directory: DirectoryHandle) throws {
         let bytes = try JSONEncoder().encode(self)
-        let file = try WritableFile(name, in: directory)
+        let file = try WritableFile.unshared(name, in: directory, isCopied: false)
         try file.truncate(to: 0)
         try bytes.withUnsafeBytes { try file.write($0, at: 0) }
     }

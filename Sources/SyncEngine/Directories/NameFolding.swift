@@ -80,7 +80,7 @@ struct NameClashes {
         guard isNeeded else { return }
         for path in paths.sorted() {
             // A local file whose name is no path of ours is nobody's business here.
-            if let path = try? RelativePath(path) { _ = insert(path) }
+            if let path = try? RelativePath(existing: path) { _ = insert(path) }
         }
     }
 

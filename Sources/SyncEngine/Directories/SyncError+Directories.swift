@@ -4,6 +4,8 @@ internal import StoreCore
 extension SyncError.Code {
     /// The target's directory was removed, or its disk taken away, in the middle of a pass.
     public static let targetVanished = SyncError.Code(rawValue: "targetVanished")
+    /// A file or directory of the target cannot be read by this process.
+    public static let unreadable = SyncError.Code(rawValue: "unreadable")
     /// An item of the list is not well-formed: its digest is none, or its size is negative.
     public static let invalidItem = SyncError.Code(rawValue: "invalidItem")
     /// A directory of the target is on another disk, so that no file can be put there in one step.
@@ -16,8 +18,17 @@ extension SyncError {
     static func vanished(_ path: String, underlyingError: (any Error)? = nil) -> SyncError {
         SyncError(
             .targetVanished,
-            "working in \(path): the directory is gone; nothing was removed on its account. Bring it back, or the disk it is on, and sync again",
+            "working in \(path.shownSafely): the directory is gone, or another one has its path now; nothing was removed on its account. "
+                + "Bring it back, or the disk it is on, and sync again",
             underlyingError: underlyingError)
+    }
+
+    /// A file or directory that the process may not read.
+    static func unreadable(_ path: String, underlyingError: any Error) -> SyncError {
+        SyncError(
+            .unreadable,
+            "looking at “\(path.shownSafely)”: it cannot be read by this process, and was left alone. Let this process read it, or move it "
+                + "away if the list has a file there", underlyingError: underlyingError)
     }
 
     static func locked(_ path: String, holder: String?) -> SyncError {
@@ -28,26 +39,38 @@ extension SyncError {
     }
 
     static func taken(_ path: String, by what: String) -> SyncError {
-        SyncError(.nameTaken, "putting “\(path)” in place: \(what); it was left alone. Move it away, and sync again")
+        SyncError(.nameTaken, "putting “\(path.shownSafely)” in place: \(what); it was left alone. Move it away, and sync again")
     }
 
     static func elsewhere(_ path: String, underlyingError: any Error) -> SyncError {
         SyncError(
             .otherDisk,
-            "putting “\(path)” in place: its directory is on another disk than the target, where no file can be put in one step. Make a "
+            "putting “\(path.shownSafely)” in place: its directory is on another disk than the target, where no file can be put in one step. Make a "
                 + "target of that directory, or take the disk away, and sync again", underlyingError: underlyingError)
     }
 
     static func clash(_ path: String, with other: String) -> SyncError {
         SyncError(
             .nameClash,
-            "putting “\(path)” in place: this disk takes it for the same name as “\(other)”; neither was overwritten. Give one of them "
+            "putting “\(path.shownSafely)” in place: this disk takes it for the same name as “\(other.shownSafely)”; neither was overwritten. Give one of them "
                 + "another name, or choose a disk that tells them apart")
     }
 
-    static func wrongContent(_ path: String, _ reason: String) -> SyncError {
-        SyncError(
-            .wrongContent, "downloading “\(path)”: \(reason); it did not get the name. Look at the list and at the origin, then sync again")
+    /// - Parameter isWorthRetrying: Whether the next attempt may bring other bytes.
+    static func wrongContent(_ path: String, _ reason: String, isWorthRetrying: Bool) -> SyncError {
+        var error = SyncError(
+            .wrongContent,
+            "downloading “\(path.shownSafely)”: \(reason); it did not get the name. Look at the list and at the origin, then sync again")
+        error.isWorthRetrying = isWorthRetrying
+        return error
+    }
+}
+
+extension Error {
+    /// Whether the process may not look at a single file or directory: the rest of the target can still be compared.
+    var isDenial: Bool {
+        guard let code = (self as? StoreError)?.fileSystemErrno else { return false }
+        return code == POSIXErrorCode.EACCES.rawValue || code == POSIXErrorCode.EPERM.rawValue
     }
 }
 
@@ -68,3 +91,6 @@ let notDirectory: Int32 = POSIXErrorCode.ENOTDIR.rawValue
 
 /// What the system answers where a file is to be given a name on another disk.
 let onAnotherDisk: Int32 = POSIXErrorCode.EXDEV.rawValue
+
+/// The number of a failure that another attempt may get past.
+let onceMore: Int32 = POSIXErrorCode.EAGAIN.rawValue

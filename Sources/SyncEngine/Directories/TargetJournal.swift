@@ -7,11 +7,13 @@ internal import StoreCore
 /// process ended; it counts as not written. Anything else that does not verify makes the whole journal worthless.
 struct TargetJournal: Sendable {
     /// By path.
-    private(set) var records: [String: FileRecord] = [:]
+    private(set) var records = RecordTable()
     /// Whether an older journal was lost, so that files without a record may be ours all the same.
     private(set) var isRebuilding = false
-    /// Paths whose name may not be on the disk yet, with the line that speaks of them: after a loss of power the digest decides.
-    private(set) var unsettled: [String: Int] = [:]
+    /// Up to which line the names are on the disk; of later ones the digest decides after a loss of power.
+    private var settledThrough = 0
+    /// How many records have a later line; `nil` where they must be counted.
+    private var knownUnsettledCount: Int? = 0
     /// How many lines were read or written.
     private(set) var lineCount = 0
     /// What the next line's checksum begins with: that of the line before.
@@ -43,24 +45,52 @@ struct TargetJournal: Sendable {
         switch change {
         case .header: break
         case .put(let path, var record):
-            if let before = records[path] {
+            let row = records.row(of: path)
+            if let row {
+                let before = records.record(at: row)
                 record.before = FileRecord.Before(version: before.version, digest: before.digest, stamp: before.stamp)
             }
-            records[path] = record
-            unsettled[path] = lineCount
+            if row.map({ records.line(at: $0) <= settledThrough }) ?? true, let count = knownUnsettledCount {
+                knownUnsettledCount = count + 1
+            }
+            records.put(record, for: path, line: lineCount)
         case .removed(let path):
-            records[path] = nil
-            unsettled[path] = nil
+            if !isSettled(path), let count = knownUnsettledCount { knownUnsettledCount = count - 1 }
+            records.remove(path)
         case .rebuilding: isRebuilding = true
         case .rebuilt: isRebuilding = false
-        case .synchronized: unsettled = [:]
-        case .synchronizedThrough(let line): unsettled = unsettled.filter { $0.value > line }
+        case .synchronized: settle(through: lineCount)
+        case .synchronizedThrough(let line): settle(through: line)
+        }
+    }
+
+    private mutating func settle(through announced: Int) {
+        // No line vouches for later ones.
+        let line = min(announced, lineCount)
+        guard line > settledThrough else { return }
+        settledThrough = line
+        knownUnsettledCount = line >= lineCount - 1 ? 0 : nil
+    }
+
+    /// Whether the name of a path is on the disk as far as the journal vouches for it.
+    func isSettled(_ path: String) -> Bool { records.row(of: path).map { records.line(at: $0) <= settledThrough } ?? true }
+
+    /// The same of a row of the records.
+    func isSettled(_ row: Int) -> Bool { records.line(at: row) <= settledThrough }
+
+    /// How many names may not be on the disk yet.
+    var unsettledCount: Int {
+        mutating get {
+            if let knownUnsettledCount { return knownUnsettledCount }
+            let count = records.indices.count { records.path(at: $0) != nil && records.line(at: $0) > settledThrough }
+            knownUnsettledCount = count
+            return count
         }
     }
 
     /// Says that a file has its name now, and the record before is of no more use.
     mutating func settle(_ path: String) {
-        records[path]?.before = nil
+        records.settle(path)
     }
 
     // MARK: Text
@@ -100,27 +130,52 @@ struct TargetJournal: Sendable {
         var length = 0
         /// Whether there is a journal, and all of it verifies.
         var isWhole = false
+
+        /// Takes the whole lines that a text begins with; `false` where one does not verify.
+        fileprivate mutating func take(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+            var start = 0
+            while start < text.count, let end = text[start...].firstIndex(of: LineText.newline) {
+                let line = UnsafeBufferPointer(rebasing: text[start..<end])
+                guard let change = journal.verify(line, isFirst: length == 0) else { return false }
+                journal.apply(change)
+                length += end + 1 - start
+                start = end + 1
+            }
+            return true
+        }
+
+        fileprivate consuming func finished() -> Reading {
+            // A header is never written without the line that follows it: alone it is what is left of a journal.
+            guard journal.lineCount > 1 else { return Reading() }
+            isWhole = true
+            return self
+        }
     }
 
-    /// Reads a journal.
+    /// Reads a journal that is in memory.
     static func read(_ text: UnsafeRawBufferPointer) -> Reading {
         var reading = Reading()
-        var start = 0
-        let bytes = text.bindMemory(to: UInt8.self)
-        while start < bytes.count, let end = bytes[start...].firstIndex(of: LineText.newline) {
-            let line = UnsafeBufferPointer(rebasing: bytes[start..<end])
-            guard let change = reading.journal.verify(line, isFirst: start == 0) else { return Reading() }
-            reading.journal.apply(change)
-            start = end + 1
-        }
-        // A header is never written without the line that follows it: alone it is what is left of a journal.
-        guard reading.journal.lineCount > 1 else { return Reading() }
-        reading.length = start
-        reading.isWhole = true
-        return reading
+        return reading.take(text.bindMemory(to: UInt8.self)) ? reading.finished() : Reading()
     }
 
-    private mutating func verify(_ line: UnsafeBufferPointer<UInt8>, isFirst: Bool) -> Change? {
+    /// Reads a journal a piece at a time, so that its text is never in memory as a whole.
+    static func read(_ file: WritableFile, pieceSize: Int = 1 << 18) throws -> Reading {
+        var reading = Reading()
+        var buffer = [UInt8](repeating: 0, count: pieceSize)
+        while true {
+            let count = try buffer.withUnsafeMutableBytes { [length = reading.length] buffer in
+                try file.read(into: buffer, at: length)
+            }
+            let before = reading.length
+            let isValid = buffer.withUnsafeBufferPointer { buffer in reading.take(UnsafeBufferPointer(rebasing: buffer[..<count])) }
+            guard isValid else { return Reading() }
+            if count < buffer.count { return reading.finished() }
+            // A line that is longer than the buffer needs a longer one.
+            if reading.length == before { buffer += [UInt8](repeating: 0, count: buffer.count) }
+        }
+    }
+
+    fileprivate mutating func verify(_ line: UnsafeBufferPointer<UInt8>, isFirst: Bool) -> Change? {
         guard line.count > 17, line[16] == LineText.space, let sum = LineText.number(hex: line[..<16]) else { return nil }
         let body = UnsafeBufferPointer(rebasing: line[17...])
         let found = Checksum64.of(UnsafeRawBufferPointer(body), seed: seed)
@@ -144,13 +199,15 @@ struct TargetJournal: Sendable {
         var fresh = TargetJournal()
         var text = fresh.line(for: .header)
         if isRebuilding { text += fresh.line(for: .rebuilding) }
-        for (path, record) in records.sorted(by: { $0.key < $1.key }) {
+        for path in records.paths.sorted() {
+            guard let record = records[path] else { continue }
             if let before = record.before {
                 text += fresh.line(for: .put(path, FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)))
             }
             text += fresh.line(for: .put(path, record))
         }
-        if unsettled.isEmpty { text += fresh.line(for: .synchronized) }
+        var copy = self
+        if copy.unsettledCount == 0 { text += fresh.line(for: .synchronized) }
         return (fresh, text)
     }
 

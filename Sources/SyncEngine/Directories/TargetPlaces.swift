@@ -6,6 +6,11 @@ final class TargetPlaces: Sendable {
     let own: DirectoryHandle
     let parts: DirectoryHandle
     let durability: Durability
+    /// The permissions of directories that are made; `nil` leaves them to the umask.
+    private let directoryMode: UInt16?
+    /// The permissions of each file that gets a name.
+    let fileMode: UInt16
+    private let directory: Directory
     /// Told of each step just before it happens; for tests.
     let probe: (@Sendable (TargetStep) throws -> Void)?
     /// Directories below the root in which names were made, changed or removed since they were last brought to the disk.
@@ -16,14 +21,43 @@ final class TargetPlaces: Sendable {
     static let partsName = "parts"
 
     /// Opens the directories and makes those that are missing.
-    init(_ directory: Directory, durability: Durability, probe: (@Sendable (TargetStep) throws -> Void)? = nil) throws {
-        if try DirectoryHandle(opening: directory) == nil { try directory.create(durability: durability) }
+    init(
+        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(),
+        probe: (@Sendable (TargetStep) throws -> Void)? = nil
+    ) throws {
+        let isNew = try DirectoryHandle(opening: directory) == nil
+        if isNew { try directory.create(durability: durability, mode: 0o777) }
         guard let root = try DirectoryHandle(opening: directory) else { throw SyncError.vanished(directory.path) }
-        own = try root.makeDirectory(RelativePath.reserved, durability: durability)
-        parts = try own.makeDirectory(Self.partsName, durability: durability)
+        if isNew, let mode = modes.directories { try root.setPermissions(mode) }
+        own = try root.makeDirectory(RelativePath.reserved, durability: durability, mode: modes.directories)
+        parts = try own.makeDirectory(Self.partsName, durability: durability, mode: modes.directories)
+        // No call reads the umask without setting it for the whole process, but a new file shows it.
+        fileMode = try modes.files ?? own.modeOfNewFiles()
         self.root = root
+        self.directory = directory
+        directoryMode = modes.directories
         self.durability = durability
         self.probe = probe
+    }
+
+    /// Checks that the target's path still leads to the directory that was opened, and that the target's own directories are in it.
+    ///
+    /// - Throws: ``SyncError/Code/targetVanished`` if the directory was removed or moved, or its disk unmounted.
+    func verify(after error: (any Error)? = nil) throws {
+        // The own directories go first if a program removes everything, and without them each item would fail by itself.
+        guard root.isReached(by: directory), !own.isRemoved, !parts.isRemoved else {
+            throw SyncError.vanished(directory.path, underlyingError: error)
+        }
+    }
+
+    /// Does something in the target; a failure that comes of the target being gone is reported as that one.
+    func whileThere<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch {
+            try verify(after: error)
+            throw error
+        }
     }
 
     /// Does something in the directory of a path.
@@ -55,12 +89,11 @@ final class TargetPlaces: Sendable {
             guard isMaking else { return nil }
             touch(path, depth: depth)
             made.withLock { _ = $0.insert(path.parts.prefix(depth + 1).joined(separator: "/")) }
-            return try current.makeDirectory(part)
+            return try current.makeDirectory(part, mode: directoryMode)
         } catch {
-            if root.isRemoved { throw SyncError.vanished(root.path, underlyingError: error) }
             guard error.fileSystemErrno == notDirectory else { throw error }
             let kind = try current.status(of: part)?.kind ?? .other
-            throw SyncError.taken(path.parts.joined(separator: "/"), by: "“\(part)” must be a directory, but \(kind.words)")
+            throw SyncError.taken(path.parts.joined(separator: "/"), by: "“\(part.shownSafely)” must be a directory, but \(kind.words)")
         }
     }
 
@@ -116,30 +149,38 @@ final class TargetPlaces: Sendable {
     ///
     /// - Parameter depth: How deep the last of them is that may go.
     func removeEmptyDirectories(above path: RelativePath, upTo depth: Int = 1) throws {
-        var parts = path.parts
-        while parts.count > depth {
-            parts.removeLast()
-            let directory = RelativePath(trusting: parts)
-            touch(directory)
-            let wasRemoved = try inDirectory(of: directory, isMaking: false) { try $0.removeDirectory($1) }
-            guard wasRemoved == true else { return }
+        var names = path.parts.dropLast()
+        // Few directories are open at a time, and a deep path is not walked once for each of its levels.
+        while names.count >= depth {
+            let first = max(names.count - DirectoryWalk.mostOpen, depth - 1)
+            var parent: DirectoryHandle? = root
+            for name in names.prefix(first) { parent = try parent?.existingDirectory(name) }
+            var parents: [DirectoryHandle] = []
+            for name in names.dropFirst(first) {
+                guard let next = parent else { break }
+                parents.append(next)
+                parent = try next.existingDirectory(name)
+            }
+            for (offset, parent) in parents.enumerated().reversed() {
+                let directory = first + offset
+                touch(path, depth: directory)
+                // One that is missing already keeps none above it.
+                let wasRemoved = try parent.removeDirectory(names[directory])
+                guard try wasRemoved || parent.status(of: names[directory]) == nil else { return }
+            }
+            names = names.prefix(first)
         }
     }
 }
 
 extension DirectoryHandle {
-    /// Removes all that is in the directory, links themselves and not what they point to.
-    func removeEverything() throws(StoreError) {
-        var entries: [DirectoryListing.Entry] = []
-        var listing = try list()
-        while let entry = try listing.next() { entries.append(entry) }
-        for entry in entries {
-            if try status(of: entry.name)?.kind == .directory, let inner = try directory(entry.name) {
-                try inner.removeEverything()
-                try removeDirectory(entry.name)
-            } else {
-                try remove(entry.name)
-            }
-        }
+    /// The permissions that the umask leaves to a new file here.
+    fileprivate func modeOfNewFiles() throws(StoreError) -> UInt16 {
+        let name = "mode"
+        // One that a killed process has left was made under another umask.
+        try remove(name)
+        let mode = try WritableFile(name, in: self).status().permissions
+        try remove(name)
+        return mode & 0o777
     }
 }

@@ -37,7 +37,7 @@ extension TargetSession {
         try places.synchronize()
         try places.probe?(.flushEnds)
         state.withLock { state in
-            guard state.journal.unsettled.count >= Self.fewestVouched else { return }
+            guard state.journal.unsettledCount >= Self.fewestVouched else { return }
             // Without the line the digests decide, and what is wrong with the journal fails the next record.
             try? Self.write([.synchronizedThrough(last)], &state)
         }

@@ -52,34 +52,43 @@ extension TargetSession {
                 try parent.status(of: name)?.kind == .directory ? parent.directory(name) : nil
             }
             guard let directory = directory ?? nil else { return }
-            var inside: [String] = []
-            try collect(directory, key, of: key, into: &inside)
-            for other in inside.sorted() { try replace(other, upTo: path.parts.count) }
+            for other in try collect(directory, of: key).sorted() { try replace(other, upTo: path.parts.count) }
         }
     }
 
-    /// Finds what is in a directory that is in the way of a key, and whether all of it may go.
-    private func collect(_ directory: DirectoryHandle, _ prefix: String, of key: String, into inside: inout [String]) throws {
-        var isEmpty = true
-        var listing = try directory.list()
-        while let entry = try listing.next() {
-            isEmpty = false
-            let path = prefix + "/" + entry.name
-            guard let found = try directory.status(of: entry.name) else { continue }
-            if found.kind == .directory {
-                if let inner = try directory.directory(entry.name) { try collect(inner, path, of: key, into: &inside) }
-                continue
+    /// Finds the files in a directory that is in the way of a key; throws unless all of them may go.
+    private func collect(_ directory: DirectoryHandle, of key: String) throws -> [String] {
+        var inside: [String] = []
+        try DirectoryWalk.visit(directory) { directory, prefix in
+            let prefix = key + "/" + prefix
+            var inner: [String] = []
+            var isEmpty = true
+            var listing = try directory.list()
+            while let entry = try listing.next() {
+                isEmpty = false
+                let path = prefix + entry.name
+                guard let found = try directory.status(of: entry.name) else { continue }
+                if found.kind == .directory {
+                    inner.append(entry.name)
+                    continue
+                }
+                guard found.kind == .regular, state.withLock({ $0.removable.contains(path) }) else {
+                    throw SyncError.taken(
+                        key, by: "a directory has this name, and “\(path.shownSafely)” is in it, which is not to be removed")
+                }
+                guard state.withLock({ $0.knows(FileStamp(found), of: path) }) else { throw SyncError.changedLocally(.contents) }
+                inside.append(path)
             }
-            guard found.kind == .regular, state.withLock({ $0.removable.contains(path) }) else {
-                throw SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” is in it, which is not to be removed")
+            // A user who made an empty directory may want it; a sync leaves none.
+            if isEmpty {
+                let path = String(prefix.dropLast()).shownSafely
+                throw SyncError.taken(key, by: "a directory has this name, and “\(path)” is empty, which no sync leaves")
             }
-            guard state.withLock({ $0.knows(FileStamp(found), of: path) }) else { throw SyncError.changedLocally(.contents) }
-            inside.append(path)
+            return inner
+        } refuse: { path, error in
+            throw error.isDenial ? SyncError.unreadable(key + "/" + path, underlyingError: error) : error
         }
-        // Whoever made an empty directory may want it; ours never are.
-        if isEmpty {
-            throw SyncError.taken(key, by: "a directory has this name, and “\(prefix.shownSafely)” is empty, which no sync leaves")
-        }
+        return inside
     }
 
     /// Removes a file that is in the way.
@@ -87,7 +96,7 @@ extension TargetSession {
     /// - Parameter depth: How deep the last directory is that goes with it: another file may be about to get its name in one above.
     private func replace(_ key: String, upTo depth: Int = 1) throws {
         guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
-        let path = try RelativePath(key)
+        let path = try RelativePath(existing: key)
         let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
         guard let found else { return }
         guard state.withLock({ $0.knows(FileStamp(found), of: key) }) else { throw SyncError.changedLocally(.contents) }

@@ -29,7 +29,12 @@ final class TargetSession: Sendable {
         var vanished: [String] = []
         /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
         var removable: Set<String> = []
+        /// The updates that the list gives nothing to check by, and those of them that have arrived.
+        var stageable: Set<String> = []
+        var staged: [String: StagedUpdate] = [:]
         var replaced: Set<String> = []
+        /// Whether the journal vouches for everything that the pass has done.
+        var isSettled = false
     }
 
     static let journalName = "journal"
@@ -39,27 +44,41 @@ final class TargetSession: Sendable {
     ///
     /// - Throws: ``SyncError/Code/targetLocked`` where somebody else has it.
     init(
-        _ directory: Directory, durability: Durability, folding: NameFolding?, probe: (@Sendable (TargetStep) throws -> Void)? = nil
+        _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), folding: NameFolding?,
+        probe: (@Sendable (TargetStep) throws -> Void)? = nil
     ) throws {
-        let places = try TargetPlaces(directory, durability: durability, probe: probe)
+        let places = try TargetPlaces(directory, durability: durability, modes: modes, probe: probe)
         self.places = places
-        lockFile = try WritableFile(Self.lockName, in: places.own)
-        guard try lockFile.lock() else {
-            let holder = String(decoding: try lockFile.readAll(atMost: 20), as: UTF8.self)
-            throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
-        }
+        lockFile = try Self.takeLock(places.own, of: directory)
         try lockFile.truncate(to: 0)
         try Array("\(processNumber)".utf8).withUnsafeBytes { [lockFile] in try lockFile.write($0, at: 0) }
         let folding = try folding ?? NameFolding.probe(places.own)
         self.folding = folding
         let clashes = NameClashes(folding)
-        let file = try WritableFile(Self.journalName, in: places.own)
-        let reading = try file.readAll(atMost: .max).withUnsafeBytes { TargetJournal.read($0) }
+        let file = try WritableFile.unshared(Self.journalName, in: places.own, isCopied: true)
+        let reading = try TargetJournal.read(file)
         state = Lock(
             State(journal: reading.journal, file: file, length: reading.length, clashes: clashes))
         // What follows the last whole line was being written when the process ended.
         try file.truncate(to: reading.length)
         if !reading.isWhole { try write([.header, .rebuilding]) }
+    }
+
+    /// Takes the lock, on a file that has no other name: its content is the number of the process.
+    private static func takeLock(_ own: DirectoryHandle, of directory: Directory) throws -> WritableFile {
+        while true {
+            let file = try WritableFile(lockName, in: own)
+            guard try file.lock() else {
+                let holder = String(decoding: try file.readAll(atMost: 20), as: UTF8.self)
+                throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
+            }
+            // Another process may have replaced the file between the two calls, and hold the lock of the new one.
+            guard try file.isNamed(lockName, in: own) else { continue }
+            guard file.isShared else { return file }
+            return try WritableFile.replacement(for: lockName, in: own) { copy throws(StoreError) in
+                guard try copy.lock() else { throw .fileSystem("locking", path: copy.path, errno: onceMore) }
+            }
+        }
     }
 
     var journal: TargetJournal { state.withLock { $0.journal } }
@@ -69,7 +88,7 @@ final class TargetSession: Sendable {
     /// Remembers what is there, for the checks just before each deed.
     func saw(_ scan: DirectoryScan) throws {
         state.withLock { state in
-            state.clashes.insert(scan.stamps.keys)
+            if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
             state.edited = scan.edited
             state.vanished = scan.vanished
         }
@@ -127,6 +146,7 @@ final class TargetSession: Sendable {
     ///
     /// - Throws: What the flush of the disk throws, and whatever stands in the way of the name; `CancellationError` before that.
     func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) async throws {
+        try places.verify()
         let key = item.key
         let other = state.withLock { $0.clashes.insert(path) }
         if let other, !state.withLock({ $0.removable.contains(other) }) { throw SyncError.clash(key, with: other) }
@@ -146,7 +166,7 @@ final class TargetSession: Sendable {
             state.expected[key] = nil
         }
         // Large files need no flush of their own; without any, the journal would never vouch for them before the end of the pass.
-        if places.durability == .power, state.withLock({ $0.journal.unsettled.count }) >= Self.mostUnsettled { try await flush() }
+        if places.durability == .power, state.withLock({ $0.journal.unsettledCount }) >= Self.mostUnsettled { try await flush() }
     }
 
     private func rename(_ whole: FilePart.Whole, to directory: DirectoryHandle, as name: String, of item: some FileItem) throws {
@@ -197,7 +217,7 @@ final class TargetSession: Sendable {
     func removeEmptyDirectoriesOfVanished() {
         for path in state.withLock(\.vanished) {
             // Of no interest why one of them stays, or is no path: then it is a directory as any other.
-            if let path = try? RelativePath(path) { try? places.removeEmptyDirectories(above: path) }
+            if let path = try? RelativePath(existing: path) { try? places.removeEmptyDirectories(above: path) }
         }
     }
 
@@ -222,41 +242,54 @@ final class TargetSession: Sendable {
         }
     }
 
-    /// Ends the pass.
+    /// Brings everything that the pass has done to the disk, and lets the journal vouch for it; a second call does nothing.
     ///
-    /// - Parameter isComplete: Whether everything is as the source has it.
-    func end(isComplete: Bool) async throws {
-        defer { lockFile.unlock() }
-        // Of no interest why one of them stays: then it is an empty directory as any other.
-        if !isComplete { try? places.removeEmptyMadeDirectories() }
+    /// - Parameter isComplete: Whether the directory equals the source.
+    /// - Throws: `StoreError` if the disk fails; the journal then vouches for nothing that was not flushed before.
+    func settle(isComplete: Bool) async throws {
+        guard !state.withLock({ $0.isSettled }) else { return }
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
         // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
         if power {
             do {
-                // In a task that nobody cancels: a flush that still ran would write its line where the next pass writes its own.
+                // In a task that is never canceled: a flush that still ran would write its line where the next pass writes its own.
                 try await Task { try await flush(isLast: true) }.value
             } catch {
-                // What could not be written may look whole until it is read from the disk again: it is of no use to the next pass.
-                // The flush's failure is the one to tell, whatever becomes of this.
+                // Bytes that the system could not write may look whole until they are read from the disk again: the next pass cannot use
+                // them. The flush's failure is the one to report, whether or not the parts can be removed.
                 if flushes.hasFailed { try? prune(keeping: []) }
                 throw error
             }
         }
-        if !journal.unsettled.isEmpty { try write([.synchronized]) }
-        if power { try state.withLock { state throws in try state.file.synchronize() } }
-        try state.withLock { state throws in
-            if state.journal.isMostlyStale {
-                let (journal, text) = state.journal.compacted()
-                try places.own.remove("journal.new")
-                let file = try WritableFile("journal.new", in: places.own)
-                try text.withUnsafeBytes { try file.write($0, at: 0) }
-                if power { try file.synchronize() }
-                try places.own.rename("journal.new", to: places.own, as: Self.journalName)
-                (state.journal, state.file, state.length) = (journal, file, text.count)
-            }
+        if state.withLock({ $0.journal.unsettledCount }) > 0 { try write([.synchronized]) }
+        if power {
+            try state.withLock { state throws in try state.file.synchronize() }
+            try places.own.synchronize()
         }
-        if power { try places.own.synchronize() }
+        state.withLock { $0.isSettled = true }
+    }
+
+    /// Ends the pass, and releases the directory.
+    ///
+    /// - Parameter isComplete: Whether the directory equals the source.
+    func end(isComplete: Bool) async throws {
+        defer { lockFile.unlock() }
+        // The reason why one of them stays is of no interest: then it is an empty directory as any other.
+        if !isComplete { try? places.removeEmptyMadeDirectories() }
+        try await settle(isComplete: isComplete)
+        try state.withLock { state throws in
+            guard state.journal.isMostlyStale else { return }
+            let power = places.durability == .power
+            let (journal, text) = state.journal.compacted()
+            try places.own.remove("journal.new")
+            let file = try WritableFile("journal.new", in: places.own)
+            try text.withUnsafeBytes { try file.write($0, at: 0) }
+            if power { try file.synchronize() }
+            try places.own.rename("journal.new", to: places.own, as: Self.journalName)
+            (state.journal, state.file, state.length) = (journal, file, text.count)
+            if power { try places.own.synchronize() }
+        }
     }
 
     private func write(_ changes: [TargetJournal.Change]) throws {

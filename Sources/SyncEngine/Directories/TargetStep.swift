@@ -1,5 +1,9 @@
 /// What a pass does with a directory, told to a test just before it happens; a test that throws makes the step fail.
 enum TargetStep: Hashable, Sendable {
+    /// A directory below the root is listed.
+    case lists(String)
+    /// A file that is there is read, to be compared.
+    case reads(String)
     /// Bytes of a file are written beside its place.
     case writes(String)
     /// A file is brought to the disk by itself.

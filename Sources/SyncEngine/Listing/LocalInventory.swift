@@ -44,6 +44,9 @@ public struct LocalInventory<Item: SyncItem>: Sendable {
     let order: SourceOrder
     let makePages: @Sendable () -> Pages
 
+    /// What the local side has and the inventory does not, because it cannot be looked at, each with the reason; reports name it.
+    public var skipped: [SyncRefusal<Item.Key>] = []
+
     /// Makes an inventory of entries.
     ///
     /// - Parameters:

@@ -37,8 +37,8 @@ struct HashedDiff<Item: SyncItem>: Sendable {
                 items.append(item)
                 matches.append(.missing)
             } else {
-                builder.duplicated(item.key)
-                if duplicates == .keepLast { items[place] = item }
+                let isSame = builder.duplicated(item.key, first: items[place].key)
+                if isSame, duplicates == .keepLast { items[place] = item }
             }
         }
         return items[known...]

@@ -58,8 +58,19 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     /// A key that the source has once more.
-    mutating func duplicated(_ key: Item.Key) {
+    ///
+    /// - Parameters:
+    ///   - key: The key.
+    ///   - first: The same key as it came first.
+    /// - Returns: Whether it is the same key to the byte, so that `duplicates` decides which item counts.
+    mutating func duplicated(_ key: Item.Key, first: Item.Key) -> Bool {
+        // Strings in two normal forms are equal, and two names of files: such an item is refused, and no other with it.
+        if Item.self is any FileItem.Type, let text = key as? String, let other = first as? String, !text.utf8.elementsEqual(other.utf8) {
+            plan.refusals.append(SyncRefusal(key, because: SyncError.clash(text, with: other)))
+            return false
+        }
         plan.duplicates.append(key)
+        return true
     }
 
     /// The plan, or what is wrong with the source's keys.
@@ -106,7 +117,7 @@ extension SyncPlan {
     /// Takes out what is refused.
     mutating func refuse(_ refused: [SyncRefusal<Item.Key>]) {
         guard !refused.isEmpty else { return }
-        refusals = refused
+        refusals += refused
         let keys = Set(refused.lazy.map(\.key))
         additions.removeAll { keys.contains($0.item.key) }
         let count = updates.count

@@ -3,22 +3,29 @@ enum SafetyGate {
     /// From so many local items on, shares mean something.
     static let floor = 20
 
-    /// Why a plan must not be carried out.
+    /// The counts of a plan that the gate judges by.
+    struct Counts: Hashable, Sendable {
+        var source: Int
+        var local: Int
+        var removals: Int
+        var updates: Int
+    }
+
+    /// The reason why a plan must not be carried out.
     ///
     /// - Parameters:
     ///   - plan: The plan.
-    ///   - limit: How much may be removed.
-    ///   - overrides: What was allowed by name for this run.
+    ///   - options: The limits for removals and updates.
+    ///   - overrides: The refusals that are overridden for this run.
     /// - Returns: `nil` where it may be carried out.
-    static func refusal(of plan: SyncPlan<some SyncItem>, limit: RemovalLimit, overrides: SyncOverrides) -> SyncError? {
-        refusal(
-            source: plan.sourceCount, local: plan.localCount, removals: plan.removals.count,
-            updates: plan.updates.count + plan.refusedUpdateCount, limit: limit, overrides: overrides)
+    static func refusal(of plan: SyncPlan<some SyncItem>, options: SyncOptions, overrides: SyncOverrides) -> SyncError? {
+        refusal(of: plan.gateCounts, removalLimit: options.removalLimit, updateLimit: options.updateLimit, overrides: overrides)
     }
 
     static func refusal(
-        source: Int, local: Int, removals: Int, updates: Int, limit: RemovalLimit, overrides: SyncOverrides
+        of counts: Counts, removalLimit: ChangeLimit, updateLimit: ChangeLimit, overrides: SyncOverrides
     ) -> SyncError? {
+        let (source, local, removals, updates) = (counts.source, counts.local, counts.removals, counts.updates)
         if source == 0, local > 0, !overrides.contains(.emptySource) {
             return SyncError(
                 .emptySource,
@@ -26,23 +33,45 @@ enum SafetyGate {
                     + "If the list really is empty, call sync(overriding: .emptySource)",
                 stage: .safetyGate)
         }
-        // Whoever has said that the list really is empty has said that everything goes.
-        let isMeantEmpty = source == 0 && overrides.contains(.emptySource)
-        if !isMeantEmpty, !overrides.contains(.removalLimit), limit.isExceeded(removals: removals, local: local) {
+        // A caller that expects an empty list expects that everything is removed.
+        if source == 0 { return nil }
+        if !overrides.contains(.removalLimit), removalLimit.isExceeded(by: removals, local: local) {
             return SyncError(
                 .removalLimit,
-                "checking the plan: \(removals) of \(counted(local, "local item")) would be removed, more than \(limit); "
+                "checking the plan: \(removals) of \(counted(local, "local item")) would be removed, more than \(removalLimit); "
                     + "nothing was replaced or removed. If that is right, call sync(overriding: .removalLimit)",
                 stage: .safetyGate)
         }
-        if !isMeantEmpty, local >= floor, removals + updates == local, !overrides.contains(.everythingChanged) {
+        if local >= floor, removals + updates == local {
+            // A caller that expects everything to change expects more updates than any limit.
+            if overrides.contains(.everythingChanged) { return nil }
             return SyncError(
                 .everythingChanged,
                 "checking the plan: of \(counted(local, "local item")) not one is as the source has it (\(updates) changed, \(removals) gone); "
                     + "nothing was replaced or removed. If that is right, call sync(overriding: .everythingChanged)",
                 stage: .safetyGate)
         }
+        if !overrides.contains(.updateLimit), updateLimit.isExceeded(by: updates, local: local) {
+            return SyncError(
+                .updateLimit,
+                "checking the plan: \(updates) of \(counted(local, "local item")) would be replaced, more than \(updateLimit); "
+                    + "nothing was replaced or removed. If the source has changed that much, call sync(overriding: .updateLimit)",
+                stage: .safetyGate)
+        }
         return nil
+    }
+}
+
+extension SyncPlan {
+    /// The counts of this plan that the gate judges by.
+    ///
+    /// An item that no sync has put here, and that is not an edit, counts neither as local nor as an update: nothing of it is known that the
+    /// source could have changed.
+    fileprivate var gateCounts: SafetyGate.Counts {
+        let unknown = updates.count { $0.local.map { $0.isForeign && !$0.isEdited } ?? false }
+        return SafetyGate.Counts(
+            source: sourceCount, local: localCount - unknown, removals: removals.count,
+            updates: updates.count - unknown + refusedUpdateCount)
     }
 }
 
@@ -65,22 +94,26 @@ public struct SyncOverrides: OptionSet, Hashable, Sendable {
     public static let removalLimit = SyncOverrides(rawValue: 1 << 1)
     /// Every local item is replaced or removed.
     public static let everythingChanged = SyncOverrides(rawValue: 1 << 2)
+    /// More is replaced than `updateLimit` allows.
+    public static let updateLimit = SyncOverrides(rawValue: 1 << 3)
+    /// Most of the replaced items get the same content.
+    public static let sharedContent = SyncOverrides(rawValue: 1 << 4)
 }
 
-/// How much one pass may remove.
-public enum RemovalLimit: Hashable, Sendable, CustomStringConvertible {
-    /// A share of the local items, from 0 to 1; it counts from 20 local items on.
+/// The number of local items that one pass may remove, or replace.
+public enum ChangeLimit: Hashable, Sendable, CustomStringConvertible {
+    /// A share of the local items, from 0 to 1; it applies from 20 local items on.
     case share(Double)
-    /// So many items, however many there are.
+    /// A number of items, however many there are.
     case count(Int)
-    /// As much as the list says; an empty list is refused all the same.
+    /// Any number. An empty list, and one that changes every item, are refused all the same.
     case unlimited
 
-    func isExceeded(removals: Int, local: Int) -> Bool {
+    func isExceeded(by changes: Int, local: Int) -> Bool {
         switch self {
         // So written that a share that is no number allows nothing.
-        case .share(let share): local >= SafetyGate.floor && removals > 0 && !(Double(removals) <= share * Double(local))
-        case .count(let count): removals > max(0, count)
+        case .share(let share): local >= SafetyGate.floor && changes > 0 && !(Double(changes) <= share * Double(local))
+        case .count(let count): changes > max(0, count)
         case .unlimited: false
         }
     }

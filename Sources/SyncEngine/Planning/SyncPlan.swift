@@ -51,6 +51,12 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var updates: [Download] = []
     /// Items that are gone.
     public internal(set) var removals: [Removal] = []
+    /// The additions and updates in the order in which they are downloaded, without those that the processor leaves out.
+    public internal(set) var downloads: [Download] = []
+    /// Items that ``SyncProcessor/prepareDownload(_:)`` has left out of the downloads.
+    public internal(set) var leftOut: [Item.Key] = []
+    /// Whether the plan is only shown, by ``OneWaySynchronizer/plan()``, and nothing of it is done.
+    public internal(set) var isDryRun = false
     /// How many items are as the source has them.
     public internal(set) var unchangedCount = 0
     /// Local edits that are kept, although the source has another version or none.
@@ -59,6 +65,8 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var duplicates: [Item.Key] = []
     /// Items that cannot be put in place here.
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
+    /// What the local side has and could not be looked at; it is left alone.
+    public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
     /// How many of the refused items are here in another version: they have changed all the same.
     var refusedUpdateCount = 0
     /// Items whose download began while the list was read, and those of them that are done.
@@ -76,8 +84,26 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     /// Whether there is nothing to do.
     public var isEmpty: Bool { additions.isEmpty && updates.isEmpty && removals.isEmpty && refusals.isEmpty }
 
-    /// How much is downloaded, in bytes; `nil` where an item's size is not known.
-    public var downloadBytes: Int64? { Self.sum((additions + updates).lazy.map(\.item.byteCount)) }
+    /// The bytes of all downloads; `nil` where an item's size is not known.
+    public var downloadBytes: Int64? { Self.sum(downloads.lazy.map(\.item.byteCount)) }
+
+    /// Puts additions and updates in order; those that began while the list was read are past ordering.
+    mutating func arrangeDownloads(by order: DownloadOrder) {
+        downloads = additions + updates
+        if !begun.isEmpty { downloads.removeAll { begun.contains($0.item.key) } }
+        order.sort(&downloads)
+    }
+
+    /// Takes the downloads that the processor has chosen, each once, and forgets any that the plan did not have.
+    mutating func choose(_ chosen: [Download]) {
+        var open = Set(downloads.lazy.map(\.item.key))
+        let known = Dictionary(downloads.lazy.map { ($0.item.key, $0) }, uniquingKeysWith: { first, _ in first })
+        downloads = chosen.compactMap { open.remove($0.item.key) == nil ? nil : known[$0.item.key] }
+        guard !open.isEmpty else { return }
+        leftOut = (additions + updates).lazy.map(\.item.key).filter { open.contains($0) }
+        additions.removeAll { open.contains($0.item.key) }
+        updates.removeAll { open.contains($0.item.key) }
+    }
 
     /// How much is removed, in bytes; `nil` where an item's size is not known.
     public var removalBytes: Int64? { Self.sum(removals.lazy.map(\.local.byteCount)) }

@@ -52,6 +52,15 @@ public protocol SyncProcessor<Item>: Sendable {
     /// - Throws: What the pass cannot begin for.
     func syncWillBegin() async throws
 
+    /// Called after the last removal of a pass in which nothing failed; not after a failure or cancellation.
+    ///
+    /// The last chance to find that the local side is not as the report will say, such as a disk that was taken away or cannot be flushed.
+    /// A pass with failures throws ``SyncError/Code/incomplete`` without this call: its error already says that the local side is not as the
+    /// source has it. Work that every pass must do belongs in ``syncDidEnd(_:)``.
+    ///
+    /// - Throws: An error that makes the pass fail in the stage ``SyncStage/end``.
+    func syncWillEnd() async throws
+
     /// Called once after everything else, also after a failure and after cancellation; its own task is not cancelled.
     ///
     /// - Parameter report: How the pass went.
@@ -73,17 +82,34 @@ public protocol SyncProcessor<Item>: Sendable {
     /// - Throws: What it cannot be told for; the pass then changes nothing.
     func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>]
 
-    /// Called with what is about to be done, after the safety gate and before the first download that does not start early.
+    /// Chooses the downloads and their order, after the safety gate and before the first download that does not start early.
     ///
-    /// - Parameter plan: Everything that will be downloaded and removed.
-    /// - Throws: What the pass cannot go on for.
-    func prepareDownload(_ plan: SyncPlan<Item>) async throws
+    /// ``OneWaySynchronizer/plan()`` calls it too, so that it shows what a pass does; ``SyncPlan/isDryRun`` is then true, no pass may have
+    /// begun, and the processor changes nothing.
+    ///
+    /// - Parameter plan: Everything that the pass would download and remove.
+    /// - Returns: The downloads of ``SyncPlan/downloads`` in the order in which they begin. One that is left out is neither removed nor a
+    ///   failure; the next pass plans it again. A method of this name that returns nothing is another method, and is never called; the
+    ///   compiler points it out where the conformance is declared in an extension.
+    /// - Throws: An error that ends the pass.
+    func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download]
 
     /// Downloads what can be shown before the content is there; all previews end before the first content begins.
     ///
     /// - Parameter item: The item, new or changed.
     /// - Throws: What went wrong.
     func downloadPreview(of item: Item) async throws
+
+    /// Puts in place the downloads that the processor has held back, after the last download of the pass has ended.
+    ///
+    /// A processor that has to see several downloads before it puts one in place keeps them beside their places until this call.
+    /// If the pass was cancelled, the task of this call is cancelled too, and the processor returns all that it holds back.
+    ///
+    /// - Parameter overrides: The refusals that are overridden for this run.
+    /// - Returns: The items that did not get their place, each with the reason. If the reason is a ``SyncError`` with the code
+    ///   ``SyncError/Code/sharedContent``, the pass fails with it; any other is a failure of its item.
+    /// - Throws: An error that ends the pass.
+    func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Item.Key>]
 
     /// Whether a local item is still as the plan has seen it; asked just before the item is replaced or removed.
     ///
@@ -99,13 +125,17 @@ extension SyncProcessor {
     /// Does nothing.
     public func syncWillBegin() async throws {}
     /// Does nothing.
+    public func syncWillEnd() async throws {}
+    /// Does nothing.
     public func syncDidEnd(_ report: SyncReport) async {}
     /// Another version must be downloaded.
     public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool { true }
     /// Nothing is refused.
     public func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>] { [] }
-    /// Does nothing.
-    public func prepareDownload(_ plan: SyncPlan<Item>) async throws {}
+    /// All downloads, in the order of the options.
+    public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] { plan.downloads }
+    /// Nothing is held back.
+    public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Item.Key>] { [] }
     /// There are no previews.
     public func downloadPreview(of item: Item) async throws {}
     /// Nobody else changes the local side.

@@ -12,6 +12,8 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
     public var report: SyncReport?
     /// What the error comes from, where something below failed.
     public var underlyingError: (any Error)?
+    /// Whether another attempt begins from another state, although errors of this code last.
+    var isWorthRetrying = false
 
     /// Makes an error.
     ///
@@ -25,7 +27,8 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
         _ code: Code, _ message: String, stage: SyncStage? = nil, report: SyncReport? = nil, underlyingError: (any Error)? = nil
     ) {
         self.code = code
-        self.message = message
+        // Names of a list are in it, and the message may go to a terminal.
+        self.message = message.escapedForDisplay()
         self.stage = stage
         self.report = report
         self.underlyingError = underlyingError
@@ -34,7 +37,7 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
     /// The operation that failed, what to do about it, and what it comes from.
     public var description: String {
         var text = "SyncError.\(code.rawValue): \(message)"
-        if let underlyingError { text += " (underlying: \(underlyingError))" }
+        if let underlyingError { text += " (underlying: \("\(underlyingError)".escapedForDisplay()))" }
         return text
     }
 
@@ -54,6 +57,8 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
         public static let stageFailed = Code(rawValue: "stageFailed")
         /// The remote list stopped without its end, or had another count than it said.
         public static let incompleteList = Code(rawValue: "incompleteList")
+        /// The remote list is no list of items, or an item of it cannot be decoded.
+        public static let unreadableList = Code(rawValue: "unreadableList")
         /// A list that is said to be sorted is not.
         public static let unsortedList = Code(rawValue: "unsortedList")
         /// A list has a key more than once.
@@ -62,6 +67,10 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
         public static let emptySource = Code(rawValue: "emptySource")
         /// More would be removed than `removalLimit` allows.
         public static let removalLimit = Code(rawValue: "removalLimit")
+        /// More would be replaced than `updateLimit` allows.
+        public static let updateLimit = Code(rawValue: "updateLimit")
+        /// Most of the items that would be replaced would get the same content.
+        public static let sharedContent = Code(rawValue: "sharedContent")
         /// Not one local item is as the source has it.
         public static let everythingChanged = Code(rawValue: "everythingChanged")
         /// `sync()` was called by a call of the processor that the run waits for.
@@ -82,14 +91,16 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
 }
 
 extension SyncError: FailureAdvising {
-    /// Whether trying again may help: after another writer, and after bytes that came out wrong.
+    /// Whether trying again may help: after another writer, and after wrong content that was put together from several attempts.
     ///
+    /// Wrong content that arrived in one attempt is what the origin has: it would only be downloaded again.
     /// A stage fails as what it failed of; what the list or the target is wrong about stays wrong.
     public var failureKind: FailureKind {
         switch code {
         case .cancelled: .cancelled
         case .targetVanished: .fatal
-        case .targetLocked, .wrongContent: .transient
+        case .targetLocked: .transient
+        case _ where isWorthRetrying: .transient
         case .stageFailed, .incomplete: underlyingError.map { FailureKind(judging: $0) } ?? .permanent
         default: .permanent
         }

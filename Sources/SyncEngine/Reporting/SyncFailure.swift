@@ -1,3 +1,5 @@
+internal import StoreCore
+
 /// Something that went wrong with one item of a pass.
 public struct SyncFailure: Sendable, CustomStringConvertible {
     /// In which stage it went wrong.
@@ -18,7 +20,7 @@ public struct SyncFailure: Sendable, CustomStringConvertible {
 
     /// Stage, key and reason.
     public var description: String {
-        "\(stage), \(key): \(error)" + (attempts > 1 ? " (tried \(attempts) times)" : "")
+        "\(stage), \(key): \("\(error)".escapedForDisplay())" + (attempts > 1 ? " (tried \(attempts) times)" : "")
     }
 }
 
@@ -39,8 +41,8 @@ public struct SyncKey: Hashable, Sendable, CustomStringConvertible {
     /// - Parameter type: The type of the items' keys.
     public func value<Key: Hashable & Sendable>(as type: Key.Type) -> Key? { key as? Key }
 
-    /// The key in words.
-    public var description: String { String(describing: key) }
+    /// The key in words, with control characters and bidirectional overrides escaped as in `\u{202E}`.
+    public var description: String { String(describing: key).escapedForDisplay() }
 
     /// Whether both are the same key.
     public static func == (lhs: SyncKey, rhs: SyncKey) -> Bool { AnyHashable(lhs.key) == AnyHashable(rhs.key) }

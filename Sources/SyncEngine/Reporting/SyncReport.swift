@@ -3,7 +3,7 @@ public struct SyncReport: Sendable {
     /// The number of the pass, from 1, for each synchronizer.
     public internal(set) var pass: Int
 
-    /// How far the pass has come; at the end, the stage that was the last one to run before `end`.
+    /// How far the pass has come; at the end, the last stage that counted items.
     public internal(set) var progress = SyncProgress(stage: .begin, totalItems: .exactly(0))
 
     /// How many items the remote list has.
@@ -27,10 +27,14 @@ public struct SyncReport: Sendable {
 
     /// How many items of the plan were not downloaded, whether they failed or nobody tried.
     public internal(set) var pendingDownloadCount = 0
+    /// Items that ``SyncProcessor/prepareDownload(_:)`` has left out of the downloads; the next pass plans them again.
+    public internal(set) var leftOut: [SyncKey] = []
     /// What should have been removed and was not; the next pass does it.
     public internal(set) var pendingRemovals: [SyncKey] = []
     /// Local edits that were met: kept or overwritten, as `localEdits` says.
     public internal(set) var localEdits: [SyncKey] = []
+    /// Local files or directories that could not be looked at, each with the reason; they are left alone, and no failure.
+    public internal(set) var skipped: [SyncFailure] = []
     /// Keys that the remote list had more than once.
     public internal(set) var duplicates: [SyncKey] = []
     /// Everything that went wrong with single items, in the order in which it did.
@@ -53,7 +57,7 @@ public struct SyncReport: Sendable {
         self.pass = pass
     }
 
-    /// Whether everything is as the source has it now.
+    /// Whether everything is as the source has it now, apart from items that were left out of the downloads.
     public var isComplete: Bool { failures.isEmpty && pendingDownloadCount == 0 && pendingRemovals.isEmpty }
 
     /// The counts in one line.
@@ -61,8 +65,10 @@ public struct SyncReport: Sendable {
         var parts = ["\(addedCount) added", "\(updatedCount) updated", "\(removedCount) removed", "\(unchangedCount) unchanged"]
         if !failures.isEmpty { parts.append("\(failures.count) failed") }
         if pendingDownloadCount > 0 { parts.append("\(pendingDownloadCount) not downloaded") }
+        if !leftOut.isEmpty { parts.append("\(leftOut.count) left out") }
         if !pendingRemovals.isEmpty { parts.append("\(pendingRemovals.count) removals pending") }
         if !localEdits.isEmpty { parts.append("\(localEdits.count) edited locally") }
+        if !skipped.isEmpty { parts.append("\(skipped.count) skipped") }
         return parts.joined(separator: ", ")
     }
 }

@@ -23,13 +23,17 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     ///   - options: What the synchronizer does of its own accord.
     ///   - time: Where time comes from; a test gives a `ManualTime`.
     public init(processor: Processor, options: SyncOptions = SyncOptions(), time: some TimeSource = .system) {
+        precondition(
+            options.order.canSort(Processor.Item.self), "SyncOptions.order ranks another type of items than \(Processor.Item.self)")
         self.processor = processor
         self.options = options
         self.time = time
+        let previews = PreviewMemory<Processor.Item>()
         hub = SyncHub { number, publish in
             ProgressBoard(pass: number, time: time, interval: options.progressInterval, publish: publish)
         } run: { pass, board in
-            await SyncPass(processor: processor, options: options, overrides: pass.overrides, time: time, board: board).run()
+            await SyncPass(processor: processor, options: options, overrides: pass.overrides, time: time, board: board, previews: previews)
+                .run()
         }
     }
 
@@ -50,15 +54,24 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
 
     /// What `sync(overriding:)` would do now, and why; nothing is changed.
     ///
-    /// Of the processor only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``,
-    /// ``SyncProcessor/shouldUpdate(_:over:)`` and ``SyncProcessor/refusals(among:)`` are called.
+    /// Of the processor only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``, ``SyncProcessor/shouldUpdate(_:over:)``,
+    /// ``SyncProcessor/refusals(among:)`` and ``SyncProcessor/prepareDownload(_:)`` are called.
     ///
     /// - Returns: The plan; ``SyncPlan/gateRefusal`` says whether the safety gate would stop it.
     /// - Throws: ``SyncError``; `CancellationError` where the task is cancelled, as soon as the processor's call returns.
     public func plan() async throws -> SyncPlan<Processor.Item> {
         do {
             var plan = try await Planning(processor: processor, options: options, time: time, board: nil).plan()
-            plan.gateRefusal = SafetyGate.refusal(of: plan, limit: options.removalLimit, overrides: [])
+            plan.gateRefusal = SafetyGate.refusal(of: plan, options: options, overrides: [])
+            plan.isDryRun = true
+            plan.arrangeDownloads(by: options.order)
+            if !plan.isEmpty {
+                do {
+                    plan.choose(try await processor.prepareDownload(plan))
+                } catch {
+                    throw StageFailure(stage: .prepare, error: error)
+                }
+            }
             return plan
         } catch {
             try Task.checkCancellation()

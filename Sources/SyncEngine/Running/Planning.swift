@@ -34,8 +34,10 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         let list = try await stage(.sourceList) { try await processor.sourceList() }
         var source = ListReading(reader: list.makeReader(), board: board)
         var plan: SyncPlan<Item>
+        var skipped: [SyncRefusal<Item.Key>] = []
         if list.order == .sortedByKey {
             let inventory = try await stage(.localInventory) { try await processor.localInventory() }
+            skipped = inventory.skipped
             if inventory.order == .sortedByKey {
                 plan = try await merge(&source, inventory, early)
             } else if let early {
@@ -44,14 +46,19 @@ struct Planning<Processor: SyncProcessor>: Sendable {
                 plan = try await hash(&source) { inventory }
             }
         } else if let early {
-            plan = try await hash(&source, try await stage(.localInventory) { try await processor.localInventory() }, early)
+            let inventory = try await stage(.localInventory) { try await processor.localInventory() }
+            skipped = inventory.skipped
+            plan = try await hash(&source, inventory, early)
         } else {
             // The list first: an inventory that is read later is the younger one.
             plan = try await hash(&source) {
                 board?.enter(.localInventory, items: .atLeast(0))
-                return try await stage(.localInventory) { try await processor.localInventory() }
+                let inventory = try await stage(.localInventory) { try await processor.localInventory() }
+                skipped = inventory.skipped
+                return inventory
             }
         }
+        plan.skipped = skipped
         if let early { (plan.begun, plan.done) = try await early.finish() }
         board?.enter(.plan, items: .exactly(plan.sourceCount))
         return try await stage(.plan) {

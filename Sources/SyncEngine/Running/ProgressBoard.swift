@@ -6,13 +6,23 @@ final class ProgressBoard: Sendable {
         var report: SyncReport
         var stageBegan: MonotonicInstant
         var nextPublication = MonotonicInstant.distantPast
+        /// The progress of the last stage that has counted items.
+        var counted: SyncProgress?
         /// Whether a failure ends the pass.
         var mustStop = false
+        var hasFailedFatally = false
         /// Orders what is published: two tasks may come out of the lock in one order and publish in the other.
         var serial = 0
+
+        /// Keeps the progress of a stage that has counted items; of a list, the total is known once another stage begins.
+        mutating func noteCounts() {
+            guard report.progress.doneItems > 0 else { return }
+            counted = report.progress
+            if report.progress.stage < .plan { counted?.totalItems = .exactly(report.progress.doneItems) }
+        }
     }
 
-    /// Guards the report.
+    /// Guards the report, and the counts of its stages.
     private let state: Lock<State>
     private let time: any TimeSource
     private let began: MonotonicInstant
@@ -35,12 +45,17 @@ final class ProgressBoard: Sendable {
 
     var mustStop: Bool { state.withLock { $0.mustStop } }
 
-    /// A stage begins; this is always published. A stage that is about no items has exactly none.
+    /// A stage begins; this is always published. A stage that is about no items has exactly none, but for the end, which carries the counts
+    /// of the last stage that had some.
     func enter(_ stage: SyncStage, items: SyncProgress.Total = .exactly(0), bytes: Int64? = nil) {
         let now = time.now
         note(now: now, always: true) { state in
             state.stageBegan = now
+            state.noteCounts()
             state.report.progress = SyncProgress(stage: stage, totalItems: items, totalBytes: bytes)
+            guard stage == .end, var last = state.counted else { return }
+            last.stage = .end
+            state.report.progress = last
         }
     }
 
@@ -63,7 +78,11 @@ final class ProgressBoard: Sendable {
 
     /// Something went wrong with an item.
     func failed(_ failure: SyncFailure, stops: Bool) {
+        let isFatal = FailureKind(judging: failure.error) == .fatal
         state.withLock { state in
+            // A fatal error is one of the pass: further items that meet it in the same moment are pending, and did not fail by themselves.
+            if isFatal, state.hasFailedFatally { return }
+            state.hasFailedFatally = state.hasFailedFatally || isFatal
             state.report.failures.append(failure)
             if stops { state.mustStop = true }
         }
@@ -74,6 +93,7 @@ final class ProgressBoard: Sendable {
         state.withLock { state in
             state.report.failures = []
             state.mustStop = false
+            state.hasFailedFatally = false
         }
     }
 
@@ -87,6 +107,8 @@ final class ProgressBoard: Sendable {
         let now = time.now
         return state.withLock { state in
             state.report.progress.elapsed = state.stageBegan.duration(to: now)
+            state.noteCounts()
+            if let counted = state.counted { state.report.progress = counted }
             state.report.duration = began.duration(to: now)
             return state.report
         }

@@ -26,7 +26,9 @@ public struct SyncOptions: Sendable {
     /// When items are removed that the source no longer has.
     public var removalTiming = RemovalTiming.afterDownloads
     /// How much one pass may remove.
-    public var removalLimit = RemovalLimit.share(0.5)
+    public var removalLimit = ChangeLimit.share(0.5)
+    /// How much of the local side one pass may replace.
+    public var updateLimit = ChangeLimit.share(0.5)
     /// How often transient failures are tried again, and when.
     public var retry = RetryPolicy.exponential(attempts: 3)
     /// In which order items are downloaded.
@@ -49,14 +51,16 @@ public struct SyncOptions: Sendable {
     ///   - stopsOnError: Whether the first item that fails ends the pass.
     ///   - removalTiming: When items are removed.
     ///   - removalLimit: How much one pass may remove.
+    ///   - updateLimit: How much of the local side one pass may replace.
     ///   - retry: How often transient failures are tried again.
     ///   - order: In which order items are downloaded.
     ///   - localEdits: What becomes of items that were edited locally.
     ///   - duplicates: What becomes of a list that has a key more than once.
     public init(
         concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, startsEarly: Bool = false,
-        stopsOnError: Bool = true, removalTiming: RemovalTiming = .afterDownloads, removalLimit: RemovalLimit = .share(0.5),
-        retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed, localEdits: LocalEdits = .overwrite,
+        stopsOnError: Bool = true, removalTiming: RemovalTiming = .afterDownloads, removalLimit: ChangeLimit = .share(0.5),
+        updateLimit: ChangeLimit = .share(0.5), retry: RetryPolicy = .exponential(attempts: 3), order: DownloadOrder = .asListed,
+        localEdits: LocalEdits = .overwrite,
         duplicates: DuplicateKeys = .refuse
     ) {
         self.concurrency = concurrency
@@ -66,6 +70,7 @@ public struct SyncOptions: Sendable {
         self.stopsOnError = stopsOnError
         self.removalTiming = removalTiming
         self.removalLimit = removalLimit
+        self.updateLimit = updateLimit
         self.retry = retry
         self.order = order
         self.localEdits = localEdits
@@ -86,25 +91,73 @@ public enum RemovalTiming: Hashable, Sendable {
     case beforeDownloads
 }
 
-/// In which order items are downloaded.
-public enum DownloadOrder: Hashable, Sendable {
+/// The order in which items are downloaded.
+///
+/// ```swift
+/// options.order = .by { (photo: Photo) in photo.revision }
+/// ```
+public struct DownloadOrder: Sendable {
+    private enum Rule: Sendable {
+        case asListed, byKey, smallestFirst, largestFirst
+        case by(any DownloadRanking)
+    }
+
+    private let rule: Rule
+
     /// As the source lists them, new ones before changed ones.
-    case asListed
+    public static let asListed = DownloadOrder(rule: .asListed)
     /// By ascending key.
-    case byKey
+    public static let byKey = DownloadOrder(rule: .byKey)
     /// Small items first; those of unknown size last.
-    case smallestFirst
+    public static let smallestFirst = DownloadOrder(rule: .smallestFirst)
     /// Large items first; those of unknown size last.
-    case largestFirst
+    public static let largestFirst = DownloadOrder(rule: .largestFirst)
+
+    /// By ascending rank; items of one rank keep the order of the source.
+    ///
+    /// - Parameter rank: The rank of an item; called once for each item that is downloaded. Its item must be that of the processor, which
+    ///   the synchronizer checks as it is made.
+    public static func by<Item: SyncItem, Rank: Comparable & Sendable>(_ rank: @escaping @Sendable (_ item: Item) -> Rank) -> DownloadOrder
+    {
+        DownloadOrder(rule: .by(Ranking(rank: rank)))
+    }
+
+    /// Whether items of this type can be put in this order.
+    func canSort<Item: SyncItem>(_ type: Item.Type) -> Bool {
+        guard case .by(let ranking) = rule else { return true }
+        return ranking.ranks(type)
+    }
 
     func sort<Item: SyncItem>(_ downloads: inout [SyncPlan<Item>.Download]) {
-        switch self {
+        switch rule {
         case .asListed: break
         case .byKey: downloads.sort { $0.item.key < $1.item.key }
         case .smallestFirst: downloads.sort { ($0.item.byteCount ?? .max) < ($1.item.byteCount ?? .max) }
         case .largestFirst: downloads.sort { ($0.item.byteCount ?? .min) > ($1.item.byteCount ?? .min) }
+        case .by(let ranking): downloads = ranking.sorted(downloads)
         }
     }
+
+    private struct Ranking<RankedItem: SyncItem, Rank: Comparable & Sendable>: DownloadRanking {
+        let rank: @Sendable (RankedItem) -> Rank
+
+        func ranks<Item: SyncItem>(_ type: Item.Type) -> Bool { type == RankedItem.self }
+
+        func sorted<Item: SyncItem>(_ downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download] {
+            let ranks = downloads.compactMap { ($0.item as? RankedItem).map(rank) }
+            // The synchronizer has checked the type: then each download has a rank.
+            guard ranks.count == downloads.count else { return downloads }
+            // The standard library's sort keeps the order of equal elements, but does not promise it.
+            let places = downloads.indices.sorted { ranks[$0] == ranks[$1] ? $0 < $1 : ranks[$0] < ranks[$1] }
+            return places.map { downloads[$0] }
+        }
+    }
+}
+
+/// A rank of items whose type is known where it was made, and checked where it is used.
+private protocol DownloadRanking: Sendable {
+    func ranks<Item: SyncItem>(_ type: Item.Type) -> Bool
+    func sorted<Item: SyncItem>(_ downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download]
 }
 
 /// What becomes of items that were edited locally; the report names them either way.

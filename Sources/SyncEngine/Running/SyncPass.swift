@@ -9,15 +9,20 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     let overrides: SyncOverrides
     let time: any TimeSource
     let board: ProgressBoard
+    private let previews: PreviewMemory<Item>
     private let retries: Retries
     private let removed = Lock<Set<Item.Key>>([])
 
-    init(processor: Processor, options: SyncOptions, overrides: SyncOverrides, time: any TimeSource, board: ProgressBoard) {
+    init(
+        processor: Processor, options: SyncOptions, overrides: SyncOverrides, time: any TimeSource, board: ProgressBoard,
+        previews: PreviewMemory<Item> = PreviewMemory()
+    ) {
         self.processor = processor
         self.options = options
         self.overrides = overrides
         self.time = time
         self.board = board
+        self.previews = previews
         retries = Retries(policy: options.retry, time: time)
     }
 
@@ -51,11 +56,12 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         board.enter(.begin)
         try await processor.syncWillBegin()
         let starter = options.canStartEarly ? EarlyStarter(workers: workers, action: download, done: downloaded) : nil
-        let plan = try await Planning(processor: processor, options: options, time: time, board: board, starter: starter).plan()
+        var plan = try await Planning(processor: processor, options: options, time: time, board: board, starter: starter).plan()
         board.enter(.safetyGate)
         board.change { $0.take(plan, downloadsContents: options.downloadsContents) }
-        if let refusal = SafetyGate.refusal(of: plan, limit: options.removalLimit, overrides: overrides) { throw refusal }
-        defer { noteRemovals(of: plan) }
+        if let refusal = SafetyGate.refusal(of: plan, options: options, overrides: overrides) { throw refusal }
+        let removals = plan.removals
+        defer { noteRemovals(removals) }
         for refusal in plan.refusals {
             board.failed(
                 SyncFailure(stage: .plan, key: SyncKey(refusal.key), error: refusal.error),
@@ -64,7 +70,10 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         try Task.checkCancellation()
         if !board.mustStop, !plan.isEmpty {
             board.enter(.prepare)
-            try await processor.prepareDownload(plan)
+            plan.arrangeDownloads(by: options.order)
+            plan.choose(try await processor.prepareDownload(plan))
+            let leftOut = plan.leftOut.map { SyncKey($0) }
+            board.change { $0.leaveOut(leftOut, downloadsContents: options.downloadsContents) }
             // An item that is refused may be what a removed one was to be replaced by.
             if options.removalTiming == .beforeDownloads, plan.refusals.isEmpty { try await remove(plan) }
             try await download(plan)
@@ -72,6 +81,10 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         // Whatever has failed may be what the removed items were to be replaced by.
         if options.removalTiming == .afterDownloads, board.report.failures.isEmpty { try await remove(plan) }
         try Task.checkCancellation()
+        // A target that is another one by now has nothing of what the report would say.
+        if board.report.failures.isEmpty {
+            do { try await processor.syncWillEnd() } catch { throw StageFailure(stage: .end, error: error) }
+        }
         let failures = board.report.failures
         if let first = failures.first {
             throw SyncError(
@@ -105,14 +118,14 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     }
 
     private func download(_ plan: SyncPlan<Item>) async throws {
-        var downloads = plan.additions + plan.updates
-        if !plan.begun.isEmpty { downloads.removeAll { plan.begun.contains($0.item.key) } }
-        options.order.sort(&downloads)
+        let downloads = plan.downloads
         if options.downloadsPreviews, !downloads.isEmpty, !board.mustStop {
-            board.enter(.previews, items: .exactly(downloads.count))
-            await workers.run(downloads, stage: .previews, key: \.item.key) { [processor] download in
+            let missing = previews.missing(among: downloads)
+            board.enter(.previews, items: .exactly(missing.count))
+            await workers.run(missing, stage: .previews, key: \.item.key) { [processor] download in
                 try await processor.downloadPreview(of: download.item)
-            } done: { _, report in
+            } done: { [previews] download, report in
+                previews.arrived(download.item)
                 report.previewCount += 1
             }
             try Task.checkCancellation()
@@ -120,11 +133,36 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         guard options.downloadsContents, !downloads.isEmpty, !board.mustStop else { return }
         board.enter(.contents, items: .exactly(downloads.count), bytes: SyncPlan<Item>.sum(downloads.lazy.map(\.item.byteCount)))
         await workers.run(downloads, stage: .contents, key: \.item.key, bytes: { $0.item.byteCount ?? 0 }, action: download) {
-            [downloaded] download, report in
+            [downloaded, previews] download, report in
+            previews.contentArrived(of: download.item.key)
             downloaded(download, &report)
             report.pendingDownloadCount -= 1
         }
+        try await install(downloads)
         try Task.checkCancellation()
+    }
+
+    /// Lets the processor put in place what it has held back, and takes back the count of what it could not.
+    private func install(_ downloads: [SyncPlan<Item>.Download]) async throws {
+        let refusals = try await processor.installDownloads(overriding: overrides)
+        guard !refusals.isEmpty else { return }
+        let keys = Set(refusals.lazy.map(\.key))
+        let notInPlace = downloads.filter { keys.contains($0.item.key) }
+        board.change { report in
+            for download in notInPlace {
+                if download.local == nil { report.addedCount -= 1 } else { report.updatedCount -= 1 }
+                report.downloadedBytes -= max(0, download.item.byteCount ?? 0)
+                report.pendingDownloadCount += 1
+            }
+        }
+        // The items that a cancelled pass has not put in place are pending, and have not failed.
+        try Task.checkCancellation()
+        for refusal in refusals {
+            if let error = refusal.error as? SyncError, error.code == .sharedContent { throw error }
+            board.failed(
+                SyncFailure(stage: .contents, key: SyncKey(refusal.key), error: refusal.error),
+                stops: options.stopsOnError || FailureKind(judging: refusal.error) == .fatal)
+        }
     }
 
     // MARK: Removing
@@ -187,10 +225,10 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
     }
 
     /// Writes down what was not removed, however the pass ends.
-    private func noteRemovals(of plan: SyncPlan<Item>) {
+    private func noteRemovals(_ removals: [SyncPlan<Item>.Removal]) {
         let removed = removed.withLock { $0 }
-        guard removed.count < plan.removals.count else { return }
-        let pending = plan.removals.lazy.map(\.local.key).filter { !removed.contains($0) }.map { SyncKey($0) }
+        guard removed.count < removals.count else { return }
+        let pending = removals.lazy.map(\.local.key).filter { !removed.contains($0) }.map { SyncKey($0) }
         board.change { $0.pendingRemovals = Array(pending) }
     }
 
@@ -204,6 +242,12 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 }
 
 extension SyncReport {
+    /// Takes in what the processor has left out of the downloads.
+    fileprivate mutating func leaveOut(_ keys: [SyncKey], downloadsContents: Bool) {
+        leftOut = keys
+        if downloadsContents { pendingDownloadCount -= keys.count }
+    }
+
     /// What a plan says before any of it is done.
     fileprivate mutating func take(_ plan: SyncPlan<some SyncItem>, downloadsContents: Bool) {
         sourceCount = plan.sourceCount
@@ -212,6 +256,7 @@ extension SyncReport {
         planned = Planned(additions: plan.additions.count, updates: plan.updates.count, removals: plan.removals.count)
         pendingDownloadCount = downloadsContents ? plan.additions.count + plan.updates.count + plan.refusals.count - plan.done.count : 0
         duplicates = plan.duplicates.map { SyncKey($0) }
+        skipped = plan.skipped.map { SyncFailure(stage: .localInventory, key: SyncKey($0.key), error: $0.error) }
         localEdits =
             plan.keptEdits.map { SyncKey($0) } + plan.updates.filter { $0.reason == .editedLocally }.map { SyncKey($0.item.key) }
             + plan.removals.filter { $0.reason == .editedLocally }.map { SyncKey($0.local.key) }

@@ -214,7 +214,8 @@ struct Journal: Sendable {
         guard let handle = try DirectoryHandle(opening: directory) else {
             throw .fileSystem("opening directory", path: directory.path, errno: ENOENT)
         }
-        let file = try WritableFile(file(number), in: handle)
+        // A backup by hard links must keep what it has.
+        let file = try WritableFile.unshared(file(number), in: handle, isCopied: true, mode: 0o600)
         let end = copies[number].end
         do throws(StoreError) {
             // What a killed process has begun here is no part of the file.

@@ -6,7 +6,9 @@ import Trials
 /// A process that mirrors files of known content into a directory, and is killed meanwhile.
 ///
 /// Arguments: the directory, the generation of the files' content, how many files there are, `crash` or `power`, and if wanted `hold`
-/// (waits in the middle for what never comes) or `limited` (no file of it may have more than 64 KB, as on a disk without room).
+/// (waits in the middle for what never comes), `limited` (no file of it may have more than 64 KB, as on a disk without room) or `nobody`
+/// (gives up the rights of root first, and does what can be done after a failure); or `fill` (only writes many small files) or `idle` (a
+/// pass over them that downloads nothing, and says how much memory the process has had).
 @main
 struct SyncCrashWriter {
     static func main() async throws {
@@ -18,12 +20,18 @@ struct SyncCrashWriter {
         let mode = arguments.next()
         let holds = mode == "hold"
         if mode == "limited" { limitFileSize(65_536) }
+        if mode == "nobody" { becomeNobody() }
+        if mode == "fill" { return try SmallFiles.write(count, to: directory) }
+        if mode == "idle" { return try await SmallFiles.synchronize(count, in: directory) }
         let target = DirectoryTarget(directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability) {
             ListedSource(MadeUpFiles.list(generation: generation, count: count))
         }
         do {
-            try await OneWaySynchronizer(processor: target, options: SyncOptions(retry: .never)).sync(overriding: .everythingChanged)
-            say("done")
+            let options = SyncOptions(stopsOnError: mode != "nobody", retry: .never)
+            let report = try await OneWaySynchronizer(processor: target, options: options).sync(overriding: [
+                .everythingChanged, .updateLimit,
+            ])
+            say(mode == "nobody" ? "done \(report.skipped.count) skipped" : "done")
         } catch let error as SyncError {
             say("failed \(error.code.rawValue) \(error.underlyingError.map { "\($0)" } ?? "")")
         }

@@ -72,7 +72,7 @@ final class DirectoryBench: Sendable {
     ) async throws -> SyncReport {
         let options = SyncOptions(
             concurrency: concurrency, startsEarly: startsEarly, stopsOnError: stopsOnError, removalTiming: removalTiming,
-            removalLimit: .unlimited, retry: .never,
+            removalLimit: .unlimited, updateLimit: .unlimited, retry: .never,
             localEdits: localEdits)
         return try await OneWaySynchronizer(
             processor: target(foreignFiles: foreignFiles, folding: folding, durability: durability), options: options

@@ -155,6 +155,41 @@ struct PowerTests {
         #expect(bench.origin.withLock { $0.transfers.count } == 40, "all of it comes again")
     }
 
+    @Test func `S5 S9: a pass fails when the flush at its end fails, and releases the directory`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(3)
+        let removed = "old"
+        try await bench.sync(durability: .power)
+        bench[removed] = "to be removed"
+        try await bench.sync(durability: .power)
+        bench[removed] = nil
+        // A pass that only removes flushes once, at its end.
+        bench.probe.withLock {
+            $0 = { step in
+                if step == .flushEnds {
+                    throw StoreError.fileSystem("synchronizing the file system of", path: "/", errno: POSIXErrorCode.EIO.rawValue)
+                }
+            }
+        }
+        let error = await syncError { try await bench.sync(durability: .power) }
+        #expect(error?.code == .stageFailed)
+        #expect(error?.stage == .end)
+        #expect(((error?.underlyingError as? StoreError)?.underlyingError as? POSIXError)?.code == .EIO)
+        #expect(error?.report?.removedCount == 1)
+        bench.probe.withLock { $0 = nil }
+        #expect(try await bench.sync(durability: .power).unchangedCount == 3, "the directory is free, and its files are kept")
+    }
+
+    @Test func `S9: a complete pass flushes once at its end`() async throws {
+        guard DirectoryHandle.synchronizesFileSystems else { return }
+        let bench = try Self.bench(3)
+        try await bench.sync(durability: .power)
+        let flushes = Lock(0)
+        bench.probe.withLock { $0 = { step in if step == .flushBegins { flushes.withLock { $0 += 1 } } } }
+        try await bench.sync(durability: .power)
+        #expect(flushes.withLock { $0 } == 1)
+    }
+
     @Test func `S7 S9 who waits for the disk is cancelled at once, and the next pass transfers nothing again`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(12)
@@ -241,7 +276,7 @@ struct PowerTests {
                 case .renamed(let path): renamed.withLock { _ = $0.now.insert(path) }
                 case .flushBegins:
                     let journal = try Data(contentsOf: file).withUnsafeBytes { TargetJournal.read($0) }.journal
-                    let settled = Set(journal.records.keys.filter { journal.unsettled[$0] == nil })
+                    let settled = Set(journal.records.paths.filter { journal.isSettled($0) })
                     vouched.withLock { $0 = max($0, settled.count) }
                     wrong.withLock { $0 += settled.subtracting(mayVouch.withLock { $0 }) }
                     renamed.withLock { $0.atBegin = $0.now }
@@ -253,5 +288,15 @@ struct PowerTests {
         try await bench.sync(durability: .power, concurrency: 8)
         #expect(wrong.withLock { $0 } == [])
         #expect(vouched.withLock { $0 } > 0, "it vouches for some before the end of the pass")
+    }
+}
+
+extension TargetJournal {
+    /// The paths that no line vouches for yet, with the line that speaks of them.
+    fileprivate var unsettled: [String: Int] {
+        var copy = self
+        let all = records.paths.filter { !isSettled($0) }.compactMap { path in records.row(of: path).map { (path, records.line(at: $0)) } }
+        #expect(copy.unsettledCount == all.count)
+        return Dictionary(uniqueKeysWithValues: all)
     }
 }

@@ -122,7 +122,10 @@ struct BadInputTests {
             if failsIn == .plan { throw Trouble.lasting }
             return true
         }
-        func prepareDownload(_ plan: SyncPlan<Thing>) async throws { if failsIn == .prepare { throw Trouble.lasting } }
+        func prepareDownload(_ plan: SyncPlan<Thing>) async throws -> [SyncPlan<Thing>.Download] {
+            if failsIn == .prepare { throw Trouble.lasting }
+            return plan.downloads
+        }
         func downloadContent(of item: Thing) async throws { touched.update { $0 += 1 } }
         func remove(_ keys: Set<Int>) async throws { touched.update { $0 += 1 } }
     }

@@ -184,7 +184,7 @@ struct HistoryTests {
             // With the faults gone and everything allowed, the local side becomes what it should be, and stays it.
             history.faults.update { $0 = Faults() }
             let (source, local, edited) = history.bench.state.read { ($0.source, $0.local, $0.edited) }
-            try await history.synchronizer.sync(overriding: [.emptySource, .removalLimit, .everythingChanged])
+            try await history.synchronizer.sync(overriding: [.emptySource, .removalLimit, .updateLimit, .everythingChanged])
             let wanted = Dictionary(uniqueKeysWithValues: source.map { ($0.key, $0.version) })
             let kept = history.options.localEdits == .keepLocal ? local.filter { edited.contains($0.key) } : [:]
             #expect(history.bench.local == kept.merging(wanted) { first, _ in first }, "seed \(seed)")

@@ -42,24 +42,6 @@ struct SafetyTests {
         #expect(bench.calls == [.begin, .list, .inventory, .end])
     }
 
-    // Source, local, removals, updates, limit → what it is refused for.
-    @Test(
-        arguments: [
-            (10, 19, 15, 0, RemovalLimit.share(0.5), nil), (10, 20, 10, 0, .share(0.5), nil), (9, 20, 11, 0, .share(0.5), .removalLimit),
-            (20, 20, 0, 20, .share(0.5), .everythingChanged), (19, 19, 0, 19, .share(0.5), nil), (20, 20, 0, 19, .share(0.5), nil),
-            (15, 20, 5, 15, .share(0.5), .everythingChanged), (1, 5, 4, 0, .count(3), .removalLimit), (1, 5, 3, 0, .count(3), nil),
-            (1, 1000, 999, 0, .unlimited, nil), (0, 1, 1, 0, .unlimited, .emptySource), (0, 0, 0, 0, .share(0), nil),
-            (5, 30, 25, 0, .share(.nan), .removalLimit), (30, 30, 0, 0, .share(.nan), nil), (5, 30, 25, 0, .share(.infinity), nil),
-            (5, 30, 1, 0, .share(0), .removalLimit), (5, 6, 1, 0, .count(-5), .removalLimit),
-        ] as [(Int, Int, Int, Int, RemovalLimit, SyncError.Code?)])
-    func `S3 the gate`(source: Int, local: Int, removals: Int, updates: Int, limit: RemovalLimit, code: SyncError.Code?) {
-        let refusal = SafetyGate.refusal(source: source, local: local, removals: removals, updates: updates, limit: limit, overrides: [])
-        #expect(refusal?.code == code)
-        let all: SyncOverrides = [.emptySource, .removalLimit, .everythingChanged]
-        #expect(
-            SafetyGate.refusal(source: source, local: local, removals: removals, updates: updates, limit: limit, overrides: all) == nil)
-    }
-
     @Test func `S3 everything has changed also where some of it is refused`() async throws {
         let bench = Bench(source: Self.local.keys.map { Thing($0, 2) }, local: Self.local, refuses: [1, 2])
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: SyncOptions(stopsOnError: false)).sync() }

@@ -60,12 +60,15 @@ final class Bench: SyncProcessor {
     let refuses: Set<Int>
     /// The items that must be downloaded where the version is another one; `nil` for all of them.
     let needs: Set<Int>?
+    /// Chooses the downloads of a plan.
+    let prepares: @Sendable (SyncPlan<Thing>) -> [SyncPlan<Thing>.Download]
 
     init(
         source: [Thing] = [], local: [Int: Int] = [:], order: SourceOrder = .unsorted, refuses: Set<Int> = [], needs: Set<Int>? = nil,
         list: @escaping @Sendable (State) -> [SourcePage<Thing>] = { [SourcePage($0.source, end: .complete())] },
         checks: @escaping @Sendable (Int, LocalEntry<Thing>?) throws -> Bool = { _, _ in true },
         onPage: @escaping @Sendable (Int) async throws -> Void = { _ in },
+        prepares: @escaping @Sendable (SyncPlan<Thing>) -> [SyncPlan<Thing>.Download] = { $0.downloads },
         act: @escaping @Sendable (Call) async throws -> Void = { _ in }
     ) {
         self.order = order
@@ -74,6 +77,7 @@ final class Bench: SyncProcessor {
         self.list = list
         self.checks = checks
         self.onPage = onPage
+        self.prepares = prepares
         self.act = act
         state.update { state in
             state.source = source
@@ -139,7 +143,10 @@ final class Bench: SyncProcessor {
         items.filter { refuses.contains($0.key) }.map { SyncRefusal($0.key, because: Trouble.lasting) }
     }
 
-    func prepareDownload(_ plan: SyncPlan<Thing>) async throws { try await note(.prepare) }
+    func prepareDownload(_ plan: SyncPlan<Thing>) async throws -> [SyncPlan<Thing>.Download] {
+        if !plan.isDryRun { try await note(.prepare) }
+        return prepares(plan)
+    }
 
     func isUnchanged(_ key: Int, since entry: LocalEntry<Thing>?) async throws -> Bool { try checks(key, entry) }
 

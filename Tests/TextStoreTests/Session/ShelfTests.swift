@@ -92,6 +92,21 @@ struct ShelfTests {
         }
     }
 
+    @Test func `T3: a journal that shares its file with another name is replaced, not written`() throws {
+        var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+        _ = try journal.add([1]) { [1] }
+        _ = try journal.add([2]) { [1, 2] }
+        let backups = (0..<2).map { place.file("backup.\($0)") }
+        for (number, backup) in backups.enumerated() {
+            try FileManager.default.linkItem(at: place.file("floor.\(number)"), to: backup)
+        }
+        let before = try backups.map { try Data(contentsOf: $0) }
+        _ = try journal.add([3]) { [1, 2, 3] }
+        #expect(try backups.map { try Data(contentsOf: $0) } == before)
+        var next = Journal(name: "floor", directory: directory, options: FileWriteOptions())
+        #expect(try reading(&next).entries.map(\.content) == [[1], [2], [3]])
+    }
+
     @Test func `T3 a journal with any byte of one copy damaged loses nothing, of both the entry alone`() throws {
         var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
         for number in 1...3 { _ = try journal.add([UInt8](repeating: UInt8(number), count: 20)) { [UInt8](repeating: 1, count: 20) } }

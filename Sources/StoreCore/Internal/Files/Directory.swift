@@ -28,12 +28,14 @@ package struct Directory: Hashable, Sendable {
         path == "/" ? "/" + name : path + "/" + name
     }
 
-    /// Makes the directory and those above it that are missing, for this user only (mode 0700).
+    /// Makes the directory and the missing ones above it.
     ///
-    /// - Parameter durability: With ``Durability/power`` the directories above are synchronized, so that the new ones last.
+    /// - Parameters:
+    ///   - durability: With ``Durability/power`` the directories above are synchronized, so that the new ones last.
+    ///   - mode: The permissions of each new directory, from which the system subtracts the process's umask.
     /// - Throws: ``StoreError/Code/fileSystem``.
-    package func create(durability: Durability = .crash) throws(StoreError) {
-        let result = uninterrupted { mkdir(path, 0o700) }
+    package func create(durability: Durability = .crash, mode: UInt16 = 0o700) throws(StoreError) {
+        let result = uninterrupted { mkdir(path, mode_t(mode)) }
         guard result != 0 else {
             if durability == .power { try parent?.synchronize() }
             return
@@ -48,8 +50,8 @@ package struct Directory: Hashable, Sendable {
             }
         case ENOENT:
             guard let parent else { throw .fileSystem("making directory", path: path, errno: code) }
-            try parent.create(durability: durability)
-            let second = uninterrupted { mkdir(path, 0o700) }
+            try parent.create(durability: durability, mode: mode)
+            let second = uninterrupted { mkdir(path, mode_t(mode)) }
             // Somebody else may have been faster.
             guard second == 0 || errno == EEXIST else { throw .fileSystem("making directory", path: path, errno: errno) }
             if durability == .power { try parent.synchronize() }

@@ -53,19 +53,26 @@ package final class DirectoryHandle: Sendable {
         throw .fileSystem("opening directory", path: path(of: name), errno: code == ELOOP ? ENOTDIR : code)
     }
 
-    /// Opens a directory in this one, and makes it where it is missing, with the rights that the process gives to new directories.
+    /// Opens a directory in this one, and makes it if it is missing.
     ///
     /// - Parameters:
     ///   - name: Its name; a single one.
     ///   - durability: With ``Durability/power`` this directory is synchronized, so that the new one lasts.
+    ///   - mode: The permissions of a new directory; `nil` gives it 0777 without the bits of the process's umask.
     /// - Throws: ``StoreError/Code/fileSystem``; with `ENOTDIR` where the name is that of a file or a link.
-    package func makeDirectory(_ name: String, durability: Durability = .crash) throws(StoreError) -> DirectoryHandle {
+    package func makeDirectory(
+        _ name: String, durability: Durability = .crash, mode: UInt16? = nil
+    ) throws(StoreError) -> DirectoryHandle {
         if let existing = try directory(name) { return existing }
-        let result = uninterrupted { mkdirat(descriptor, name, 0o777) }
+        let result = uninterrupted { mkdirat(descriptor, name, mode_t(mode ?? 0o777)) }
         // Somebody else may have been faster.
         guard result == 0 || errno == EEXIST else { throw .fileSystem("making directory", path: path(of: name), errno: errno) }
+        let isNew = result == 0
         if durability == .power { try synchronize() }
-        if let made = try directory(name) { return made }
+        if let made = try directory(name) {
+            if let mode, isNew { try made.setPermissions(mode) }
+            return made
+        }
         throw .fileSystem("opening directory", path: path(of: name), errno: ENOENT)
     }
 
@@ -82,6 +89,16 @@ package final class DirectoryHandle: Sendable {
     package func status(of name: String) throws(StoreError) -> FileStatus? {
         try FileStatus.of(name, in: descriptor, path: path)
     }
+
+    /// Gives the directory these permissions, regardless of the umask.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func setPermissions(_ mode: UInt16) throws(StoreError) {
+        try FileStatus.setPermissions(mode, of: descriptor, path: path)
+    }
+
+    /// Whether a path still leads to this directory, through links as when it was opened; `false` if that cannot be found out.
+    package func isReached(by directory: Directory) -> Bool { FileStatus.isReached(directory.path, descriptor) }
 
     /// Whether the directory has been removed: it is still open, but nothing can be put into it any more.
     package var isRemoved: Bool { FileStatus.isRemoved(descriptor) }

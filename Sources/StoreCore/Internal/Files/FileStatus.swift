@@ -73,6 +73,26 @@ package struct FileStatus: Hashable, Sendable {
             && opened.st_dev == named.st_dev
     }
 
+    /// Whether a path leads to the file that is open, through links as `open` follows them; `false` if that cannot be found out.
+    static func isReached(_ path: String, _ descriptor: Int32) -> Bool {
+        var (opened, named) = (stat(), stat())
+        return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino
+            && opened.st_dev == named.st_dev
+    }
+
+    /// How many names an open file has; 0 if that cannot be found out.
+    package static func linkCount(_ descriptor: Int32) -> Int {
+        var info = stat()
+        return fstat(descriptor, &info) == 0 ? Int(info.st_nlink) : 0
+    }
+
+    /// Gives an open file or directory these permissions, regardless of the umask.
+    static func setPermissions(_ mode: UInt16, of descriptor: Int32, path: String) throws(StoreError) {
+        guard uninterrupted({ fchmod(descriptor, mode_t(mode)) }) == 0 else {
+            throw .fileSystem("changing the permissions of", path: path, errno: errno)
+        }
+    }
+
     /// Whether an open file or directory has lost its last name.
     static func isRemoved(_ descriptor: Int32) -> Bool {
         var info = stat()

@@ -11,7 +11,7 @@ extension StoreError {
     package static func fileSystem(_ operation: String, path: String, errno: Int32) -> StoreError {
         let code = POSIXErrorCode(rawValue: errno)
         let reason = String(cString: strerror(errno))
-        let message = "\(operation) \(path): \(reason) (errno \(errno)); \(advice(for: code))"
+        let message = "\(operation) \(path.escapedForDisplay()): \(reason) (errno \(errno)); \(advice(for: code))"
         return StoreError(.fileSystem, message, underlyingError: code.map { POSIXError($0) })
     }
 

@@ -14,17 +14,92 @@ package final class WritableFile: Sendable {
     /// Its path, for messages.
     package let path: String
 
-    /// Opens what is there, or makes an empty file with the rights that the process gives to new files.
+    /// Opens the file of a name, or makes an empty one.
     ///
     /// - Parameters:
     ///   - name: The file's name; a link is not followed.
     ///   - directory: The directory.
-    /// - Throws: ``StoreError/Code/fileSystem``.
-    package init(_ name: String, in directory: DirectoryHandle) throws(StoreError) {
+    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `EEXIST` where the name is that of a pipe or a device.
+    package init(_ name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666) throws(StoreError) {
         path = directory.path(of: name)
         let parent = directory.descriptor
-        descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(0o666)) }
+        descriptor = uninterrupted { openat(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode_t(mode)) }
         guard descriptor >= 0 else { throw .fileSystem("opening", path: path, errno: errno) }
+        // A pipe accepts writes and keeps nothing.
+        guard try status().kind == .regular else { throw .fileSystem("opening", path: path, errno: EEXIST) }
+    }
+
+    /// Opens the file of a name for changing it in place, or makes an empty one: never a file that has other names too.
+    ///
+    /// A backup by hard links, or an attacker, may have given the file a second name. What is written in place would change there too, so
+    /// such a file is first replaced: by a copy in one step, or by an empty file.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name; a link is not followed.
+    ///   - directory: The directory.
+    ///   - isCopied: Whether the replacement keeps the content.
+    ///   - mode: The permissions of a new file, from which the system subtracts the process's umask.
+    /// - Returns: The open file, which has no other name.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package static func unshared(
+        _ name: String, in directory: DirectoryHandle, isCopied: Bool, mode: UInt16 = 0o666
+    ) throws(StoreError) -> WritableFile {
+        let file = try WritableFile(name, in: directory, mode: mode)
+        guard file.isShared else { return file }
+        guard isCopied else {
+            try directory.remove(name)
+            return try WritableFile(name, in: directory, mode: mode)
+        }
+        return try replacement(for: name, in: directory, mode: mode) { copy throws(StoreError) in
+            let content = try file.readAll(atMost: .max)
+            try content.withUnsafeBufferPointer { content throws(StoreError) in
+                try copy.write(UnsafeRawBufferPointer(content), at: 0)
+            }
+            try copy.synchronize()
+        }
+    }
+
+    /// Makes a new file and gives it a name in one step, in place of the file that has the name.
+    ///
+    /// - Parameters:
+    ///   - name: The name.
+    ///   - directory: The directory.
+    ///   - mode: The permissions of the new file, from which the system subtracts the process's umask.
+    ///   - prepare: Called with the new file before it has the name; the old file stays if it throws.
+    /// - Returns: The new file.
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package static func replacement(
+        for name: String, in directory: DirectoryHandle, mode: UInt16 = 0o666, prepare: (WritableFile) throws(StoreError) -> Void
+    ) throws(StoreError) -> WritableFile {
+        let temporary = TemporaryFile.makeName(kind: "replacement")
+        let file = try WritableFile(temporary, in: directory, mode: mode)
+        do throws(StoreError) {
+            try prepare(file)
+            try directory.rename(temporary, to: directory, as: name)
+        } catch {
+            // The first failure is the one to throw; nothing ever reads a file of the temporary name.
+            _ = try? directory.remove(temporary)
+            throw error
+        }
+        return file
+    }
+
+    /// Whether the file has another name too.
+    package var isShared: Bool { FileStatus.linkCount(descriptor) > 1 }
+
+    /// Whether a name in the directory it was opened in still leads to this file.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func isNamed(_ name: String, in directory: DirectoryHandle) throws(StoreError) -> Bool {
+        try directory.status(of: name)?.inode == status().inode
+    }
+
+    /// Gives the file these permissions, regardless of the umask.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func setPermissions(_ mode: UInt16) throws(StoreError) {
+        try FileStatus.setPermissions(mode, of: descriptor, path: path)
     }
 
     deinit {

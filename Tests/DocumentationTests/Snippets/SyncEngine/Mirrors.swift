@@ -8,14 +8,16 @@ internal import Testing
 struct Films: FileTransfer {
     let host: RemoteHost
 
-    func list() async throws -> ListedSource<ListedFile> {
-        ListedSource(try await host.send("/films.json"))
+    func list() -> StreamedSource<ListedFile> {
+        StreamedSource {
+            let bytes = try await host.bytes(for: Route(path: "/films.ndjson"))
+            return ListBytes(bytes, length: bytes.length)
+        }
     }
 
     func transfer(_ film: ListedFile, into part: FilePart) async throws {
         let route = Route(path: "/films/\(segments: film.path.split(separator: "/").map(String.init))")
-        try await host.download(route, to: try part.workingFile())
-        part.adoptWorkingFile()
+        try await host.download(route, to: try part.workingFile(), onDigest: { part.adoptWorkingFile(sha256: $0) })
     }
 }
 
@@ -34,8 +36,9 @@ struct MirrorTests {
 
     @Test func `a directory becomes what the list says`() async throws {
         let transport = MemoryTransport { request in
-            request.url.path() == "/films.json"
-                ? .json(#"[{"path": "1927/metropolis.txt", "version": "1"}]"#) : .init(body: Data("frame 1".utf8))
+            request.url.path() == "/films.ndjson"
+                ? .init(body: Data("{\"path\": \"1927/metropolis.txt\", \"version\": \"1\"}\n{\"count\": 1}\n".utf8))
+                : .init(body: Data("frame 1".utf8))
         }
         let host = RemoteHost("films.example.com", transport: transport)
         let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
@@ -43,12 +46,12 @@ struct MirrorTests {
         let printed = Printed()
         try await Printed.$page.withValue(printed) {
             let films = Films(host: host)
-            let target = DirectoryTarget(directory: directory, transfer: films) { try await films.list() }
+            let target = DirectoryTarget(directory: directory, transfer: films) { films.list() }
             let report = try await OneWaySynchronizer(processor: target).sync()
             print(report.summary)
         }
         #expect(printed.lines == ["1 added, 0 updated, 0 removed, 0 unchanged"])
         #expect(try String(contentsOf: directory.appending(path: "1927/metropolis.txt"), encoding: .utf8) == "frame 1")
-        #expect(transport.requests.map { $0.url.path() } == ["/films.json", "/films/1927/metropolis.txt"])
+        #expect(transport.requests.map { $0.url.path() } == ["/films.ndjson", "/films/1927/metropolis.txt"])
     }
 }

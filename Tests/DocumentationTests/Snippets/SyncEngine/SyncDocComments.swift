@@ -1,4 +1,5 @@
 internal import Foundation
+internal import RemoteRouting
 internal import StoreCore
 internal import SyncEngine
 
@@ -83,6 +84,7 @@ private enum Photos {
         var options = SyncOptions()
         options.downloadsPreviews = true
         options.stopsOnError = false
+        options.order = .by { (photo: Photo) in photo.revision }
         return options
     }
 
@@ -116,9 +118,18 @@ struct HTTPTransfer: FileTransfer {
     }
 }
 
+private func streamed(host: RemoteHost) -> StreamedSource<ListedFile> {
+    let list = StreamedSource<ListedFile> {
+        let bytes = try await host.bytes(for: Route(path: "/films.ndjson"))
+        return ListBytes(bytes, length: bytes.length)
+    }
+    return list
+}
+
 private func mirror(url: URL, api: FileClient, digest: String) async throws {
     let file = ListedFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
     let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
     let report = try await OneWaySynchronizer(processor: target).sync()
-    print(file, report)
+    let shared = FileModes(files: 0o664, directories: 0o2775)
+    print(file, report, shared)
 }

@@ -1,0 +1,95 @@
+internal import StoreCore
+
+/// Visits a directory and all directories below it with a bounded number of open files, however deep they are.
+///
+/// Each directory is opened through the one above it, and no symbolic link is followed. A directory that is no longer open is opened again
+/// by the same steps from one that is.
+struct DirectoryWalk {
+    /// How many directories stay open on the way down; further ones are opened again when the walk returns to them.
+    static let mostOpen = 32
+
+    private struct Level {
+        var handle: DirectoryHandle?
+        var name: String
+        /// The directory's path, with a slash at its end; empty for the root.
+        var prefix: String
+        /// The directories in it that are still to be visited.
+        var inner: [String]
+    }
+
+    private var levels: [Level] = []
+
+    /// Visits all directories, each before those in it.
+    ///
+    /// - Parameters:
+    ///   - root: The directory to begin with.
+    ///   - enter: Gets each directory and its path with a slash at the end, empty for the root; returns the names of those in it to visit.
+    ///   - refuse: Called with the path of a directory that cannot be opened, and why; throws to end the walk.
+    ///   - leave: Called with a directory and the name of one in it after everything below that one was visited.
+    static func visit(
+        _ root: DirectoryHandle, enter: (DirectoryHandle, _ prefix: String) throws -> [String],
+        refuse: (_ path: String, any Error) throws -> Void = { throw $1 },
+        leave: ((DirectoryHandle, _ name: String) throws -> Void)? = nil
+    ) throws {
+        var walk = DirectoryWalk()
+        walk.levels.append(Level(handle: root, name: "", prefix: "", inner: try enter(root, "")))
+        while let last = walk.levels.indices.last {
+            guard let name = walk.levels[last].inner.popLast() else {
+                let done = walk.levels.removeLast()
+                if let leave, last > 0, let parent = try walk.openLast() { try leave(parent, done.name) }
+                continue
+            }
+            try Task.checkCancellation()
+            let path = walk.levels[last].prefix + name
+            do {
+                // A directory that is gone, or that another thing has replaced meanwhile, is none to visit.
+                guard let next = try walk.openLast()?.existingDirectory(name) else { continue }
+                let prefix = path + "/"
+                walk.levels.append(Level(handle: next, name: name, prefix: prefix, inner: try enter(next, prefix)))
+                if last >= mostOpen { walk.levels[last].handle = nil }
+            } catch {
+                try refuse(path, error)
+            }
+        }
+    }
+
+    /// The innermost directory, opened again if it is not open any more; `nil` if it is gone.
+    private mutating func openLast() throws -> DirectoryHandle? {
+        guard let last = levels.indices.last else { return nil }
+        if let handle = levels[last].handle { return handle }
+        guard let open = levels.lastIndex(where: { $0.handle != nil }), var current = levels[open].handle else { return nil }
+        for level in levels[(open + 1)...] {
+            guard let next = try current.existingDirectory(level.name) else { return nil }
+            current = next
+        }
+        levels[last].handle = current
+        return current
+    }
+}
+
+extension DirectoryHandle {
+    /// Opens a directory in this one; `nil` if there is none of this name.
+    func existingDirectory(_ name: String) throws(StoreError) -> DirectoryHandle? {
+        do throws(StoreError) {
+            return try directory(name)
+        } catch  where error.fileSystemErrno == notDirectory {
+            return nil
+        }
+    }
+
+    /// Removes the directory's content, links themselves and not the files they point to.
+    func removeEverything() throws {
+        try DirectoryWalk.visit(self) { directory, _ in
+            var (inner, files): ([String], [String]) = ([], [])
+            var listing = try directory.list()
+            while let entry = try listing.next() {
+                let isDirectory = try (entry.kind == .unknown ? directory.status(of: entry.name)?.kind : entry.kind) == .directory
+                if isDirectory { inner.append(entry.name) } else { files.append(entry.name) }
+            }
+            for name in files { try directory.remove(name) }
+            return inner
+        } leave: { parent, name in
+            try parent.removeDirectory(name)
+        }
+    }
+}

@@ -1,0 +1,91 @@
+internal import StoreCore
+
+// A list that gives neither digest nor size of a file leaves nothing to check its content by: an origin that sends one login page with status
+// 200 for every file would replace them all. Such updates are staged: they wait beside their places until the last download has ended, and
+// are installed together, or not at all.
+
+extension TargetSession {
+    /// An update that waits beside its place.
+    struct StagedUpdate: Sendable {
+        var part: FilePart.Staged
+        var path: RelativePath
+        /// The digest of the content that it replaces; `nil` where that cannot be read.
+        var before: SHA256.Digest?
+        /// Puts the file in place.
+        var commit: @Sendable (FilePart.Whole) async throws -> Void
+    }
+
+    /// How many staged updates are installed at a time: each waits for the disk, and holds an open file.
+    private static let installedAtATime = 64
+
+    /// Remembers the updates that are staged.
+    func willStage(_ keys: some Sequence<String>) {
+        let keys = Set(keys)
+        state.withLock { state in
+            state.stageable = keys
+            state.staged = [:]
+        }
+    }
+
+    /// Whether the update of a key is staged.
+    func isStaged(_ key: String) -> Bool { state.withLock { $0.stageable.contains(key) } }
+
+    /// Stages an update; where the same content is in place already, only the journal learns of the new version.
+    func stage(_ part: FilePart.Staged, of item: some FileItem, as path: RelativePath) throws {
+        let key = item.key
+        let present = try places.inDirectory(of: path, isMaking: false) { directory, name in
+            try (DirectoryScan.digest(of: name, in: directory), directory.status(of: name))
+        }
+        if let (digest, status) = present, digest == part.digest, let status,
+            state.withLock({ $0.expected[key] == .some(FileStamp(status)) })
+        {
+            try adopt(key, version: item.version, digest: part.digest, stamp: FileStamp(status))
+            return try part.cleanUp(in: places)
+        }
+        let update = StagedUpdate(part: part, path: path, before: present?.0) { [self] whole in
+            try await commit(whole, as: path, of: item)
+        }
+        state.withLock { $0.staged[key] = update }
+    }
+
+    /// Installs the staged updates.
+    ///
+    /// - Returns: The files that were not replaced, each with the reason.
+    func installStaged(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<String>] {
+        let staged = state.withLock { state in
+            defer { state.staged = [:] }
+            return state.staged
+        }
+        guard !staged.isEmpty else { return [] }
+        var refusal: (any Error)? = Task.isCancelled ? CancellationError() : nil
+        if refusal == nil, !overrides.contains(.sharedContent) {
+            refusal = SharedContent.refusal(of: staged.values.map { ($0.before, $0.part.digest) })
+        }
+        if let refusal {
+            // The next pass throws away what cannot be removed now.
+            for update in staged.values { try? update.part.cleanUp(in: places) }
+            return staged.keys.sorted().map { SyncRefusal($0, because: refusal) }
+        }
+        return await install(staged.sorted { $0.key < $1.key })
+    }
+
+    private func install(_ updates: [(key: String, value: StagedUpdate)]) async -> [SyncRefusal<String>] {
+        await withTaskGroup(of: SyncRefusal<String>?.self) { group in
+            var refusals: [SyncRefusal<String>] = []
+            for (index, (key, update)) in updates.enumerated() {
+                if index >= Self.installedAtATime, let refusal = await group.next() ?? nil { refusals.append(refusal) }
+                group.addTask { [self] in
+                    do {
+                        try await update.commit(try update.part.reopen(in: places))
+                        try update.part.cleanUp(in: places)
+                        return nil
+                    } catch {
+                        return SyncRefusal(key, because: error)
+                    }
+                }
+            }
+            for await case .some(let refusal) in group { refusals.append(refusal) }
+            return refusals.sorted { $0.key < $1.key }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+
+@testable import RemoteRouting
+
+/// The digest of a download, computed from the bytes as they arrive.
+@Suite(.timeLimit(.minutes(10)))
+struct DownloadDigestTests {
+    private let directory = Place()
+
+    private final class Place: Sendable {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent("digests-\(UUID().uuidString)")
+        var target: URL { url.appendingPathComponent("film") }
+        var part: String { url.appendingPathComponent(".film.part").path }
+        init() {
+            // A test that writes there fails if it is missing.
+            try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        }
+        deinit { try? FileManager.default.removeItem(at: url) }
+    }
+
+    private func write(_ bytes: [UInt8], _ offset: Int, to file: PartialFile) throws {
+        try bytes.withUnsafeBytes { try file.write($0, at: Int64(offset)) }
+    }
+
+    @Test(arguments: 0..<40)
+    func `H11: a digest covers the file to the byte, in whatever order it was written`(seed: Int) throws {
+        var random = SplitMix(seed: UInt64(seed))
+        var content: [UInt8] = []
+        var opened: PartialFile? = try PartialFile(at: directory.part, isHashed: true)
+        for _ in 0..<60 {
+            if Int.random(in: 0..<10, using: &random) == 0 {
+                // As by the next process: the lock ends with its holder.
+                opened = nil
+                opened = try PartialFile(at: directory.part, isHashed: true)
+            }
+            let file = try #require(opened)
+            switch Int.random(in: 0..<9, using: &random) {
+            case 0:
+                try file.empty()
+                content = []
+            case 1: #expect(try file.digest() == SHA256.digest(of: content))
+            case 2 where !content.isEmpty:
+                let offset = Int.random(in: 0..<content.count, using: &random)
+                let bytes = [UInt8](repeating: 9, count: Int.random(in: 0..<300, using: &random))
+                try write(bytes, offset, to: file)
+                content.replaceSubrange(offset..<min(content.count, offset + bytes.count), with: bytes)
+            default:
+                let bytes = (0..<Int.random(in: 0..<5_000, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+                try write(bytes, content.count, to: file)
+                content += bytes
+            }
+        }
+        #expect(try opened?.digest() == SHA256.digest(of: content))
+        #expect(try Data(contentsOf: URL(filePath: directory.part)) == Data(content))
+    }
+
+    @Test func `H11: bytes are hashed as they arrive, and not read again`() throws {
+        let file = try PartialFile(at: directory.part, isHashed: true)
+        try write([1, 2, 3], 0, to: file)
+        let other = try FileHandle(forWritingTo: URL(filePath: directory.part))
+        try other.write(contentsOf: [7])
+        try other.close()
+        try write([4], 3, to: file)
+        #expect(try file.digest() == SHA256.digest(of: [1, 2, 3, 4]))
+    }
+
+    @Test(arguments: [true, false])
+    func `H11: a resumed download gives the digest of the whole file`(isExpected: Bool) async throws {
+        let content = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+        let digest = SHA256.digest(of: [UInt8](content)).hex
+        let breaks = WatchedState(true)
+        let origin = try LoopbackOrigin { request in
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return breaks.current ? response.misbehaving(.truncate(afterBodyBytes: 150_000)) : response
+        }
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+            .with { $0.retry = .never }
+        let found = WatchedState<[String]>([])
+        func download() async throws {
+            try await host.download(Route(path: "/f"), to: directory.target, sha256: isExpected ? digest : nil) { _ in
+            } onDigest: { text in
+                found.update { $0.append(text) }
+            }
+        }
+        _ = try await remoteError { try await download() }
+        #expect(found.current.isEmpty)
+        breaks.update { $0 = false }
+        try await download()
+        #expect(found.current == [digest])
+        #expect(origin.requests.last?.status == 206)
+        #expect(try Data(contentsOf: directory.target) == content)
+    }
+
+    @Test func `H11: a part that shares its file with another name is not written`() throws {
+        try Data("old".utf8).write(to: URL(filePath: directory.part))
+        let backup = directory.url.appendingPathComponent("backup")
+        try FileManager.default.linkItem(at: URL(filePath: directory.part), to: backup)
+        let file = try PartialFile(at: directory.part)
+        #expect(try file.length() == 0)
+        try write([1, 2, 3, 4], 0, to: file)
+        #expect(try Data(contentsOf: backup) == Data("old".utf8))
+    }
+}

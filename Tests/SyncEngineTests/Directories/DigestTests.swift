@@ -1,0 +1,69 @@
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// The digest of a file that arrives, and which bytes it covers.
+struct DigestTests {
+    private let bench: DirectoryBench
+
+    init() throws {
+        bench = try DirectoryBench()
+    }
+
+    /// A transfer that a test writes as a closure.
+    private struct Custom: FileTransfer {
+        let body: @Sendable (ListedFile, FilePart) async throws -> Void
+        func transfer(_ file: ListedFile, into part: FilePart) async throws { try await body(file, part) }
+    }
+
+    private func sync(_ file: ListedFile, _ body: @escaping @Sendable (ListedFile, FilePart) async throws -> Void) async throws {
+        let target = DirectoryTarget(directory: bench.url, transfer: Custom(body: body), durability: .crash) { ListedSource([file]) }
+        try await OneWaySynchronizer(processor: target, options: SyncOptions(stopsOnError: false, retry: .never)).sync()
+    }
+
+    private func code(_ error: SyncError?) -> SyncError.Code? { (error?.report?.failures.first?.error as? SyncError)?.code }
+
+    @Test func `S16: a file that the transfer has hashed is not read again`() async throws {
+        try await sync(ListedFile(path: "a", sha256: digest("arrived"))) { _, part in
+            // Other bytes than those of the digest: a target that reads them refuses them.
+            try Data("changed".utf8).write(to: try part.workingFile())
+            part.adoptWorkingFile(sha256: digest("arrived").uppercased())
+        }
+        #expect(try bench.files == ["a": "changed"])
+    }
+
+    @Test(arguments: ["another", "none", "nil"])
+    func `S16: a file whose digest is another one, or not given, never gets the name by the transfer's word`(given: String) async throws {
+        let error = await syncError {
+            try await sync(ListedFile(path: "a", sha256: digest("listed"))) { _, part in
+                try Data("arrived".utf8).write(to: try part.workingFile())
+                part.adoptWorkingFile(sha256: given == "another" ? digest("arrived") : given == "none" ? "no digest" : nil)
+            }
+        }
+        #expect(code(error) == .wrongContent)
+        #expect(try bench.files.isEmpty)
+    }
+
+    @Test func `S16: bytes of a write that failed halfway are not in the file that gets the name`() async throws {
+        let names = PartNames(path: "a")
+        try await sync(ListedFile(path: "a", sha256: digest("whole"))) { [url = bench.url] _, part in
+            try part.append(Array("whole".utf8))
+            let file = try FileHandle(forWritingTo: url.appending(path: ".storehouse/parts/\(names.bytes)"))
+            try file.seekToEnd()
+            try file.write(contentsOf: Data("half".utf8))
+            try file.close()
+        }
+        #expect(try bench.files == ["a": "whole"])
+    }
+
+    @Test func `S16: a transfer that begins anew is hashed from its first byte`() async throws {
+        try await sync(ListedFile(path: "a", sha256: digest("second"))) { _, part in
+            try part.append(Array("first and longer".utf8))
+            try part.begin(at: 0, validator: "\"2\"")
+            try part.append(Array("sec".utf8))
+            try part.append(Array("ond".utf8))
+        }
+        #expect(try bench.files == ["a": "second"])
+    }
+}

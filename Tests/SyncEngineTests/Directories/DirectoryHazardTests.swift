@@ -1,0 +1,246 @@
+import Foundation
+import StoreCore
+import Testing
+import Trials
+@testable import SyncEngine
+
+#if os(macOS) || os(Linux)
+
+/// What other programs and users do to a target: files that cannot be read, a directory that moves, names that share a file.
+struct DirectoryHazardTests {
+    private let bench: DirectoryBench
+
+    init() throws {
+        bench = try DirectoryBench(["a": "one", "d/b": "two"])
+    }
+
+    private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
+
+    private func path(_ name: String) -> String { bench.url.appending(path: name).path(percentEncoded: false) }
+
+    // MARK: What cannot be read
+
+    /// Runs a mirror of made-up files without the rights of root.
+    private func runAsNobody(_ generation: Int = 1) throws -> String? {
+        let child = try ChildProcess("SyncCrashWriter", [path(""), "\(generation)", "20", "crash", "nobody"])
+        defer { child.wait() }
+        return child.rest.split(separator: "\n").last.map(String.init)
+    }
+
+    /// Lets no user but root look into files and directories.
+    private func lock(_ names: String...) throws {
+        for name in names { try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: path(name)) }
+        guard isRoot() else { return }
+        try FileManager.default.setAttributes([.ownerAccountID: 65534], ofItemAtPath: bench.url.path(percentEncoded: false))
+    }
+
+    private func unlock(_ names: String...) throws {
+        for name in names { try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path(name)) }
+    }
+
+    @Test func `S5: a foreign directory that cannot be read keeps no pass from its end`() async throws {
+        try bench.write("inside", "lost+found/x")
+        try bench.write("secret", "secret")
+        try lock("lost+found", "secret")
+        #expect(try runAsNobody() == "done 1 skipped")
+        #expect(try runAsNobody(2) == "done 1 skipped")
+        try unlock("lost+found", "secret")
+        #expect(try bench.files["lost+found/x"] == "inside")
+        #expect(try bench.files["secret"] == "secret")
+    }
+
+    @Test(arguments: ["d1", "d1/f1"])
+    func `S5: an unreadable directory or file in the way of an item fails that item with its own advice`(name: String) async throws {
+        if name == "d1" {
+            try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: true)
+        } else {
+            try bench.write("mine", name)
+        }
+        if isRoot() { try FileManager.default.setAttributes([.ownerAccountID: 65534], ofItemAtPath: path("d1")) }
+        try lock(name)
+        let last = try #require(try runAsNobody())
+        #expect(last.hasPrefix("failed incomplete"))
+        #expect(last.contains("cannot be read") && last.contains("“\(name)”"))
+        try unlock("d1", name)
+        let files = try bench.files
+        #expect(files["d0/f0"] != nil && files["d2/f2"] != nil)
+        #expect(files["d1/f1"] == (name == "d1" ? nil : "mine"))
+        #expect(try runAsNobody(1) == "done 0 skipped")
+    }
+
+    @Test(arguments: [POSIXErrorCode.EACCES, .EPERM, .EIO], [TargetStep.lists("lost+found"), .reads("a")])
+    func `S5: only what the process may not look at is skipped, and nothing in it is taken for removed`(
+        code: POSIXErrorCode, failing: TargetStep
+    ) async throws {
+        bench["lost+found/x"] = "ours"
+        try await bench.sync()
+        // Another time than the journal has: the file must be read.
+        try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: path("a"))
+        let isDirectory = failing == .lists("lost+found")
+        bench["lost+found/x"] = nil
+        if !isDirectory { bench["a"] = nil }
+        bench["new"] = "new"
+        bench.probe.withLock {
+            $0 = { step in if step == failing { throw StoreError.fileSystem("opening", path: "p", errno: code.rawValue) } }
+        }
+        let name = isDirectory ? "lost+found" : "a"
+        guard code != .EIO else {
+            #expect(await syncError { try await bench.sync() }?.code == .stageFailed)
+            return
+        }
+        let report = try await bench.sync()
+        #expect(report.skipped.map(\.key.description) == [name])
+        #expect(report.skipped.map { ($0.error as? SyncError)?.code } == [.unreadable])
+        #expect(report.addedCount == 1)
+        #expect(try bench.files["a"] == "one")
+        #expect(bench.exists("lost+found/x") == isDirectory)
+        // In the way of an item, it fails that item alone.
+        bench[isDirectory ? "lost+found/y" : "a"] = "in the way"
+        bench["newer"] = "newer"
+        let error = await syncError { try await bench.sync() }
+        #expect(codes(error) == [.unreadable])
+        #expect(error?.report?.failures.first?.description.contains("“\(name)”") == true)
+        #expect(try bench.files["newer"] == "newer")
+        #expect(try bench.files["a"] == "one")
+        // Once it can be read, everything is as if it always could.
+        bench.probe.withLock { $0 = nil }
+        bench.origin.withLock { $0.contents = ["a": "one", "new": "new", "newer": "newer", "d/b": "two"] }
+        #expect(try await bench.sync().skipped.isEmpty)
+        #expect(try bench.files == bench.origin.withLock { $0.contents })
+    }
+
+    // MARK: A target that is another one
+
+    @Test(arguments: [Durability.crash, .power])
+    func `S9: a target that is moved while its last file arrives ends the pass with a fatal error`(durability: Durability) async throws {
+        let other = bench.url.path(percentEncoded: false) + "-moved"
+        defer { try? FileManager.default.removeItem(atPath: other) }
+        bench.origin.withLock { [url = bench.url] in
+            $0.onTransfer = { path in
+                if path == "d/b" { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
+            }
+        }
+        let error = await syncError { try await bench.sync(durability: durability, concurrency: 1) }
+        #expect(codes(error) == [.targetVanished])
+        #expect(error?.report?.updatedCount == 0)
+    }
+
+    @Test func `S9: a target that is moved after its last file ends the pass with a fatal error`() async throws {
+        let other = bench.url.path(percentEncoded: false) + "-moved"
+        defer { try? FileManager.default.removeItem(atPath: other) }
+        bench.probe.withLock { [url = bench.url] in
+            $0 = { step in
+                if step == .renamed("d/b") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
+            }
+        }
+        let error = await syncError { try await bench.sync(concurrency: 1) }
+        #expect(error?.code == .targetVanished || codes(error) == [.targetVanished])
+    }
+
+    @Test func `S9: a target that is moved before its files are removed reports no removal`() async throws {
+        try await bench.sync()
+        let other = bench.url.path(percentEncoded: false) + "-moved"
+        defer { try? FileManager.default.removeItem(atPath: other) }
+        bench.origin.withLock { $0.contents = ["c": "new"] }
+        bench.probe.withLock { [url = bench.url] in
+            $0 = { step in
+                if step == .renamed("c") { try FileManager.default.moveItem(atPath: url.path(percentEncoded: false), toPath: other) }
+            }
+        }
+        let error = await syncError { try await bench.sync([.everythingChanged], concurrency: 1) }
+        #expect(error?.code == .targetVanished || codes(error) == [.targetVanished])
+        #expect(error?.report?.removedCount == 0)
+        #expect(FileManager.default.fileExists(atPath: other + "/a"))
+    }
+
+    @Test func `S9: a target whose disk is unmounted in the middle ends the pass with a fatal error`() async throws {
+        guard let disk = SmallDisk(kilobytes: 400) else { return }
+        defer { disk.unmount() }
+        let bench = self.bench
+        let target = DirectoryTarget(directory: URL(filePath: disk.path), transfer: BenchTransfer(bench: bench)) {
+            ListedSource(["a", "d/b"].map { ListedFile(path: $0, sha256: digest(bench[$0] ?? "")) })
+        }
+        bench.origin.withLock { [path = disk.path] in
+            $0.onTransfer = { name in
+                if name == "d/b" { _ = try ChildProcess.output(of: "/usr/bin/env", ["umount", "-l", path], showsErrors: false) }
+            }
+        }
+        let error = await syncError {
+            try await OneWaySynchronizer(processor: target, options: SyncOptions(concurrency: 1, stopsOnError: false, retry: .never)).sync()
+        }
+        #expect(codes(error) == [.targetVanished])
+    }
+
+    @Test(arguments: ["", ".storehouse", ".storehouse/parts"])
+    func `S5: a target that is removed in the middle ends the pass with one fatal error`(what: String) async throws {
+        for number in 0..<200 { bench["many/\(number)"] = "content \(number)" }
+        bench.origin.withLock { [url = bench.url] origin in
+            origin.onTransfer = { path in
+                if path == "many/100" { try FileManager.default.removeItem(at: url.appending(path: what)) }
+            }
+        }
+        let error = await syncError { try await bench.sync(concurrency: 8) }
+        #expect(codes(error) == [.targetVanished])
+        #expect(error?.report?.pendingDownloadCount ?? 0 >= 90)
+    }
+
+    // MARK: Names that share a file
+
+    @Test(arguments: ["journal", "lock"], [Durability.crash, .power])
+    func `S9: a journal or lock that shares its file with another name is replaced, not written`(
+        name: String, durability: Durability
+    ) async throws {
+        try await bench.sync(durability: durability)
+        let backup = bench.url.path(percentEncoded: false) + "-backup"
+        defer { try? FileManager.default.removeItem(atPath: backup) }
+        try Data("old \(UUID())".utf8).write(to: URL(filePath: path(".storehouse/lock")))
+        try FileManager.default.linkItem(atPath: path(".storehouse/\(name)"), toPath: backup)
+        let before = try Data(contentsOf: URL(filePath: backup))
+        bench["a"] = "changed"
+        let report = try await bench.sync(durability: durability)
+        #expect(report.updatedCount == 1 && report.unchangedCount == 1)
+        #expect(try Data(contentsOf: URL(filePath: backup)) == before)
+        #expect(try await bench.sync(durability: durability).unchangedCount == 2)
+    }
+
+    @Test func `S9: a part that shares its file with another name is not written`() async throws {
+        bench["big"] = String(repeating: "x", count: 100_000)
+        bench.origin.withLock { $0.breaks["big"] = 60_000 }
+        _ = await syncError { try await bench.sync() }
+        let part = path(".storehouse/parts/\(PartNames(path: "big").bytes)")
+        let memory = path(".storehouse/parts/\(PartNames(path: "big").memory)")
+        let backups = [part, memory].map { _ in bench.url.path(percentEncoded: false) + "-\(UUID())" }
+        defer { for backup in backups { try? FileManager.default.removeItem(atPath: backup) } }
+        for (name, backup) in zip([part, memory], backups) { try FileManager.default.linkItem(atPath: name, toPath: backup) }
+        let before = try backups.map { try Data(contentsOf: URL(filePath: $0)) }
+        bench.origin.withLock {
+            $0.breaks = [:]
+            $0.tags["big"] = "\"2\""
+        }
+        try await bench.sync()
+        #expect(try bench.files["big"] == bench["big"])
+        #expect(try backups.map { try Data(contentsOf: URL(filePath: $0)) } == before)
+    }
+
+    @Test(arguments: ["journal", "lock"], ["pipe", "link"])
+    func `S9: a journal or lock that is no plain file ends the pass before anything is changed`(name: String, what: String) async throws {
+        try await bench.sync()
+        try FileManager.default.removeItem(atPath: path(".storehouse/\(name)"))
+        let outside = bench.url.path(percentEncoded: false) + "-outside"
+        try Data("outside".utf8).write(to: URL(filePath: outside))
+        defer { try? FileManager.default.removeItem(atPath: outside) }
+        if what == "pipe" {
+            _ = try #require(try ChildProcess.output(of: "/usr/bin/env", ["mkfifo", path(".storehouse/\(name)")]))
+        } else {
+            try FileManager.default.createSymbolicLink(atPath: path(".storehouse/\(name)"), withDestinationPath: outside)
+        }
+        bench["a"] = "changed"
+        let error = await syncError { try await bench.sync() }
+        #expect(error?.code == .stageFailed && error?.stage == .begin)
+        #expect(error?.description.contains("move it away") == true)
+        #expect(try bench.files["a"] == "one")
+        #expect(try Data(contentsOf: URL(filePath: outside)) == Data("outside".utf8))
+    }
+}
+
+#endif

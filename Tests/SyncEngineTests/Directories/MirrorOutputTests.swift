@@ -1,0 +1,67 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+@testable import SyncEngine
+
+#if os(macOS) || os(Linux)
+
+/// What the mirror prints of names that it did not choose.
+struct MirrorOutputTests {
+    @Test(arguments: [[], ["--json"], ["--dry-run"], ["--dry-run", "--json"]])
+    func `S8: the mirror prints no name that acts on the terminal`(options: [String]) async throws {
+        let digest = digest("x")
+        let names = ["fine", "esc\u{1B}[2Jx", "x\u{202E}gpj.exe", "bell\u{7}"]
+        let list = try JSONEncoder().encode(names.map { ListedFile(path: $0, sha256: digest, byteCount: nil) })
+        let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(list) : .data(Data("x".utf8)) }
+        defer { origin.stop() }
+        let bench = try DirectoryBench()
+        let mirror = try ChildProcess(
+            "Mirror",
+            [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain", "--retries", "0"]
+                + options)
+        let output = mirror.rest
+        #expect(try await mirror.ending() == (options.contains("--dry-run") ? 0 : 1))
+        #expect(!output.unicodeScalars.contains { $0 != "\n" && $0.actsOnDisplay }, "\(output.escapedForDisplay())")
+        for sign in ["1B", "202E", "7"] { #expect(output.contains("u{\(sign)}"), "\(output)") }
+        #expect(try bench.files == (options.contains("--dry-run") ? [:] : ["fine": "x"]))
+        guard options == ["--dry-run", "--json"] else { return }
+        let plan = try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+        #expect((plan["refused"] as? [String])?.count == 3)
+    }
+
+    @Test(arguments: [[], ["--json"]])
+    func `S8: the mirror prints the name of a removed file without what acts on the terminal`(options: [String]) async throws {
+        let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(Data("[]".utf8)) : .notFound(for: request) }
+        defer { origin.stop() }
+        let bench = try DirectoryBench()
+        let name = "old\u{202E}x"
+        try bench.write("x", name)
+        // As an earlier version has recorded it.
+        let own = bench.url.appending(path: ".storehouse")
+        try FileManager.default.createDirectory(at: own, withIntermediateDirectories: true)
+        let status = try #require(try FileStatus.of(path: bench.url.appending(path: name).path(percentEncoded: false)))
+        var journal = TargetJournal()
+        let text =
+            journal.line(for: .header)
+            + journal.line(for: .put(name, FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(status))))
+            + journal.line(for: .synchronized)
+        try Data(text).write(to: own.appending(path: "journal"))
+        func run(_ more: String...) async throws -> String {
+            let mirror = try ChildProcess(
+                "Mirror",
+                [origin.url.appending(path: "list").absoluteString, bench.url.path(percentEncoded: false), "--plain", "--allow-empty"]
+                    + options + more)
+            defer { mirror.wait() }
+            return mirror.rest
+        }
+        let output = try await run("--dry-run")
+        #expect(!output.unicodeScalars.contains("\u{202E}"))
+        #expect(output.contains(options.isEmpty ? "old\\u{202E}x" : "old\\u202ex"))
+        _ = try await run()
+        #expect(try bench.files.isEmpty)
+    }
+}
+
+#endif

@@ -1,0 +1,87 @@
+import Foundation
+import StoreCore
+import Testing
+import Trials
+@testable import SyncEngine
+
+/// S17: the journal's records in little memory, and what is read from them.
+struct RecordTableTests {
+    @Test func `S17: a table of records is a dictionary, whatever is put, removed and settled`() {
+        for seed in seeds(200) {
+            var chance = SplitMix(seed: seed)
+            var table = RecordTable()
+            var expected: [String: FileRecord] = [:]
+            // Composed and decomposed spellings are one key; the Kelvin sign is a K.
+            let paths = (0..<30).map { "directory/file-\($0)" } + ["caf\u{E9}", "cafe\u{301}", "K", "\u{212A}", ""]
+            for step in 0..<400 {
+                let path = paths[Int.random(in: 0..<paths.count, using: &chance)]
+                switch Int.random(in: 0..<6, using: &chance) {
+                case 0:
+                    table.remove(path)
+                    expected[path] = nil
+                case 1:
+                    table.settle(path)
+                    expected[path]?.before = nil
+                default:
+                    let digest = SHA256.digest(of: [UInt8(truncatingIfNeeded: step)])
+                    let stamp = FileStamp(size: step, modified: Int64(step), inode: UInt64(step))
+                    var record = FileRecord(version: Bool.random(using: &chance) ? digest.hex : "v\(step)", digest: digest, stamp: stamp)
+                    if let before = expected[path] {
+                        record.before = .init(version: before.version, digest: before.digest, stamp: before.stamp)
+                    }
+                    table.put(record, for: path, line: step)
+                    expected[path] = record
+                }
+                if table[path] != expected[path] { Issue.record("seed \(seed), step \(step), \(path)") }
+            }
+            #expect(table.count == expected.count && Set(table.paths) == Set(expected.keys), "seed \(seed)")
+            for path in paths { #expect(table[path] == expected[path], "seed \(seed), \(path)") }
+        }
+    }
+
+    @Test(arguments: [64, 100, 4096]) func `S17: a journal is read alike in pieces of any size, lines longer than a piece too`(size: Int)
+        throws
+    {
+        let bench = try DirectoryBench()
+        var journal = TargetJournal()
+        var text = journal.line(for: .header) + journal.line(for: .rebuilding)
+        for number in 0..<200 {
+            let path = "d/\(number)" + String(repeating: "x", count: number % 7 == 0 ? 300 : 3)
+            let stamp = FileStamp(size: number, modified: 1, inode: UInt64(number))
+            text += journal.line(for: .put(path, FileRecord(version: "\(number)", digest: SHA256.digest(of: [1]), stamp: stamp)))
+        }
+        let directory = try #require(try DirectoryHandle(opening: Directory(path: bench.url.path(percentEncoded: false))))
+        for cut in [text.count, text.count - 1, text.count - 40] {
+            let file = try WritableFile("journal", in: directory)
+            try file.truncate(to: 0)
+            try text.prefix(cut).withUnsafeBytes { try file.write($0, at: 0) }
+            let reading = try TargetJournal.read(file, pieceSize: size)
+            let whole = Array(text.prefix(cut)).withUnsafeBytes { TargetJournal.read($0) }
+            #expect(reading.isWhole && reading.length == whole.length)
+            #expect(reading.journal.records == whole.journal.records && reading.journal.records.count >= 199)
+        }
+        // A byte that is wrong makes all of it worthless, in whatever piece it is.
+        text[text.count / 2] ^= 1
+        let file = try WritableFile("journal", in: directory)
+        try text.withUnsafeBytes { try file.write($0, at: 0) }
+        #expect(try !TargetJournal.read(file, pieceSize: size).isWhole)
+    }
+
+    #if os(Linux)
+    @Test func `S17: a pass over many files with nothing to do takes at most 450 bytes of memory for each`() throws {
+        func run(_ directory: URL, _ count: Int, _ mode: String) throws -> [Int] {
+            let child = try ChildProcess("SyncCrashWriter", [directory.path(percentEncoded: false), "0", "\(count)", "crash", mode])
+            return child.rest.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+        }
+        let (small, large) = (try DirectoryBench(), try DirectoryBench([:], in: "/dev/shm"))
+        let count = 20_000
+        _ = try run(large.url, count, "fill")
+        let base = try run(small.url, 0, "idle")
+        #expect(try run(large.url, count, "idle").first == count, "the first pass finds the digests of the list")
+        let again = try run(large.url, count, "idle")
+        #expect(again.first == count)
+        let bytes = (try #require(again.last) - (try #require(base.last))) * 1024
+        #expect(bytes <= 450 * count, "\(bytes / count) bytes for each file")
+    }
+    #endif
+}

@@ -1,0 +1,46 @@
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// What a pass leaves to the next one.
+struct RepeatedPassTests {
+    @Test func `S12: a preview that has arrived is not downloaded again while its content is missing`() async throws {
+        let failures = Lock(2)
+        let bench = Bench(
+            source: [Thing(1), Thing(2)],
+            act: {
+                guard $0 == .content(2) else { return }
+                let fails = failures.withLock { left in
+                    left -= 1
+                    return left >= 0
+                }
+                if fails { throw Trouble.lasting }
+            })
+        let synchronizer = OneWaySynchronizer(
+            processor: bench, options: SyncOptions(downloadsPreviews: true, stopsOnError: false, retry: .never))
+        for _ in 0..<2 { #expect(await syncError { try await synchronizer.sync() }?.code == .incomplete) }
+        try await synchronizer.sync()
+        #expect(bench.calls.count { $0 == .preview(2) } == 1)
+        // Another version has another preview, and so has an item that was removed and came back.
+        bench.state.update { $0.source = [Thing(1), Thing(2, 2)] }
+        try await synchronizer.sync()
+        #expect(bench.calls.count { $0 == .preview(2) } == 2)
+    }
+
+    @Test(arguments: [true, false])
+    func `S13: the last progress of a pass carries the counts of its items`(hasWork: Bool) async throws {
+        let time = ManualTime()
+        let published = WatchedState<[SyncProgress]>([])
+        let board = ProgressBoard(pass: 1, time: time, interval: .milliseconds(100)) { report, _ in
+            published.update { $0.append(report.progress) }
+        }
+        let bench = Bench(source: [Thing(1, bytes: 10), Thing(2, bytes: 20)], local: hasWork ? [:] : [1: 1, 2: 1])
+        let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: board)
+        let report = try await pass.run().get()
+        let last = try #require(published.current.last)
+        #expect(last.stage == .end)
+        #expect((last.doneItems, last.totalItems) == (2, .exactly(2)))
+        #expect(last.doneBytes == (hasWork ? 30 : 0))
+        #expect(report.progress.doneItems == 2)
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+@testable import SyncEngine
+
+#if os(macOS) || os(Linux)
+
+/// The manifests that `mirror` reads, over real connections: cut, marked, long, and ones that are no list.
+@Suite(.serialized)
+struct MirrorListTests {
+    private static let count = 60
+    private let bench: DirectoryBench
+    private let origin: LoopbackOrigin
+    private let list = WatchedState(LoopbackOrigin.Response.status(404))
+    private let files: WatchedState<[String: Data]>
+    /// The content that every path has, where an origin sends one page for everything.
+    private let page = WatchedState<Data?>(nil)
+
+    init() throws {
+        bench = try DirectoryBench()
+        let files = WatchedState(
+            Dictionary(uniqueKeysWithValues: (0..<Self.count).map { ("/f\($0)", Data("content of \($0)".utf8)) }))
+        self.files = files
+        origin = try LoopbackOrigin { [list, page] request in
+            if request.path == "/list" { return list.current }
+            guard let data = files.current[request.path] else { return .notFound(for: request) }
+            return .data(page.current ?? data)
+        }
+    }
+
+    /// One object on each line, by ascending path.
+    private func lines(version: String? = nil, extra: String = "") -> [String] {
+        files.current.sorted { $0.key < $1.key }.map { path, data in
+            let content =
+                version.map { "\"version\":\"\($0)\"" } ?? "\"sha256\":\"\(SHA256.digest(of: Array(data)).hex)\",\"size\":\(data.count)"
+            return "{\"path\":\"\(path.dropFirst())\",\(content)\(extra)}\n"
+        }
+    }
+
+    private func serve(_ text: String, _ framing: LoopbackOrigin.Response.Framing = .length) {
+        list.update { $0 = .init(headers: ["Content-Type": "application/x-ndjson"], body: Data(text.utf8), framing: framing) }
+    }
+
+    private func mirror(_ options: String...) async throws -> (code: Int32, output: String) {
+        let address = origin.url.appending(path: "list").absoluteString
+        let child = try ChildProcess("Mirror", [address, bench.url.path(percentEncoded: false), "--plain"] + options)
+        let code = try await child.ending()
+        return (code, child.rest)
+    }
+
+    @Test(arguments: [LoopbackOrigin.Response.Framing.chunked(bytes: 700), .untilClosed])
+    func `S2: mirror removes nothing when a list without a length ends at a line end`(framing: LoopbackOrigin.Response.Framing) async throws
+    {
+        serve(lines().joined(), .length)
+        #expect(try await mirror().code == 0)
+        #expect(try bench.files.count == Self.count)
+        for cut in [1, Self.count / 2 + 5, Self.count] {
+            serve(lines().prefix(cut).joined(), framing)
+            #expect(try await mirror().code == 3, "\(cut) lines")
+            #expect(try bench.files.count == Self.count)
+        }
+        serve(lines().prefix(50).joined() + "{\"count\": 50}\n", framing)
+        #expect(try await mirror().code == 0)
+        #expect(try bench.files.count == 50)
+    }
+
+    @Test func `S17: mirror reads a manifest of more than 16 MiB`() async throws {
+        let padding = ",\"note\":\"" + String(repeating: "x", count: 400_000) + "\""
+        let text = lines(extra: padding).joined()
+        #expect(text.utf8.count > 16 << 20)
+        serve(text)
+        #expect(try await mirror().code == 0)
+        #expect(try bench.files.count == Self.count)
+    }
+
+    @Test func `S3: mirror replaces nothing when an origin sends one page for every file of a list of versions`() async throws {
+        serve(lines(version: "1").joined())
+        #expect(try await mirror().code == 0)
+        let before = try bench.files
+        page.update { $0 = Data("<html>sign in</html>".utf8) }
+        // One file keeps its version, so that not everything has changed.
+        serve(([lines(version: "1")[0]] + lines(version: "2").dropFirst()).joined())
+        #expect(try await mirror().code == 2)
+        #expect(try bench.files == before)
+    }
+
+    @Test(arguments: [true, false])
+    func `S15: mirror leaves edited files alone with --keep-local, and overwrites them without it`(keepsLocal: Bool) async throws {
+        serve(lines().joined())
+        #expect(try await mirror().code == 0)
+        try Data("edited here".utf8).write(to: bench.url.appending(path: "f7"))
+        try Data("edited and gone from the list".utf8).write(to: bench.url.appending(path: "f8"))
+        files.update { files in
+            files["/f7"] = Data("new at the origin".utf8)
+            files["/f8"] = nil
+            files["/f9"] = Data("changed at the origin only".utf8)
+        }
+        serve(lines().joined())
+        let (code, output) = keepsLocal ? try await mirror("--keep-local") : try await mirror()
+        #expect(code == 0)
+        #expect(try bench.files["f7"] == (keepsLocal ? "edited here" : "new at the origin"))
+        #expect(try bench.files["f8"] == (keepsLocal ? "edited and gone from the list" : nil))
+        #expect(try bench.files["f9"] == "changed at the origin only")
+        #expect(output.contains("2 edited locally"), "\(output)")
+    }
+
+    @Test func `S2: mirror names an HTML page that it gets in place of a list`() async throws {
+        list.update { $0 = .html("<!DOCTYPE html>\n<html><body>sign in</body></html>\n") }
+        let address = origin.url.appending(path: "list").absoluteString
+        let child = try ChildProcess(
+            "/bin/sh", ["-c", "\"$0\" \"$@\" 2>&1", try ChildProcess.path(of: "Mirror"), address, bench.url.path(percentEncoded: false)])
+        #expect(try await child.ending() == 3)
+        let output = child.rest
+        #expect(output.contains("<!DOCTYPE html>") && output.contains("no list"), "\(output)")
+    }
+
+    @Test func `S10: a stale list entry is downloaded once`() async throws {
+        files.update { $0 = ["/film": Data(repeating: 7, count: 2_000_000)] }
+        let stale = SHA256.digest(of: [UInt8](repeating: 8, count: 2_000_000)).hex
+        serve("{\"path\":\"film\",\"sha256\":\"\(stale)\",\"size\":2000000}\n")
+        #expect(try await mirror().code == 1)
+        #expect(origin.requests(to: "/film").count == 1)
+    }
+
+    @Test func `S9: mirror gets a list of versions right again after the journal is lost`() async throws {
+        serve(lines(version: "1").joined())
+        #expect(try await mirror().code == 0)
+        try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
+        #expect(try await mirror().code == 0)
+        origin.forget()
+        #expect(try await mirror().code == 0)
+        #expect(origin.requests.map(\.path) == ["/list"])
+    }
+
+    @Test func `S2: a list may name sizes as byteCount or as size`() throws {
+        func read(_ file: String) throws -> ListedFile { try JSONDecoder().decode(ListedFile.self, from: Data(file.utf8)) }
+        #expect(try read(#"{"path": "a", "version": "7", "size": 5}"#).byteCount == 5)
+        #expect(try read(#"{"path": "a", "version": "7", "byteCount": 5}"#).byteCount == 5)
+    }
+}
+
+#endif
