@@ -31,8 +31,13 @@ let package = Package(
         // The framework: three modules on one core, none of which knows another.
         .target(name: "StoreCore", swiftSettings: settings),
         .target(name: "TextStore", dependencies: ["StoreCore"], swiftSettings: settings),
-        .target(name: "RemoteRouting", dependencies: ["StoreCore"], swiftSettings: settings),
+        .target(name: "RemoteRouting", dependencies: ["StoreCore", "Wire"], exclude: ["Wire"], swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
+        // HTTP on Linux, without public API: an engine on libcurl, which is found at run time.
+        .target(
+            name: "Wire", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
+            path: "Sources/RemoteRouting/Wire", exclude: ["CurlShim"], swiftSettings: settings),
+        .target(name: "CurlShim", path: "Sources/RemoteRouting/Wire/CurlShim"),
 
         // Examples: programs that a newcomer runs.
         .executableTarget(
@@ -72,7 +77,8 @@ let package = Package(
         .testTarget(
             name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter", "Trials"], swiftSettings: settings),
         .testTarget(
-            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "StoreCore", "LoopbackOrigin", "Trials"], swiftSettings: settings),
+            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "Trials"],
+            swiftSettings: settings),
         .testTarget(
             name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "LoopbackOrigin", "TextCrashWriter", "Trials"],
             swiftSettings: settings),
