@@ -351,6 +351,9 @@ public final class Exchange: Sendable {
         }
     }
 
+    /// How many bytes have arrived and were not read, for tests.
+    var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }
+
     /// What happens once it is over, however it ends; at once where it is.
     func onEnd(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in

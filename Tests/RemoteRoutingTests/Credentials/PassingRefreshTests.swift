@@ -19,8 +19,10 @@ struct PassingRefreshTests {
             })
     }
 
-    @Test func `H5 a refresh that failed on the way fails those who waited, and the next 401 tries again`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H5 a refresh that failed on the way fails those who waited, and the next 401 tries again`(_ transport: RealTransport) async throws
+    {
+        let bench = try Bench(transport.kind)
         guarded(bench)
         let isOpen = WatchedState(false)
         let turn = Lock([LoopbackOrigin.Response.status(503), .json(Token(accessToken: "new"))])
@@ -43,8 +45,9 @@ struct PassingRefreshTests {
         #expect(bench.asked("/refresh").count == 2)
     }
 
-    @Test func `H5 a late 401 of those who failed together starts no other refresh`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H5 a late 401 of those who failed together starts no other refresh`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         guarded(bench)
         let isLate = WatchedState(false)
         bench.on("GET", "/late") { _ in
@@ -132,9 +135,10 @@ struct PassingRefreshTests {
         #expect(saved.current == ["third"])
     }
 
-    @Test func `H5 the 401 of another origin refreshes nothing`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H5 the 401 of another origin refreshes nothing`(_ transport: RealTransport) async throws {
         let other = try LoopbackOrigin { _ in .status(401) }
-        let bench = try Bench()
+        let bench = try Bench(transport.kind)
         let place = other.url.absoluteString + "/there"
         bench.on("GET", "/a") { _ in .redirect(to: place) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }

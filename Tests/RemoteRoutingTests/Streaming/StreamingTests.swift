@@ -143,8 +143,9 @@ struct StreamingTests {
         #expect(gone.status == 410)
     }
 
-    @Test func `H11 an upload tells how far it is`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H11 an upload tells how far it is`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .json([asked.body.count]) }
         let seen = WatchedState<[TransferProgress]>([])
         let route = Route(path: "/x", method: .post, body: .data(Data(count: 3_000_000)))

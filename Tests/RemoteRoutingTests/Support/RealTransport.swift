@@ -50,3 +50,8 @@ extension URLSessionTransport: CountedTransport {}
 #if os(Linux)
 extension CurlTransport: CountedTransport {}
 #endif
+
+extension RealTransport {
+    /// The same among the kinds that a bench has.
+    var kind: TransportKind { self == .curl ? .curl : .session }
+}

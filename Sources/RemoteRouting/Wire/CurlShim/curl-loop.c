@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include "curl-library.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +26,9 @@ struct wire_transfer {
     CURL *easy;
     struct curl_slist *fields;
     int is_running;
+    /// The sockets that were opened for it: several where addresses race.
+    int opened[4];
+    int opened_count;
     /// libcurl writes here until the handle is gone.
     char error[256];
 };
@@ -34,6 +40,8 @@ struct wire_loop {
     int event;
     /// When libcurl wants to be called, in milliseconds of the monotonic clock; negative for never.
     int64_t timer;
+    /// The socket of each local port that a request went out from, plus one; it may be closed since.
+    int *sockets;
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
 };
@@ -92,6 +100,12 @@ static int on_timer(CURLM *multi, long milliseconds, void *context) {
 wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
+    // A quarter of a megabyte, of which the system provides what is used.
+    loop->sockets = calloc(65536, sizeof *loop->sockets);
+    if (!loop->sockets) {
+        free(loop);
+        return NULL;
+    }
     loop->curl = wire_library_of(library);
     loop->event = event;
     loop->timer = -1;
@@ -109,6 +123,7 @@ wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     return loop;
 failed:
     if (loop->epoll >= 0) close(loop->epoll);
+    free(loop->sockets);
     free(loop);
     return NULL;
 }
@@ -123,6 +138,7 @@ void wire_loop_free(wire_loop *loop) {
     loop->curl->curl_multi_cleanup(loop->multi);
     wire_process_leave();
     close(loop->epoll);
+    free(loop->sockets);
     free(loop);
 }
 
@@ -191,20 +207,51 @@ static int on_seek(void *transfer, int64_t offset, int origin) {
     return origin == 0 ? own->callbacks.seek(own->context, offset) : 2;
 }
 
+/// libcurl's description of an address.
+typedef struct {
+    int family;
+    int type;
+    int protocol;
+    unsigned length;
+    struct sockaddr address;
+} curl_address;
+
+static int on_open(void *transfer, int purpose, curl_address *address) {
+    (void)purpose;
+    wire_transfer *own = transfer;
+    int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
+    if (made >= 0) own->opened[own->opened_count++ % 4] = made;
+    return made;
+}
+
+/// Whether a socket is the connection between two ports.
+static int is_connection(int socket, int local_port, int remote_port) {
+    struct sockaddr_storage local, remote;
+    socklen_t local_size = sizeof local, remote_size = sizeof remote;
+    if (getsockname(socket, (struct sockaddr *)&local, &local_size) < 0) return 0;
+    if (getpeername(socket, (struct sockaddr *)&remote, &remote_size) < 0) return 0;
+    // The port stands at the same place for both families.
+    return ntohs(((struct sockaddr_in *)&local)->sin_port) == local_port && ntohs(((struct sockaddr_in *)&remote)->sin_port) == remote_port;
+}
+
 static int on_will_send(void *transfer, char *remote, char *local, int remote_port, int local_port) {
-    (void)remote, (void)local, (void)remote_port, (void)local_port;
+    (void)remote, (void)local;
     wire_transfer *own = transfer;
     long made = 1;
-    int socket = -1;
     own->loop->curl->curl_easy_getinfo(own->easy, 0x200000 + 26, &made);
-    int is_reused = made == 0, is_readable = 0;
-    if (is_reused) {
-        own->loop->curl->curl_easy_getinfo(own->easy, 0x500000 + 44, &socket);
+    int port = local_port & 0xFFFF, is_readable = 0;
+    if (made > 0) {
+        int count = own->opened_count < 4 ? own->opened_count : 4;
+        for (int index = 0; index < count; index++)
+            if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
+    } else {
+        // libcurl does not say which socket it uses before it has used it, so it is found by its ports. One that is not found, or cannot be
+        // looked at, counts as closed: a fresh connection follows.
+        int socket = own->loop->sockets[port] - 1;
         struct pollfd look = {.fd = socket, .events = POLLIN | POLLRDHUP};
-        // A connection that cannot be looked at counts as closed.
-        is_readable = socket < 0 || poll(&look, 1, 0) != 0;
+        is_readable = socket < 0 || !is_connection(socket, local_port, remote_port) || poll(&look, 1, 0) != 0;
     }
-    return own->callbacks.will_send(own->context, is_reused, is_readable);
+    return own->callbacks.will_send(own->context, made == 0, is_readable);
 }
 
 wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context) {
@@ -224,6 +271,7 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
     transfer->callbacks = *callbacks;
     transfer->context = context;
     transfer->error[0] = 0;
+    transfer->opened_count = 0;
     return transfer;
 }
 
@@ -246,6 +294,8 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, 10029, transfer);
     curl->curl_easy_setopt(easy, 20011, on_body);
     curl->curl_easy_setopt(easy, 10001, transfer);
+    curl->curl_easy_setopt(easy, 20163, on_open);
+    curl->curl_easy_setopt(easy, 10164, transfer);
     if (curl->version >= 0x075000) {
         curl->curl_easy_setopt(easy, 20312, on_will_send);
         curl->curl_easy_setopt(easy, 10313, transfer);
