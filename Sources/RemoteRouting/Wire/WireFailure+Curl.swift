@@ -24,7 +24,8 @@ extension WireFailure {
             case 18, 42, 52, 55, 65, 81, 92: (.connectionLost, "the connection ended in the middle; try again")
             // One code for a reset connection and for chunks that are none.
             case 56 where !text.contains("chunk"): (.connectionLost, "the connection ended in the middle; try again")
-            case 1, 8, 16, 23, 27, 56, 61, 95, 100:
+            // 43: a line of a trailer that is no field.
+            case 1, 8, 16, 23, 27, 43, 56, 61, 95, 100:
                 (.protocolViolation, "what came is not proper HTTP; look at the server, or at what stands in between")
             default: (.unreachable, "the exchange failed; check the network, then try again")
             }

@@ -23,8 +23,15 @@ struct PassingRefreshTests {
     func `H5 a refresh that failed on the way fails those who waited, and the next 401 tries again`(_ transport: RealTransport) async throws
     {
         let bench = try Bench(transport.kind)
-        guarded(bench)
         let isOpen = WatchedState(false)
+        let asked = WatchedState(0)
+        bench.on("GET", "/x") { request in
+            if request["Authorization"] == "Bearer new" { return .json([1]) }
+            // All are sent before the first is refused, or those that come later would wait for the refresh.
+            asked.update { $0 += 1 }
+            do { try await asked.wait { $0 >= 20 ? () : nil } } catch { return .status(500) }
+            return .status(401)
+        }
         let turn = Lock([LoopbackOrigin.Response.status(503), .json(Token(accessToken: "new"))])
         bench.on("POST", "/refresh") { _ in
             do { try await isOpen.wait { $0 ? () : nil } } catch { return .status(500) }

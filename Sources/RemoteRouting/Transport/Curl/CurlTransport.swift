@@ -43,7 +43,7 @@ public final class CurlTransport: Transport, CustomStringConvertible {
             self.width = width
             engine = Lock(try CurlTransport.engine(library, width: width))
         } catch let missing as WireLibrary.Missing {
-            throw TransportFailure(.unsupported, "\(missing); use URLSessionTransport", underlyingError: missing)
+            throw TransportFailure(.unsupported, "\(missing)", underlyingError: missing)
         } catch let failure as WireFailure {
             throw TransportFailure(failure)
         }

@@ -17,7 +17,9 @@ public import FoundationNetworking
 ///
 /// A finished session cannot take our delegate, so a session of your own is given as its configuration. Cookies, caching, credentials
 /// and timeouts of the configuration are not used: these are decided above.
-public final class URLSessionTransport: Transport {
+public final class URLSessionTransport: Transport, CustomStringConvertible {
+    /// `URLSession`, with the reason where it stands in for ``CurlTransport``.
+    public let description: String
     private let configuration: URLSessionConfiguration
     private let shared: URLSession
     private let delegate: SessionDelegate
@@ -32,7 +34,15 @@ public final class URLSessionTransport: Transport {
     /// Makes a transport.
     ///
     /// - Parameter configuration: Where connections come from: proxies, TLS versions, connections per host. It is copied.
-    public init(configuration: URLSessionConfiguration = .ephemeral) {
+    public convenience init(configuration: URLSessionConfiguration = .ephemeral) {
+        self.init(configuration: configuration, reason: nil)
+    }
+
+    /// Stands in for another transport.
+    convenience init(becauseOf reason: String) { self.init(configuration: .ephemeral, reason: reason) }
+
+    private init(configuration: URLSessionConfiguration, reason: String?) {
+        description = reason.map { "URLSession (\($0))" } ?? "URLSession"
         self.configuration = URLSessionTransport.prepared(configuration)
         queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1

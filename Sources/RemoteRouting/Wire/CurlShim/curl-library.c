@@ -86,7 +86,12 @@ int wire_library_default(void) {
 int wire_library_open(const char *path) {
     wire_library found;
     memset(&found, 0, sizeof found);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    int mode = RTLD_NOW | RTLD_LOCAL;
+#if defined(RTLD_DEEPBIND)
+    // Otherwise its calls of its own functions would go to the libcurl that the process has already.
+    mode |= RTLD_DEEPBIND;
+#endif
+    void *handle = dlopen(path, mode);
     if (!handle || !fill(&found, handle)) return -1;
     pthread_mutex_lock(&libraries_lock);
     int number = keep(found);
