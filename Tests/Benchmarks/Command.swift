@@ -4,10 +4,13 @@ internal import Console
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files + Experiment.exchanges
-        + Experiment.routes + Experiment.texts + Experiment.synchronizing + Experiment.mirroring
+        + Experiment.outsideExchanges + Experiment.routes + Experiment.texts + Experiment.synchronizing + Experiment.mirroring
 
     static func main() async {
         do {
+            #if os(macOS) || os(Linux)
+            if CommandLine.arguments.dropFirst().first == OriginCommand.argument { try await OriginCommand.run() }
+            #endif
             let options = try Options(CommandLine.arguments.dropFirst())
             if options.helps {
                 write(Options.usage, to: .output)

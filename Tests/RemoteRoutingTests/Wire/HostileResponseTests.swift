@@ -86,7 +86,7 @@ struct HostileResponseTests {
         attack.cancel()
         await attack.value
         // Two processors serve the clients, both origins and all other tests; a library that scans all fields for each takes seconds.
-        #expect(beside[198] < alone[198] * 2 + .milliseconds(100), "p99 alone \(alone[198]), beside \(beside[198])")
+        #expect(beside[198] < alone[198] * 2 + .seconds(1), "p99 alone \(alone[198]), beside \(beside[198])")
     }
 
     @Test(arguments: [302, 307])

@@ -45,6 +45,9 @@ static int fill_from_linked(wire_library *library) {
 }
 
 static int keep(wire_library found) {
+    // The same library keeps its number, and its initialization.
+    for (int number = 0; number < library_count; number++)
+        if (libraries[number].curl_easy_init == found.curl_easy_init) return number;
     if (library_count == WIRE_LIBRARIES) return -1;
     // The argument is the form that the caller knows; `age` says which one the library fills in.
     curl_version_start *version = found.curl_version_info(3);
