@@ -64,6 +64,10 @@ let package = Package(
         .target(name: "Console", path: "Tests/Support/Console", swiftSettings: settings),
         // How many rounds, with which seeds, and the processes that are started and killed in them.
         .target(name: "Trials", dependencies: ["StoreCore"], path: "Tests/Support/Trials", swiftSettings: settings),
+        // A process that a response may end.
+        .executableTarget(
+            name: "HostileClient", dependencies: ["RemoteRouting", "StoreCore", "Trials"], path: "Tests/Support/HostileClient",
+            swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
         .executableTarget(
             name: "CrashWriter", dependencies: ["StoreCore", "Trials"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
@@ -77,7 +81,7 @@ let package = Package(
         .testTarget(
             name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter", "Trials"], swiftSettings: settings),
         .testTarget(
-            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "Trials"],
+            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "HostileClient", "Trials"],
             swiftSettings: settings),
         .testTarget(
             name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "LoopbackOrigin", "TextCrashWriter", "Trials"],
