@@ -64,7 +64,13 @@ extension Experiment {
             if asksCurl, let curl {
                 let address = "\(url.absoluteString)?[1-\(times)]"
                 contestants.append(
-                    (.floor, { try ranOutside(times, curl, ["-sZ", "--parallel-max", "\(width)", "-o", "/dev/null", address]) }))
+                    (
+                        .floor,
+                        {
+                            try ranOutside(
+                                times, curl, ["-Z", "--no-progress-meter", "--parallel-max", "\(width)", "-o", "/dev/null", address])
+                        }
+                    ))
             }
             return contestants
         }

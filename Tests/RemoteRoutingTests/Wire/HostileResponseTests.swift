@@ -117,9 +117,10 @@ struct HostileResponseTests {
         #expect(origin.acceptedConnections == 1)
     }
 
-    @Test func `W3: a 3xx without a location keeps its status`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `W3: a 3xx without a location keeps its status`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in LoopbackOrigin.Response.status(302) }
-        let error = try await remoteError { _ = try await RealTransport.curl.host(origin.port).data(for: Route(path: "/a")) }
+        let error = try await remoteError { _ = try await transport.host(origin.port).data(for: Route(path: "/a")) }
         #expect(error.status == 302)
     }
 

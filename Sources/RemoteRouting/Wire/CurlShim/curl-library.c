@@ -90,8 +90,8 @@ int wire_library_open(const char *path) {
     wire_library found;
     memset(&found, 0, sizeof found);
     int mode = RTLD_NOW | RTLD_LOCAL;
-#if defined(RTLD_DEEPBIND)
-    // Otherwise its calls of its own functions would go to the libcurl that the process has already.
+#if defined(RTLD_DEEPBIND) && !__has_feature(thread_sanitizer) && !__has_feature(address_sanitizer)
+    // Without it, the library's calls of its own functions go to the libcurl that the process has already. Sanitizers refuse it.
     mode |= RTLD_DEEPBIND;
 #endif
     void *handle = dlopen(path, mode);
