@@ -106,7 +106,8 @@ struct HostileResponseTests {
         }
         try await origin.waitUntil { $0.requests(to: "/endless").first?.ending == .clientLeft }
         let sent = try #require(origin.requests(to: "/endless").first?.bodyBytesSent)
-        #expect(sent < 32 << 20, "\(sent) bytes were read or lie in buffers")
+        // What is read, and what lies in the system's buffers.
+        #expect(sent < 12 << 20, "\(sent) bytes")
     }
 
     @Test func `W3: a short redirect body keeps the connection`() async throws {
