@@ -12,7 +12,7 @@ import Wire
 struct HostileResponseTests {
     /// `STOREHOUSE_SEEDS=20000` runs so many mutations behind the cuts.
     @Test func `W1: a response that is cut anywhere, or mutated, is a response or a typed error`() async throws {
-        let total = Mutations.cuts.count + rounds(3000)
+        let total = Mutations.cuts.count + rounds(8000)
         let origin = try LoopbackOrigin { request in
             .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0)))
         }

@@ -355,7 +355,9 @@ void wire_transfer_end(wire_transfer *transfer) {
     // Removed before it is freed or used again.
     if (transfer->is_running) curl->curl_multi_remove_handle(loop->multi, transfer->easy);
     transfer->is_running = 0;
-    int is_kept = loop->idle_count < IDLE_TRANSFERS;
+    // Before 8.2 a handle keeps a pointer to the last field of its last response, which is freed by then: a response that begins with a
+    // folded line would make libcurl follow it.
+    int is_kept = loop->idle_count < IDLE_TRANSFERS && curl->version >= 0x080200;
     if (is_kept) {
         curl->curl_easy_reset(transfer->easy);
         loop->idle[loop->idle_count++] = transfer;
