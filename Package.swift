@@ -31,8 +31,13 @@ let package = Package(
         // The framework: three modules on one core, none of which knows another.
         .target(name: "StoreCore", swiftSettings: settings),
         .target(name: "TextStore", dependencies: ["StoreCore"], swiftSettings: settings),
-        .target(name: "RemoteRouting", dependencies: ["StoreCore"], swiftSettings: settings),
+        .target(name: "RemoteRouting", dependencies: ["StoreCore", "Wire"], exclude: ["Wire"], swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
+        // HTTP on Linux, without public API: an engine on libcurl, which is found at run time.
+        .target(
+            name: "Wire", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
+            path: "Sources/RemoteRouting/Wire", exclude: ["CurlShim"], swiftSettings: settings),
+        .target(name: "CurlShim", path: "Sources/RemoteRouting/Wire/CurlShim"),
 
         // Examples: programs that a newcomer runs.
         .executableTarget(
@@ -59,6 +64,10 @@ let package = Package(
         .target(name: "Console", path: "Tests/Support/Console", swiftSettings: settings),
         // How many rounds, with which seeds, and the processes that are started and killed in them.
         .target(name: "Trials", dependencies: ["StoreCore"], path: "Tests/Support/Trials", swiftSettings: settings),
+        // A process that a response may end.
+        .executableTarget(
+            name: "HostileClient", dependencies: ["RemoteRouting", "StoreCore", "Trials"], path: "Tests/Support/HostileClient",
+            swiftSettings: settings),
         // Processes that save records, switch texts, or mirror files, and are killed meanwhile.
         .executableTarget(
             name: "CrashWriter", dependencies: ["StoreCore", "Trials"], path: "Tests/Support/CrashWriter", swiftSettings: settings),
@@ -72,7 +81,8 @@ let package = Package(
         .testTarget(
             name: "StoreCoreTests", dependencies: ["StoreCore", "MainActorClient", "CrashWriter", "Trials"], swiftSettings: settings),
         .testTarget(
-            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "StoreCore", "LoopbackOrigin", "Trials"], swiftSettings: settings),
+            name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "HostileClient", "Trials"],
+            swiftSettings: settings),
         .testTarget(
             name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "LoopbackOrigin", "TextCrashWriter", "Trials"],
             swiftSettings: settings),

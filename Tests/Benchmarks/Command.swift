@@ -4,11 +4,14 @@ internal import Console
 struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files
-        + Experiment.exchanges
-        + Experiment.routes + Experiment.texts + Experiment.synchronizing + Experiment.mirroring
+        + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes + Experiment.texts + Experiment.synchronizing
+        + Experiment.mirroring
 
     static func main() async {
         do {
+            #if os(macOS) || os(Linux)
+            if CommandLine.arguments.dropFirst().first == OriginCommand.argument { try await OriginCommand.run() }
+            #endif
             let options = try Options(CommandLine.arguments.dropFirst())
             if options.helps {
                 write(Options.usage, to: .output)

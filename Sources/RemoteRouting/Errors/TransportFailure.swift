@@ -1,4 +1,5 @@
 internal import StoreCore
+internal import Wire
 
 /// Why one exchange came to nothing; `RemoteError` carries it, with what was being attempted.
 public struct TransportFailure: Error, Sendable, CustomStringConvertible {
@@ -34,7 +35,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
             .bodyUnreadable, "the body to send could not be read to its end; look at its source", underlyingError: error)
     }
 
-    init(_ part: ExchangeDeadlines.Part, _ limits: ExchangeLimits) {
+    init(_ part: Deadlines.Part, _ limits: ExchangeLimits) {
         func said(_ duration: Duration?) -> String { duration.map { " within \($0)" } ?? "" }
         switch part {
         case .head: self.init(.headTimedOut, "no answer came\(said(limits.head)); try again later, or allow more time for the head")

@@ -38,7 +38,14 @@ public struct RemoteHost: Sendable {
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
     /// Makes the encoder for bodies.
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
-    /// What sends the requests.
+    /// The transport that sends the requests.
+    ///
+    /// By default all hosts share one: on Linux a ``CurlTransport`` where libcurl 7.66 or newer can be loaded, and otherwise a
+    /// ``URLSessionTransport``. Its description says which one it is, and why:
+    ///
+    /// ```swift
+    /// print(api.transport)        // libcurl 7.88.1, or: URLSession (libcurl.so.4 cannot be loaded)
+    /// ```
     public var transport: any Transport
     /// What time is taken from.
     public var time: any TimeSource
@@ -67,14 +74,12 @@ public struct RemoteHost: Sendable {
         time: any TimeSource = .system
     ) {
         self.configuration = configuration
-        self.transport = transport ?? RemoteHost.sharedTransport
+        self.transport = transport ?? DefaultTransport.shared
         self.limits = limits
         self.time = time
         gate = ExchangeGate(limit: limits.concurrentExchanges)
         defaults = ["User-Agent": "Storehouse"]
     }
-
-    private static let sharedTransport = URLSessionTransport()
 
     /// The same client with credentials.
     public func authorized(by authorization: Authorization) -> RemoteHost {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StoreCore
+internal import Wire
 
 /// One call on its way, with its attempts, redirects and refreshes, until there is an answer of success or an error.
 ///
@@ -30,7 +31,7 @@ final class RouteCall: Sendable {
         deadline = timeouts.overall.map { sending.started.advanced(by: $0) }
         // A stream may outlive the call.
         keepsOwnDeadline =
-            delivery == .whole && host.transport is URLSessionTransport && host.authorization == nil && host.requestInterceptors.isEmpty
+            delivery == .whole && RouteCall.keepsDeadlines(host.transport) && host.authorization == nil && host.requestInterceptors.isEmpty
             && host.responseInterceptors.isEmpty
         var limits = ExchangeLimits(
             head: timeouts.head, idle: timeouts.idle, attempt: timeouts.attempt, deadline: keepsOwnDeadline ? deadline : nil,
@@ -38,6 +39,15 @@ final class RouteCall: Sendable {
             memoryBytes: host.limits.memoryBytes, spillBytes: host.limits.spillBytes, time: host.time)
         limits.onSent = sending.onSent
         self.limits = limits
+    }
+
+    /// Whether a transport ends every exchange at its deadline, as only those of this module are known to.
+    private static func keepsDeadlines(_ transport: any Transport) -> Bool {
+        #if os(Linux)
+        transport is CurlTransport || transport is URLSessionTransport
+        #else
+        transport is URLSessionTransport
+        #endif
     }
 
     /// What is sent, before credentials and interceptors.
@@ -177,7 +187,8 @@ final class RouteCall: Sendable {
             }
             // A short body is read, since letting go of it would cost the connection.
             if let length = reply.head.fields["Content-Length"].flatMap({ Int($0) }), length <= 65_536 {
-                _ = try await reply.body.collect()
+                // How it ends does not matter: the head is all that counts. A canceled call ends before the next request.
+                _ = try? await reply.body.collect()
             }
             request = next
             redirects += 1

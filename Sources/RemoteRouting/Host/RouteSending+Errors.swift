@@ -1,5 +1,6 @@
 internal import Foundation
 internal import StoreCore
+internal import Wire
 
 extension RouteSending {
     /// An error about a request, and about its answer where there is one.
@@ -52,7 +53,7 @@ extension RouteSending {
     }
 
     /// The error for a deadline of the whole call.
-    func error(_ part: ExchangeDeadlines.Part) -> RemoteError {
+    func error(_ part: Deadlines.Part) -> RemoteError {
         let failure = TransportFailure(part, ExchangeLimits())
         return error(.timeout, failure.code, request, failure.message)
     }

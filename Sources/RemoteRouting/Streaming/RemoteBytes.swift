@@ -18,7 +18,7 @@ public struct RemoteBytes: AsyncSequence, Sendable {
 
     /// Status, fields, and who answered.
     public let head: HTTPHead
-    private let body: HTTPReplyBody
+    let body: HTTPReplyBody
     private let explain: @Sendable (any Error) -> RemoteError
 
     init(head: HTTPHead, body: HTTPReplyBody, explain: @escaping @Sendable (any Error) -> RemoteError) {

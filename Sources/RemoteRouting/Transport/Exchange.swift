@@ -1,5 +1,6 @@
 public import Foundation
 internal import StoreCore
+internal import Wire
 
 /// One exchange under way, between the transport that feeds it and the caller who reads: keeps deadlines and limits, and ends it once.
 ///
@@ -18,7 +19,12 @@ public final class Exchange: Sendable {
         var head: HTTPHead?
         var buffer: BodyBuffer
         var received = 0
-        var deadlines: ExchangeDeadlines
+        var deadlines: Deadlines
+        /// Decodes the body where the source does not.
+        var decoder: BodyDecoder?
+        /// Whether the source waits for the reader, and what makes it go on.
+        var isPaused = false
+        var resume: (@Sendable () -> Void)?
         /// Whether the reader wants the body as a whole, so that it need not be woken for pieces.
         var wantsWhole = false
         /// Who waits for the head, or for more of the body: seldom more than one, and the place for one costs nothing.
@@ -63,16 +69,32 @@ public final class Exchange: Sendable {
 
     /// The limits it keeps.
     public let limits: ExchangeLimits
+    private let source: Source
     /// Guards everything that both sides see. Spilled bytes are written under it: their order is what it guards.
     private let state: Lock<State>
 
+    /// What feeds an exchange, and what it does by itself.
+    struct Source: Hashable {
+        /// Whether it keeps the deadlines, so that no task has to.
+        var keepsDeadlines = false
+        /// Whether it waits while the reader is behind, so that nothing goes to disk.
+        var waitsForReader = false
+        /// Whether bodies arrive as they are on the wire, so that the reader decodes them.
+        var leavesCoding = false
+    }
+
     /// Begins an exchange; its time runs from now.
-    public init(limits: ExchangeLimits) {
+    public convenience init(limits: ExchangeLimits) { self.init(limits: limits, source: Source()) }
+
+    init(limits: ExchangeLimits, source: Source) {
         self.limits = limits
+        self.source = source
+        // A source that keeps the deadlines reads the clock itself.
+        let started = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         state = Lock(
             State(
                 buffer: BodyBuffer(memoryLimit: limits.memoryBytes, spillLimit: limits.spillBytes),
-                deadlines: ExchangeDeadlines(limits, started: limits.time.now)))
+                deadlines: Deadlines(limits, started: started)))
     }
 
     // MARK: The transport's side
@@ -87,8 +109,12 @@ public final class Exchange: Sendable {
     /// - Returns: Whether the exchange is to go on.
     public func mayBegin() -> Bool {
         if Task.isCancelled { stop(.cancelled) }
-        let next = state.withLock(\.deadlines.next)
-        if let next, next.instant <= limits.time.now { stop(TransportFailure(next.part, limits)) }
+        if source.keepsDeadlines {
+            if let deadline = limits.deadline, deadline <= limits.time.now { stop(TransportFailure(Deadlines.Part.overall, limits)) }
+        } else {
+            let next = state.withLock(\.deadlines.next)
+            if let next, next.instant <= limits.time.now { stop(TransportFailure(next.part, limits)) }
+        }
         return !isOver
     }
 
@@ -108,63 +134,99 @@ public final class Exchange: Sendable {
     ///   - total: How many bytes in all so far.
     ///   - expected: How many there are to send; `nil` where nobody knows.
     public func sent(_ total: Int64, of expected: Int64?) {
-        let now = limits.time.now
-        state.withLock { $0.deadlines.moved(at: now) }
+        if !source.keepsDeadlines {
+            let now = limits.time.now
+            state.withLock { $0.deadlines.moved(at: now) }
+        }
         limits.onSent?(total, expected)
     }
 
     /// The head has come; a second one is ignored.
     public func receive(_ head: HTTPHead) {
-        let now = limits.time.now
-        let failure = Exchange.fault(of: head)
-        apply { state in
-            guard case .waitingForHead = state.phase else { return }
-            if let failure {
-                fail(&state, failure, stops: true)
-                return
-            }
-            state.head = head
-            state.phase = .receiving
-            state.deadlines.headCame(at: now)
-        }
-        watch()
+        _ = receive(head, nil, isComplete: false)
     }
 
     /// A piece of the body has come; ignored once the exchange is over, as happens where the reader has just left.
     public func receive(_ data: Data) {
-        guard !data.isEmpty else { return }
-        let now = limits.time.now
-        apply { state in
-            guard case .receiving = state.phase else { return }
-            state.deadlines.moved(at: now)
-            state.received += data.count
-            guard state.received <= limits.bodyBytes else {
-                let message = "the answer has more than \(limits.bodyBytes) bytes; stream or download it, or raise responseBytes"
-                fail(&state, TransportFailure(.bodyTooLarge, message), stops: true)
-                state.buffer.discard()
-                return
-            }
-            do throws(TransportFailure) {
-                try state.buffer.push(data, staysInMemory: state.wantsWhole)
-            } catch {
-                fail(&state, error, stops: true)
-                state.buffer.discard()
-            }
-        }
+        _ = receive(nil, data, isComplete: false)
     }
 
     /// The answer is complete.
     public func finish() {
+        _ = receive(nil, nil, isComplete: true)
+    }
+
+    /// A head, a piece of the body, the end, or several of them in this order; they wake the caller once.
+    ///
+    /// - Returns: Whether the source goes on, or waits until ``onResume(_:)``'s action is called.
+    func receive(_ head: HTTPHead?, _ data: Data?, isComplete: Bool) -> WireFlow {
+        let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
+        let failure = head.flatMap { Exchange.fault(of: $0) }
+        var flow = WireFlow.goesOn
         apply { state in
-            switch state.phase {
-            case .receiving: state.phase = .finished
-            case .waitingForHead:
-                fail(
-                    &state, TransportFailure(.protocolViolation, "the connection ended without an answer; look at the server"), stops: false
-                )
-            case .finished, .failed: break
+            if let head { receive(head, failure, at: now, &state) }
+            if let data, !data.isEmpty { receive(data, at: now, &state) }
+            if isComplete { finish(&state) }
+            guard case .receiving = state.phase, source.waitsForReader, !state.wantsWhole,
+                state.buffer.memoryBytes > limits.memoryBytes / 2
+            else { return }
+            state.isPaused = true
+            state.deadlines.paused()
+            flow = .pauses
+        }
+        if head != nil { watch() }
+        return flow
+    }
+
+    private func receive(_ head: HTTPHead, _ failure: TransportFailure?, at now: MonotonicInstant, _ state: inout State) {
+        guard case .waitingForHead = state.phase else { return }
+        if let failure { return fail(&state, failure, stops: true) }
+        if source.leavesCoding {
+            do throws(TransportFailure) {
+                state.decoder = try BodyDecoder.decoder(for: head, limit: limits.bodyBytes)
+            } catch {
+                return fail(&state, error, stops: true)
             }
         }
+        state.head = head
+        state.phase = .receiving
+        state.deadlines.headCame(at: now)
+    }
+
+    private func receive(_ data: Data, at now: MonotonicInstant, _ state: inout State) {
+        guard case .receiving = state.phase else { return }
+        state.deadlines.moved(at: now)
+        state.received += data.count
+        guard state.received <= limits.bodyBytes else {
+            fail(&state, .tooLarge(limits), stops: true)
+            state.buffer.discard()
+            return
+        }
+        do throws(TransportFailure) {
+            try state.buffer.push(data, staysInMemory: state.wantsWhole || source.waitsForReader)
+        } catch {
+            fail(&state, error, stops: true)
+            state.buffer.discard()
+        }
+    }
+
+    private func finish(_ state: inout State) {
+        switch state.phase {
+        case .receiving: state.phase = .finished
+        case .waitingForHead:
+            fail(&state, TransportFailure(.protocolViolation, "the connection ended without an answer; look at the server"), stops: false)
+        case .finished, .failed: break
+        }
+    }
+
+    /// What makes a source go on that waits for the reader.
+    func onResume(_ action: @escaping @Sendable () -> Void) {
+        let isTooLate = state.withLock { state in
+            if !state.isOver { state.resume = action }
+            // The reader may have caught up before the action was there.
+            return !state.isOver && !state.isPaused && state.received > 0
+        }
+        if isTooLate { action() }
     }
 
     /// The exchange failed below; ignored where it is over already, as happens after it was stopped.
@@ -195,10 +257,32 @@ public final class Exchange: Sendable {
 
     /// The next piece of the body; `nil` at its end. A failure comes behind the bytes that came before it.
     func next() async throws(TransportFailure) -> Data? {
+        guard let decoder = state.withLock(\.decoder) else { return try await nextPiece() }
+        do throws(TransportFailure) {
+            while true {
+                if let data = try decoder.next() { return data }
+                guard let piece = try await nextPiece() else {
+                    try decoder.finish()
+                    return nil
+                }
+                decoder.push(piece)
+            }
+        } catch {
+            stop(error)
+            throw error
+        }
+    }
+
+    private func nextPiece() async throws(TransportFailure) -> Data? {
         while true {
+            var resume: (@Sendable () -> Void)?
+            let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
             let step: Result<Data?, TransportFailure>? = state.withLock { state in
                 do throws(TransportFailure) {
-                    if let data = try state.buffer.take() { return .success(data) }
+                    if let data = try state.buffer.take() {
+                        if state.buffer.memoryBytes <= limits.memoryBytes / 4 { resume = unpause(&state, at: now) }
+                        return .success(data)
+                    }
                 } catch {
                     return .failure(error)
                 }
@@ -208,6 +292,10 @@ public final class Exchange: Sendable {
                 case .waitingForHead, .receiving: return nil
                 }
             }
+            if let resume {
+                resume()
+                watch()
+            }
             if let step { return try step.get() }
             await wait { !$0.buffer.isEmpty || $0.isOver }
         }
@@ -215,13 +303,21 @@ public final class Exchange: Sendable {
 
     /// What is left of the body, once all of it is there.
     func collect() async throws(TransportFailure) -> Data {
-        state.withLock { $0.wantsWhole = true }
+        let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
+        let resume = state.withLock { state in
+            state.wantsWhole = true
+            return unpause(&state, at: now)
+        }
+        if let resume {
+            resume()
+            watch()
+        }
         while true {
-            let whole: Result<Data, TransportFailure>? = state.withLock { state in
+            let whole: Result<(Data, BodyDecoder?), TransportFailure>? = state.withLock { state in
                 switch state.phase {
                 case .finished:
                     do throws(TransportFailure) {
-                        return .success(try state.buffer.takeAll())
+                        return .success((try state.buffer.takeAll(), state.decoder))
                     } catch {
                         return .failure(error)
                     }
@@ -231,9 +327,20 @@ public final class Exchange: Sendable {
                 case .waitingForHead, .receiving: return nil
                 }
             }
-            if let whole { return try whole.get() }
+            if let whole {
+                let (data, decoder) = try whole.get()
+                return try decoder?.decodeAll(data) ?? data
+            }
             await wait(until: \.isOver)
         }
+    }
+
+    /// Takes out what makes a paused source go on.
+    private func unpause(_ state: inout State, at now: MonotonicInstant) -> (@Sendable () -> Void)? {
+        guard state.isPaused else { return nil }
+        state.isPaused = false
+        state.deadlines.resumed(at: now)
+        return state.resume
     }
 
     /// The caller has no more use for it.
@@ -243,6 +350,9 @@ public final class Exchange: Sendable {
             fail(&state, failure, stops: true)
         }
     }
+
+    /// How many bytes have arrived and were not read, for tests.
+    var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }
 
     /// What happens once it is over, however it ends; at once where it is.
     func onEnd(_ action: @escaping @Sendable () -> Void) {
@@ -271,6 +381,7 @@ public final class Exchange: Sendable {
                 aftermath.watcher = state.watcher.take()
                 if case .failed = state.phase { aftermath.stop = state.stop }
                 state.stop = nil
+                state.resume = nil
                 aftermath.wake(&state)
             } else if !hadHead || !state.wantsWhole {
                 aftermath.wake(&state)
@@ -297,6 +408,7 @@ public final class Exchange: Sendable {
 
     /// Sees to it that a task sleeps no longer than until the next deadline; it ends with the exchange.
     private func watch() {
+        guard !source.keepsDeadlines else { return }
         let late: Task<Void, Never>? = state.withLock { state in
             guard !state.isOver, let next = state.deadlines.next else { return nil }
             // Deadlines move away while bytes come; only with the head a nearer one may begin.

@@ -18,6 +18,18 @@ func processTime() -> Double {
     return Double(reading.tv_sec) * 1e9 + Double(reading.tv_nsec)
 }
 
+/// The processor time of the child processes that have ended, in nanoseconds.
+func processTimeOfChildren() -> Double {
+    var usage = rusage()
+    #if canImport(Glibc)
+    getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)
+    #else
+    getrusage(RUSAGE_CHILDREN, &usage)
+    #endif
+    func nanoseconds(_ time: timeval) -> Double { Double(time.tv_sec) * 1e9 + Double(time.tv_usec) * 1e3 }
+    return nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime)
+}
+
 /// Whether somebody looks at the output.
 func isTerminal(_ stream: Stream) -> Bool { isatty(stream.rawValue) == 1 }
 

@@ -111,8 +111,9 @@ struct CredentialTests {
         #expect(bench.asked("/x").filter { $0["Authorization"] == "Bearer old" }.count <= 100)
     }
 
-    @Test func `H5 a failed refresh reaches all, and is not tried again`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H5 a failed refresh reaches all, and is not tried again`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .status(401) }
         bench.on("POST", "/refresh") { _ in .status(400) }
         let host = host(bench)
@@ -127,8 +128,9 @@ struct CredentialTests {
         #expect(bench.asked("/refresh").count == 1)
     }
 
-    @Test func `H5 a waiter's cancellation does not kill the refresh`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H5 a waiter's cancellation does not kill the refresh`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         guarded(bench)
         let gate = WatchedState(false)
         bench.on("POST", "/refresh") { _ in
@@ -147,8 +149,9 @@ struct CredentialTests {
         #expect(bench.asked("/refresh").count == 1)
     }
 
-    @Test func `H6 a refresh is inside the deadline of the call, and goes on without it`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H6 a refresh is inside the deadline of the call, and goes on without it`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         guarded(bench)
         let gate = WatchedState(false)
         bench.on("POST", "/refresh") { _ in
@@ -185,17 +188,18 @@ struct CredentialTests {
         #expect(bench.asked("/never").count == 2)
     }
 
-    @Test(arguments: [nil, true, false])
-    func `H5 requiresAuth is obeyed`(_ requires: Bool?) async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available, [nil, true, false])
+    func `H5 requiresAuth is obeyed`(_ transport: RealTransport, _ requires: Bool?) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { asked in .text(asked["Authorization"] ?? "none") }
         let host = bench.host().authorized(by: .basic(user: "u", password: "p"))
         let data = try await host.data(for: Route(path: "/x", options: RouteOptions(requiresAuth: requires)))
         #expect(String(decoding: data, as: UTF8.self) == (requires == false ? "none" : "Basic dTpw"))
     }
 
-    @Test func `H5 a 401 with a challenge has its body and does not hang`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H5 a 401 with a challenge has its body and does not hang`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         guarded(bench)
         let error = try await remoteError { try await bench.host().send("/x") }
         #expect(error.status == 401)

@@ -19,10 +19,19 @@ struct PassingRefreshTests {
             })
     }
 
-    @Test func `H5 a refresh that failed on the way fails those who waited, and the next 401 tries again`() async throws {
-        let bench = try Bench()
-        guarded(bench)
+    @Test(arguments: RealTransport.available)
+    func `H5 a refresh that failed on the way fails those who waited, and the next 401 tries again`(_ transport: RealTransport) async throws
+    {
+        let bench = try Bench(transport.kind)
         let isOpen = WatchedState(false)
+        let asked = WatchedState(0)
+        bench.on("GET", "/x") { request in
+            if request["Authorization"] == "Bearer new" { return .json([1]) }
+            // All are sent before the first is refused, or those that come later would wait for the refresh.
+            asked.update { $0 += 1 }
+            do { try await asked.wait { $0 >= 20 ? () : nil } } catch { return .status(500) }
+            return .status(401)
+        }
         let turn = Lock([LoopbackOrigin.Response.status(503), .json(Token(accessToken: "new"))])
         bench.on("POST", "/refresh") { _ in
             do { try await isOpen.wait { $0 ? () : nil } } catch { return .status(500) }
@@ -43,8 +52,9 @@ struct PassingRefreshTests {
         #expect(bench.asked("/refresh").count == 2)
     }
 
-    @Test func `H5 a late 401 of those who failed together starts no other refresh`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H5 a late 401 of those who failed together starts no other refresh`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         guarded(bench)
         let isLate = WatchedState(false)
         bench.on("GET", "/late") { _ in
@@ -132,9 +142,10 @@ struct PassingRefreshTests {
         #expect(saved.current == ["third"])
     }
 
-    @Test func `H5 the 401 of another origin refreshes nothing`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H5 the 401 of another origin refreshes nothing`(_ transport: RealTransport) async throws {
         let other = try LoopbackOrigin { _ in .status(401) }
-        let bench = try Bench()
+        let bench = try Bench(transport.kind)
         let place = other.url.absoluteString + "/there"
         bench.on("GET", "/a") { _ in .redirect(to: place) }
         bench.on("POST", "/refresh") { _ in .json(Token(accessToken: "new")) }

@@ -23,32 +23,37 @@ struct DownloadFaultTests {
         }
     }
 
-    private func host(_ origin: LoopbackOrigin) -> RemoteHost {
-        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
-            .with { $0.random = { 0 } }
+    private func host(_ origin: LoopbackOrigin, _ transport: RealTransport) throws -> RemoteHost {
+        try transport.host(origin.port) { $0.random = { 0 } }
     }
 
     private func hex(_ data: Data) -> String { SHA256.digest(of: [UInt8](data)).hex }
 
-    @Test(arguments: ["", "abc", String(repeating: "g", count: 64), String(repeating: "0", count: 63), String(repeating: "0", count: 65)])
-    func `H11 a digest that is none is refused before anything is sent`(_ digest: String) async throws {
+    @Test(
+        arguments: RealTransport.available,
+        ["", "abc", String(repeating: "g", count: 64), String(repeating: "0", count: 63), String(repeating: "0", count: 65)])
+    func `H11 a digest that is none is refused before anything is sent`(_ transport: RealTransport, _ digest: String) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .text("x") }
-        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target, sha256: digest) }
+        let error = try await remoteError {
+            try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: digest)
+        }
         #expect(error.stage == .build)
         #expect((error.underlyingError as? RouteFault)?.code == .invalidOption)
         #expect(origin.requests.isEmpty)
     }
 
-    @Test func `H11 a digest may have capital letters`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a digest may have capital letters`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content) }
-        try await host(origin).download(Route(path: "/f"), to: place.target, sha256: hex(content).uppercased())
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content).uppercased())
         #expect(try Data(contentsOf: place.target) == content)
     }
 
-    @Test func `H11 a part that was refused does not stand in the way for ever`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a part that was refused does not stand in the way for ever`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in
@@ -56,10 +61,10 @@ struct DownloadFaultTests {
             return .data(content.dropFirst(5), status: 206).tagged("v1").setting("Content-Range", to: "bytes 5-199999/200000")
         }
         try place.leavePart(content.prefix(1000), from: origin.url.absoluteString + "/f", validator: "\"v1\"")
-        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
         #expect(error.code == .wrongRange)
         #expect(!FileManager.default.fileExists(atPath: place.target.path))
-        try await host(origin).download(Route(path: "/f"), to: place.target)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
     }
 
@@ -93,44 +98,48 @@ struct DownloadFaultTests {
         #expect(DownloadDecision.strongValidator(of: fields, now: Date()) == nil)
     }
 
-    @Test(arguments: ["\"a\r\nX: y\"", "", "nonsense", "W/\"v1\"", "\"a"])
-    func `H11 a note of the part that was damaged begins again`(_ validator: String) async throws {
+    @Test(arguments: RealTransport.available, ["\"a\r\nX: y\"", "", "nonsense", "W/\"v1\"", "\"a"])
+    func `H11 a note of the part that was damaged begins again`(_ transport: RealTransport, _ validator: String) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
         try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/f", validator: validator)
-        try await host(origin).download(Route(path: "/f"), to: place.target)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
         #expect(origin.requests.first?.headers["Range"] == nil)
     }
 
-    @Test func `H11 a part of another address begins again`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a part of another address begins again`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
         try place.leavePart(Data(count: 1000), from: origin.url.absoluteString + "/other", validator: "\"v1\"")
-        try await host(origin).download(Route(path: "/f"), to: place.target)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
     }
 
-    @Test func `H7 a download is tried as often as anything else`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H7 a download is tried as often as anything else`(_ transport: RealTransport) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .status(503) }
-        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
         #expect(error.status == 503)
         #expect(error.attempts == 3)
         #expect(origin.requests.count == 3)
     }
 
-    @Test func `H7 a download does not wait for longer than a call may take`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H7 a download does not wait for longer than a call may take`(_ transport: RealTransport) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .status(503).setting("Retry-After", to: "3600") }
-        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
         #expect(error.retryAfter == .seconds(3600))
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `H6 each attempt of a long download has the time of a call`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H6 each attempt of a long download has the time of a call`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in
@@ -138,7 +147,7 @@ struct DownloadFaultTests {
             return request.headers["Range"] == nil ? answer.misbehaving(.truncate(afterBodyBytes: 100_000)) : answer
         }
         let time = ManualTime()
-        let host = host(origin).with {
+        let host = try host(origin, transport).with {
             $0.time = time
             $0.timeouts = .init(overall: .seconds(10))
         }
@@ -149,15 +158,16 @@ struct DownloadFaultTests {
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `H11 a place that is none is an error that names it`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a place that is none is an error that names it`(_ transport: RealTransport) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .text("x") }
         let missing = place.directory.appendingPathComponent("missing/film.bin")
-        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: missing) }
+        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: missing) }
         #expect(error.code == .fileFailed && error.message.contains("missing"))
         #expect(origin.requests.isEmpty)
         try FileManager.default.createDirectory(at: place.target, withIntermediateDirectories: true)
-        let taken = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        let taken = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
         #expect(taken.code == .fileFailed)
     }
 
@@ -169,7 +179,8 @@ struct DownloadFaultTests {
         #expect(error?.message.lowercased().contains("space") == true)
     }
 
-    @Test func `H11 a target that appears meanwhile is replaced in one step`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a target that appears meanwhile is replaced in one step`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let target = place.target
@@ -177,7 +188,7 @@ struct DownloadFaultTests {
             _ = FileManager.default.createFile(atPath: target.path, contents: Data("meanwhile".utf8))
             return .data(content)
         }
-        try await host(origin).download(Route(path: "/f"), to: place.target)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
     }
 

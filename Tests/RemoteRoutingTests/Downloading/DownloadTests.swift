@@ -19,19 +19,19 @@ struct DownloadTests {
         var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()) ?? [] }
     }
 
-    private func host(_ origin: LoopbackOrigin) -> RemoteHost {
-        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
-            .with { $0.random = { 0 } }
+    private func host(_ origin: LoopbackOrigin, _ transport: RealTransport) throws -> RemoteHost {
+        try transport.host(origin.port) { $0.random = { 0 } }
     }
 
     private func hex(_ data: Data) -> String { SHA256.digest(of: [UInt8](data)).hex }
 
-    @Test func `H11 a file is there once it is whole`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a file is there once it is whole`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
         let seen = WatchedState<[TransferProgress]>([])
-        let response = try await host(origin).download(Route(path: "/f"), to: place.target, sha256: hex(content)) { progress in
+        let response = try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content)) { progress in
             seen.update { $0.append(progress) }
         }
         #expect(try Data(contentsOf: place.target) == content)
@@ -41,15 +41,16 @@ struct DownloadTests {
         #expect(seen.current.last == TransferProgress(bytes: 400_000, total: 400_000))
     }
 
-    @Test(arguments: [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 150_000), .reset(afterBodyBytes: 150_000)])
-    func `H11 what broke off goes on behind what is there`(_ way: LoopbackOrigin.Misbehavior) async throws {
+    @Test(
+        arguments: RealTransport.available, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 150_000), .reset(afterBodyBytes: 150_000)])
+    func `H11 what broke off goes on behind what is there`(_ transport: RealTransport, _ way: LoopbackOrigin.Misbehavior) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in
             let answer = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
             return request.headers["Range"] == nil ? answer.misbehaving(way) : answer
         }
-        try await host(origin).download(Route(path: "/f"), to: place.target, sha256: hex(content))
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content))
         #expect(try Data(contentsOf: place.target) == content)
         let second = try #require(origin.requests.last)
         #expect(origin.requests.count == 2)
@@ -59,7 +60,8 @@ struct DownloadTests {
         #expect(place.names == ["film.bin"])
     }
 
-    @Test func `H11 the next call resumes what an earlier one left`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 the next call resumes what an earlier one left`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let isUp = WatchedState(false)
@@ -67,7 +69,7 @@ struct DownloadTests {
             let answer = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
             return isUp.current ? answer : answer.misbehaving(.truncate(afterBodyBytes: 100_000))
         }
-        let host = host(origin)
+        let host = try host(origin, transport)
         try Data("old".utf8).write(to: place.target)
         let error = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: place.target) }
         #expect(error.code == .connectionLost)
@@ -79,7 +81,8 @@ struct DownloadTests {
         #expect(origin.requests.last?.headers["Range"] == "bytes=100000-")
     }
 
-    @Test func `H11 a file that changed meanwhile begins again`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a file that changed meanwhile begins again`(_ transport: RealTransport) async throws {
         let place = try Place()
         let new = Data(content.reversed())
         let content = content
@@ -88,7 +91,7 @@ struct DownloadTests {
             if isNew.current { return .data(new).tagged("v2").ranged(by: request) }
             return .data(content).tagged("v1").ranged(by: request).misbehaving(.truncate(afterBodyBytes: 100_000))
         }
-        let host = host(origin)
+        let host = try host(origin, transport)
         _ = try await remoteError { try await host.with { $0.retry = .never }.download(Route(path: "/f"), to: place.target) }
         isNew.update { $0 = true }
         try await host.download(Route(path: "/f"), to: place.target, sha256: hex(new))
@@ -97,8 +100,8 @@ struct DownloadTests {
         #expect(origin.requests.last?.headers["If-Range"] == "\"v1\"")
     }
 
-    @Test(arguments: ["W/\"v1\"", ""])
-    func `H11 without a strong validator nothing is resumed`(_ tag: String) async throws {
+    @Test(arguments: RealTransport.available, ["W/\"v1\"", ""])
+    func `H11 without a strong validator nothing is resumed`(_ transport: RealTransport, _ tag: String) async throws {
         let place = try Place()
         let content = content
         let count = WatchedState(0)
@@ -108,25 +111,27 @@ struct DownloadTests {
             if !tag.isEmpty { answer = answer.setting("ETag", to: tag) }
             return count.current == 1 ? answer.misbehaving(.truncate(afterBodyBytes: 100_000)) : answer
         }
-        try await host(origin).download(Route(path: "/f"), to: place.target)
+        try await host(origin, transport).download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
         #expect(origin.requests.count == 2)
         #expect(origin.requests.allSatisfy { $0.headers["Range"] == nil && $0.headers["If-Range"] == nil })
     }
 
-    @Test func `H11 a file with another digest is thrown away`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a file with another digest is thrown away`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
         let error = try await remoteError {
-            try await host(origin).download(Route(path: "/f"), to: place.target, sha256: String(repeating: "0", count: 64))
+            try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: String(repeating: "0", count: 64))
         }
         #expect(error.code == .wrongDigest)
         #expect(!FileManager.default.fileExists(atPath: place.target.path))
         #expect(try Data(contentsOf: place.directory.appendingPathComponent(".film.bin.part")).isEmpty)
     }
 
-    @Test func `H11 a part that is not the one asked for is refused`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a part that is not the one asked for is refused`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in
@@ -135,12 +140,13 @@ struct DownloadTests {
             }
             return .data(content.dropFirst(5), status: 206).tagged("v1").setting("Content-Range", to: "bytes 5-399999/400000")
         }
-        let error = try await remoteError { try await host(origin).download(Route(path: "/f"), to: place.target) }
+        let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
         #expect(error.code == .wrongRange)
         #expect(!FileManager.default.fileExists(atPath: place.target.path))
     }
 
-    @Test func `H11 416 for a whole file is the end, and for another begins again`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 416 for a whole file is the end, and for another begins again`(_ transport: RealTransport) async throws {
         for length in [400_000, 300_000] {
             let place = try Place()
             let part = content.prefix(length == 400_000 ? 400_000 : 350_000)
@@ -152,17 +158,18 @@ struct DownloadTests {
             }
             let state = DownloadState(address: origin.url.absoluteString + "/f", validator: "\"v1\"", total: nil)
             try JSONEncoder().encode(state).write(to: place.directory.appendingPathComponent(".film.bin.part.json"))
-            try await host(origin).download(Route(path: "/f"), to: place.target)
+            try await host(origin, transport).download(Route(path: "/f"), to: place.target)
             #expect(try Data(contentsOf: place.target) == new)
             #expect(origin.requests.count == (length == 400_000 ? 1 : 2))
         }
     }
 
-    @Test func `H11 a second download of the same file is refused while the first runs`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H11 a second download of the same file is refused while the first runs`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged().misbehaving(.stall(afterBodyBytes: 1000)) }
-        let host = host(origin)
+        let host = try host(origin, transport)
         let first = Task { try await host.download(Route(path: "/f"), to: place.target) }
         try await origin.waitForRequests(count: 1)
         let error = try await remoteError { try await host.download(Route(path: "/f"), to: place.target) }

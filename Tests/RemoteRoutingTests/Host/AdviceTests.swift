@@ -91,9 +91,11 @@ struct AdviceTests {
     }
     #endif
 
-    @Test(arguments: [HTTPMethod.get, .head])
-    func `H14 a body where none can be sent is refused`(_ method: HTTPMethod) async throws {
-        let bench = try Bench()
+    /// libcurl sends a GET with a body.
+    @Test(arguments: [(RealTransport.urlSession, HTTPMethod.get), (.urlSession, .head), (.curl, .head)])
+    func `H14: a body where none can be sent is refused`(_ transport: RealTransport, _ method: HTTPMethod) async throws {
+        guard RealTransport.available.contains(transport) else { return }
+        let bench = try Bench(transport.kind)
         let url = try #require(URL(string: bench.origin.url.absoluteString + "/x"))
         let request = HTTPRequest(method: method, url: url, body: .data(Data("x".utf8)))
         await #expect { try await bench.transport.perform(request, limits: ExchangeLimits()) } throws: {
@@ -102,8 +104,9 @@ struct AdviceTests {
         #expect(bench.asked.isEmpty)
     }
 
-    @Test func `what was recorded is played again, each answer once`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `what was recorded is played again, each answer once`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("GET", "/x", inTurn: .json([1]).setting("Set-Cookie", to: "sid=secret"), .json([2]).gzipped())
         let recorder = ExchangeRecorder(recording: bench.transport)
         let live = bench.host().with { $0.transport = recorder }
@@ -120,8 +123,9 @@ struct AdviceTests {
         #expect(try await remoteError { try await played.send("/x") }.code == .unsupported)
     }
 
-    @Test func `an error says what failed, how often, and how to find it`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `an error says what failed, how often, and how to find it`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .problem(503, "Down").setting("X-Request-Id", to: "r-7") }
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x", parameters: ["token": "hush"]) }
         #expect(error.requestID == "r-7")

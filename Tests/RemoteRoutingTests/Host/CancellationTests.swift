@@ -43,10 +43,13 @@ struct CancellationTests {
         #expect(origin.requests.map(\.path) == ["/next"])
     }
 
-    @Test(arguments: [HTTPMethod.get, .post, .delete], [true, false])
-    func `H6 H13 nothing is sent for who has left, or has no time left, before it begins`(_ method: HTTPMethod, isLate: Bool) async throws {
+    @Test(arguments: [HTTPMethod.get, .post, .delete], RealTransport.available.flatMap { [($0, true), ($0, false)] })
+    func `H6, H13: a call that is canceled or late before it begins sends nothing`(
+        _ method: HTTPMethod, _ way: (transport: RealTransport, isLate: Bool)
+    ) async throws {
+        let isLate = way.isLate
         let origin = try LoopbackOrigin { .text($0.path) }
-        let session = URLSessionTransport(), memory = MemoryTransport { _ in .status(204) }
+        let session = try way.transport.make(), memory = MemoryTransport { _ in .status(204) }
         for transport in [session, memory] as [any Transport] {
             for number in 0..<20 {
                 let request = HTTPRequest(method: method, url: origin.url.appending(path: "\(number)"))

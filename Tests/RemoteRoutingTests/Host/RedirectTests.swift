@@ -128,9 +128,10 @@ struct RedirectTests {
         #expect(bench.asked.map(\.query) == ["", "x=1"])
     }
 
-    @Test func `H4 credentials do not follow a redirect to another origin`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H4 credentials do not follow a redirect to another origin`(_ transport: RealTransport) async throws {
         let other = try LoopbackOrigin { .text("\($0.headers["Authorization"] ?? "none") \($0.headers["X-Api-Key"] ?? "none")") }
-        let bench = try Bench()
+        let bench = try Bench(transport.kind)
         let place = other.url.absoluteString + "/there"
         bench.on("GET", "/a") { _ in .redirect(to: place) }
         bench.on("GET", "/same") { _ in .redirect(to: "/end") }

@@ -18,9 +18,9 @@ struct RetryTests {
         #expect(bench.asked.count == 3)
     }
 
-    @Test(arguments: [400, 401, 404, 409, 500, 501, 505, 520, 599])
-    func `H7 other statuses are final`(_ status: Int) async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available, [400, 401, 404, 409, 500, 501, 505, 520, 599])
+    func `H7 other statuses are final`(_ transport: RealTransport, _ status: Int) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .status(status) }
         let error = try await remoteError { try await bench.host().send("/x") }
         #expect(error.attempts == 1)
@@ -28,11 +28,14 @@ struct RetryTests {
         #expect(bench.asked.count == 1)
     }
 
-    @Test(arguments: [
-        ("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3), ("HEAD", false, 3),
-    ])
-    func `H7 only what may be repeated is`(_ method: String, _ hasKey: Bool, _ count: Int) async throws {
-        let bench = try Bench()
+    @Test(
+        arguments: RealTransport.available,
+        [
+            ("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3), ("HEAD", false, 3),
+        ])
+    func `H7 only what may be repeated is`(_ transport: RealTransport, _ way: (method: String, hasKey: Bool, count: Int)) async throws {
+        let (method, hasKey, count) = way
+        let bench = try Bench(transport.kind)
         bench.on(method, "/x") { _ in .status(503) }
         let options = RouteOptions(idempotencyKey: hasKey ? .unique : nil)
         let route = Route(path: "/x", method: try #require(HTTPMethod(rawValue: method)), options: options)
@@ -44,8 +47,9 @@ struct RetryTests {
         #expect(error.isRetryable == (count > 1))
     }
 
-    @Test func `H7 a body that can be sent only once is`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H7 a body that can be sent only once is`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("PUT", "/x") { _ in .status(503) }
         let parts = Parts([Data("abc".utf8)])
         let body = HTTPBodyStream(length: 3, isReplayable: false) { { _ in parts.next() } }
@@ -71,8 +75,9 @@ struct RetryTests {
         #expect(try await task.value == [1])
     }
 
-    @Test func `H7 a date in Retry-After is honoured`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H7 a date in Retry-After is honoured`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         let time = ManualTime()
         let date = HTTPDate.format(time.date.addingTimeInterval(90))
         bench.on("GET", "/x", inTurn: .status(429).setting("Retry-After", to: date), .json([1]))
@@ -98,8 +103,9 @@ struct RetryTests {
         #expect(error.failureKind == .transient)
     }
 
-    @Test func `H7 a connection that is refused is tried again and then told`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `H7 a connection that is refused is tried again and then told`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         bench.origin.goDown()
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x") }
         #expect(error.code == .connectionRefused)

@@ -6,7 +6,12 @@ import Testing
 
 /// Which transport a test runs over: the behaviour must be the same.
 enum TransportKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    case session, memory
+    case session, curl, memory
+
+    static var allCases: [TransportKind] { RealTransport.available.contains(.curl) ? [.session, .curl, .memory] : [.session, .memory] }
+
+    /// Whether requests go through a socket.
+    var isReal: Bool { self != .memory }
 
     var testDescription: String { rawValue }
 }
@@ -38,8 +43,8 @@ final class Bench: Sendable {
         self.kind = kind
         origin = try LoopbackOrigin()
         switch kind {
-        case .session:
-            transport = URLSessionTransport()
+        case .session, .curl:
+            transport = try (kind == .curl ? RealTransport.curl : .urlSession).make()
             memory = nil
         case .memory:
             let box = WeakBox()
@@ -66,7 +71,7 @@ final class Bench: Sendable {
     /// Answers a method on a path.
     func on(_ method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response) {
         answers.withLock { $0["\(method) \(path)"] = answer }
-        guard kind == .session, let method = LoopbackOrigin.Method(rawValue: method) else { return }
+        guard kind.isReal, let method = LoopbackOrigin.Method(rawValue: method) else { return }
         origin.on(method, path) { [weak self] request in
             let fields = Dictionary(request.headers.fields.map { ($0.name.lowercased(), $0.value) }) { $0 + ", " + $1 }
             let target = request.target.split(separator: "?", maxSplits: 1).map(String.init)

@@ -187,7 +187,7 @@ struct BehaviourTests {
         }
         #expect(error.code == .bodyTooLarge)
         #expect(!error.isRetryable)
-        if kind == .session { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
+        if kind.isReal { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -196,7 +196,7 @@ struct BehaviourTests {
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         let host = bench.host()
         let task = Task { try await host.data(for: Route(path: "/x")) }
-        if kind == .session {
+        if kind.isReal {
             try await bench.origin.waitForRequests(count: 1)
         } else {
             try await until("the request is there") { !bench.asked.isEmpty }
@@ -205,7 +205,7 @@ struct BehaviourTests {
         let error = try await remoteError { _ = try await task.value }
         #expect(error.stage == .cancelled)
         #expect(error.failureKind == .cancelled)
-        if kind == .session { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
+        if kind.isReal { try await bench.origin.waitUntil { $0.requests.first?.ending == .clientLeft } }
     }
 
     @Test(arguments: TransportKind.allCases)
@@ -225,7 +225,7 @@ struct BehaviourTests {
         #expect(error.code == .headTimedOut)
         #expect(error.stage == .timeout)
         #expect(error.isRetryable)
-        if kind == .session { try await bench.origin.waitUntil { $0.openConnections == 0 } }
+        if kind.isReal { try await bench.origin.waitUntil { $0.openConnections == 0 } }
     }
 
     @Test(arguments: TransportKind.allCases)

@@ -7,6 +7,8 @@ import Testing
 /// What the layer below does on a connection that the server has closed meanwhile.
 @Suite(.timeLimit(.minutes(10)))
 struct OnceTests {
+    // The first test is for `URLSession` alone, whose unsafe requests always get a fresh connection: `ReuseTests` has what holds on a
+    // reused one.
     private static let methods: [(HTTPMethod, RouteBody)] = [
         (.post, .data(Data("abc".utf8))), (.post, .none), (.delete, .none), (.put, .data(Data("abc".utf8))), (.patch, .none),
         (
@@ -39,25 +41,24 @@ struct OnceTests {
         }
     }
 
-    @Test(arguments: 0..<3)
-    func `H7 an unsafe request that gets no answer is not sent again`(_ index: Int) async throws {
+    @Test(arguments: 0..<3, RealTransport.available)
+    func `H7 an unsafe request that gets no answer is not sent again`(_ index: Int, _ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         let (method, body) = OnceTests.methods[index]
         let name = try #require(LoopbackOrigin.Method(rawValue: method.rawValue))
         origin.on(name, "/x") { _ in .text("x").misbehaving(.resetBeforeHead) }
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
-            .with { $0.retry = .never }
+        let host = try transport.host(origin.port) { $0.retry = .never }
         let error = try await remoteError { try await host.send(Route(path: "/x", method: method, body: body)) }
         #expect(error.code == .connectionLost)
         #expect(error.isRetryable == (method == .delete))
         #expect(origin.requests(to: "/x").count == 1)
     }
 
-    @Test(arguments: 0..<6)
-    func `H13 cancelling an unsafe request ends it on the wire`(_ index: Int) async throws {
+    @Test(arguments: 0..<6, RealTransport.available)
+    func `H13 cancelling an unsafe request ends it on the wire`(_ index: Int, _ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
         let (method, body) = OnceTests.methods[index]
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+        let host = try transport.host(origin.port)
         let task = Task { try await host.send(Route(path: "/x", method: method, body: body)) }
         try await origin.waitForRequests(count: 1)
         task.cancel()

@@ -2,6 +2,7 @@ import Foundation
 import StoreCore
 import Testing
 import Trials
+import Wire
 
 @testable import RemoteRouting
 
@@ -10,14 +11,14 @@ import Trials
 struct PartsTests {
     private let start = MonotonicInstant(nanoseconds: 0)
 
-    private func seconds(_ deadlines: ExchangeDeadlines) -> String {
+    private func seconds(_ deadlines: Deadlines) -> String {
         guard let next = deadlines.next else { return "none" }
         return "\(next.part) \(next.instant.nanoseconds / 1_000_000_000)"
     }
 
     @Test func `H6 the nearest deadline comes first`() {
         var limits = ExchangeLimits(head: .seconds(30), idle: .seconds(5), attempt: .seconds(60))
-        var deadlines = ExchangeDeadlines(limits, started: start)
+        var deadlines = Deadlines(limits, started: start)
         #expect(seconds(deadlines) == "head 30")
         deadlines.moved(at: start.advanced(by: .seconds(10)))
         #expect(seconds(deadlines) == "head 40")
@@ -26,8 +27,8 @@ struct PartsTests {
         deadlines.moved(at: start.advanced(by: .seconds(58)))
         #expect(seconds(deadlines) == "attempt 60")
         limits.deadline = start.advanced(by: .seconds(3))
-        #expect(seconds(ExchangeDeadlines(limits, started: start)) == "overall 3")
-        #expect(seconds(ExchangeDeadlines(ExchangeLimits(head: nil, idle: nil), started: start)) == "none")
+        #expect(seconds(Deadlines(limits, started: start)) == "overall 3")
+        #expect(seconds(Deadlines(ExchangeLimits(head: nil, idle: nil), started: start)) == "none")
     }
 
     @Test func `H8 unread bytes beyond the limit go to disk and come back in order`() throws {

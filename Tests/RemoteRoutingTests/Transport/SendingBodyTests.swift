@@ -21,17 +21,18 @@ struct SendingBodyTests {
         }
     }
 
-    @Test func `a short body of known length has its length on the wire`() async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available)
+    func `a short body of known length has its length on the wire`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .text("\(asked["Content-Length"] ?? "none") \(asked.body.count)") }
         let body = stream([Data(count: 700), Data(count: 300)], length: 1000)
         let data = try await bench.host().data(for: Route(path: "/x", method: .post, body: .stream(body)))
         #expect(String(decoding: data, as: UTF8.self) == "1000 1000")
     }
 
-    @Test(arguments: [nil, 3_000_000] as [Int64?])
-    func `a long body is sent as it is made`(_ length: Int64?) async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available, [nil, 3_000_000] as [Int64?])
+    func `a long body is sent as it is made`(_ transport: RealTransport, _ length: Int64?) async throws {
+        let bench = try Bench(transport.kind)
         let piece = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
         bench.on("POST", "/x") { asked in .data(asked.body) }
         let body = stream(Array(repeating: piece, count: 30), length: length)
@@ -40,9 +41,9 @@ struct SendingBodyTests {
         #expect(data.suffix(100_000) == piece)
     }
 
-    @Test(arguments: [nil, 2000] as [Int64?])
-    func `a body that breaks off fails the request`(_ length: Int64?) async throws {
-        let bench = try Bench()
+    @Test(arguments: RealTransport.available, [nil, 2000] as [Int64?])
+    func `a body that breaks off fails the request`(_ transport: RealTransport, _ length: Int64?) async throws {
+        let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .text("\(asked.body.count)") }
         let body = stream([Data(count: 1000)], length: length, breaks: true)
         let host = bench.host { $0.timeouts = .init(head: .seconds(5)) }

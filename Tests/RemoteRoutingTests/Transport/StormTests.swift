@@ -10,14 +10,15 @@ import Trials
 struct StormTests {
     private static let width = isLongRun ? 2000 : 300
 
-    @Test func `H13 requests cancelled at random moments neither hang nor leak`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H13 requests cancelled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/quick") { _ in .text("0123456789") }
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(2))) }
         origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         origin.on(.get, "/late") { _ in .text("0123456789").misbehaving(.delayHead(by: .milliseconds(5))) }
         origin.on(.post, "/post") { .text("\($0.body.count)") }
-        let transport = URLSessionTransport()
+        let transport = try kind.make()
         var host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
         let routes =
             ["/quick", "/drip", "/stall", "/late"].map { Route(path: RoutePath(stringLiteral: $0)) }
@@ -56,9 +57,10 @@ struct StormTests {
         if let before = filesBefore, let after = ProcessState.openFiles { #expect(after <= before + 70, "\(before) then \(after)") }
     }
 
-    @Test func `H8 a bomb of two hundred megabytes stays near the limit`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H8 a bomb of two hundred megabytes stays near the limit`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .gzipBomb(inflatingTo: 200_000_000) }
-        let transport = URLSessionTransport()
+        let transport = try kind.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
         let before = ProcessState.residentBytes
         let error = try await remoteError { _ = try await host.data(for: Route(path: "/bomb")) }
@@ -68,10 +70,11 @@ struct StormTests {
         try await until("no exchange is left") { transport.exchangeCount == 0 }
     }
 
-    @Test func `H13 a transport that is let go of leaves nothing`() async throws {
+    @Test(arguments: RealTransport.available)
+    func `H13 a transport that is let go of leaves nothing`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         for _ in 0..<20 {
-            let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
+            let host = try kind.host(origin.port)
             _ = try await host.data(for: Route(path: "/x"))
             _ = try await host.data(for: Route(path: "/x", method: .post))
         }

@@ -91,6 +91,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         if let error {
             entry.exchange.fail(TransportFailure(sessionError: error))
         } else {
+            // On Linux a 3xx without a location is never reported before; a second head is ignored.
+            if let response = task.response as? HTTPURLResponse {
+                entry.exchange.receive(HTTPHead(response, fallback: task.originalRequest?.url))
+            }
             entry.exchange.finish()
         }
         if entry.invalidatesSession { session.finishTasksAndInvalidate() }

@@ -11,13 +11,14 @@ public import FoundationNetworking
 /// Linux a connection that the server has closed meanwhile makes the library below send *any* request a second time, its body or none,
 /// and neither a stream that is refused when it is asked for again nor `Connection: close` keeps it from doing so.
 ///
-/// Two faults of FoundationNetworking on Linux (Swift 6.3) cannot be mended from here: fields behind a chunked body (RFC 9112 §7.1.2),
-/// which a server should only send to clients that ask for them, end the process; and a body packed by gzip that ends too early, though
-/// its framing is whole, is taken for complete.
+/// The default of ``RemoteHost`` on Apple's systems; on Linux it stands in where libcurl is missing, with the faults of FoundationNetworking
+/// that <doc:SecurityNotes> lists: some responses end the process.
 ///
 /// A finished session cannot take our delegate, so a session of your own is given as its configuration. Cookies, caching, credentials
 /// and timeouts of the configuration are not used: these are decided above.
-public final class URLSessionTransport: Transport {
+public final class URLSessionTransport: Transport, CustomStringConvertible {
+    /// `URLSession`, with the reason where it stands in for ``CurlTransport``.
+    public let description: String
     private let configuration: URLSessionConfiguration
     private let shared: URLSession
     private let delegate: SessionDelegate
@@ -32,7 +33,15 @@ public final class URLSessionTransport: Transport {
     /// Makes a transport.
     ///
     /// - Parameter configuration: Where connections come from: proxies, TLS versions, connections per host. It is copied.
-    public init(configuration: URLSessionConfiguration = .ephemeral) {
+    public convenience init(configuration: URLSessionConfiguration = .ephemeral) {
+        self.init(configuration: configuration, reason: nil)
+    }
+
+    /// Stands in for another transport.
+    convenience init(becauseOf reason: String) { self.init(configuration: .ephemeral, reason: reason) }
+
+    private init(configuration: URLSessionConfiguration, reason: String?) {
+        description = reason.map { "URLSession (\($0))" } ?? "URLSession"
         self.configuration = URLSessionTransport.prepared(configuration)
         queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1

@@ -286,3 +286,12 @@ private func pieces(of reply: HTTPReply) async throws {
     var digest = Digest()
     for try await piece in reply.body { digest.update(piece) }
 }
+
+#if os(Linux)
+private func curl() throws {
+    let transport = try CurlTransport()
+    let api = RemoteHost("api.example.com", transport: transport)
+    print(transport)  // libcurl 7.88.1
+    print(api.transport)  // libcurl 7.88.1, or: URLSession (libcurl.so.4 cannot be loaded)
+}
+#endif

@@ -49,6 +49,8 @@ struct AnswerPlan {
             send(WireBody([.init(bytes: [UInt8](bytes))]), end: ending(closes: closes(response)))
         case (nil, .data(let data)):
             sendMessage(response, WireBody([.init(bytes: [UInt8](data))]))
+        case (nil, .repeated(let data, let times)):
+            sendMessage(response, WireBody([.init(bytes: [UInt8](data), times: times)]))
         case (nil, .gzippedZeros(let count)):
             sendMessage(response, Gzip.zeros(count: count))
         }
@@ -105,6 +107,7 @@ struct AnswerPlan {
             isComplete = false
         }
         if body.count > 0 { steps.append(.body(body, pace: misbehavior.pace)) }
+        if let delay = misbehavior.closeDelay { steps.append(.pause(delay)) }
         steps.append(.end(end))
     }
 
@@ -148,6 +151,7 @@ extension AnswerPlan {
         var declaredLengths: [Int]?
         var chunkBreak: Int?
         var connection: End?
+        var closeDelay: Duration?
 
         init(_ misbehaviors: [LoopbackOrigin.Misbehavior]) {
             for misbehavior in misbehaviors {
@@ -163,6 +167,7 @@ extension AnswerPlan {
                 case .declareLengths(let lengths): declaredLengths = lengths
                 case .breakChunk(let place): chunkBreak = place
                 case .closeSilently: connection = .hangUp
+                case .closeLate(let delay): (connection, closeDelay) = (.hangUp, delay)
                 case .closeOnNextRequest: connection = .closeOnNextRequest
                 }
             }

@@ -68,6 +68,13 @@ extension LoopbackOrigin.Response {
         return response
     }
 
+    /// Bytes so many times, made while they are sent.
+    public static func repeating(_ data: Data, times: Int, type: String = "application/octet-stream") -> Self {
+        var response = Self(headers: ["Content-Type": type])
+        response.body = .repeated(data, times: times)
+        return response
+    }
+
     /// These bytes instead of a response; the connection closes behind them unless it is told to stay.
     public static func verbatim(_ bytes: Data, then connection: LoopbackOrigin.Persistence = .closes) -> Self {
         var response = Self()

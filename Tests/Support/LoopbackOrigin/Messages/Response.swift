@@ -18,6 +18,8 @@ extension LoopbackOrigin {
             case data(Data)
             /// A gzip stream that inflates to that many zero bytes, about a thousandth of that on the wire.
             case gzippedZeros(count: Int)
+            /// The given bytes so many times, without holding them all.
+            case repeated(Data, times: Int)
             /// Not a body but the whole answer, head included, byte by byte.
             case verbatim(Data)
         }

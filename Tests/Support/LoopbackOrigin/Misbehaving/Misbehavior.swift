@@ -31,6 +31,8 @@ extension LoopbackOrigin {
         case breakChunk(afterBodyBytes: Int)
         /// The connection is closed behind the answer, and the head does not say so.
         case closeSilently
+        /// The connection is closed that long behind the answer, and the head does not say so; a request that arrives meanwhile is not read.
+        case closeLate(after: Duration)
         /// The connection stays open until the next request arrives on it, and is closed without an answer to that.
         case closeOnNextRequest
     }

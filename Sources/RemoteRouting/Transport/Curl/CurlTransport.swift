@@ -1,0 +1,182 @@
+#if os(Linux)
+internal import Foundation
+internal import StoreCore
+internal import Wire
+
+#if canImport(FoundationNetworking)
+internal import FoundationNetworking
+#endif
+
+/// Performs exchanges with libcurl, which is found or loaded at run time.
+///
+/// The default of ``RemoteHost`` on Linux. No response ends the process, a slow reader stops the server instead of filling memory or a
+/// disk, and unsafe requests reuse connections and still arrive at most once:
+///
+/// ```swift
+/// let transport = try CurlTransport()
+/// let api = RemoteHost("api.example.com", transport: transport)
+/// print(transport)                                            // libcurl 7.88.1
+/// ```
+///
+/// Requests go by HTTP/1.1. A body of known length is sent with `Content-Length`, any other in chunks. Proxies are those of the
+/// environment (`http_proxy`, `https_proxy`, `no_proxy`). The head of a response may have 1 000 fields and 256 KiB.
+public final class CurlTransport: Transport, CustomStringConvertible {
+    private let library: WireLibrary
+    private let width: Int
+    /// Guards which engine is used: a forked process has none of its own until its first request.
+    private let engine: Lock<WireEngine>
+
+    /// Makes a transport with connections and a thread of its own.
+    ///
+    /// - Parameter width: How many exchanges run at once; further ones wait in order. Exchanges whose readers are behind do not count.
+    /// - Throws: `TransportFailure` with the code ``RemoteError/Code/unsupported`` where libcurl is missing, is older than 7.66, or looks
+    ///   names up without threads.
+    public convenience init(width: Int = 256) throws {
+        try self.init(width: width, path: nil)
+    }
+
+    /// Makes a transport on the libcurl of a path; for tests.
+    package init(width: Int, path: String?) throws {
+        do {
+            if !WireLibrary.isInitializationThreadSafe { CurlTransport.initializeFoundation() }
+            library = try WireLibrary(path: path)
+            self.width = width
+            engine = Lock(try CurlTransport.engine(library, width: width))
+        } catch let missing as WireLibrary.Missing {
+            throw TransportFailure(.unsupported, "\(missing)", underlyingError: missing)
+        } catch let failure as WireFailure {
+            throw TransportFailure(failure)
+        }
+    }
+
+    /// The library and its version.
+    public var description: String { "libcurl \(library.version)" }
+
+    /// How many exchanges are in flight, for tests.
+    package var exchangeCount: Int { engine.withLock(\.count) }
+
+    /// Sends a request and returns once the head of the response is there.
+    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+        // A manual clock cannot be waited for on the engine's thread.
+        let keepsDeadlines = limits.time is SystemTime
+        let exchange = Exchange(
+            limits: limits, source: Exchange.Source(keepsDeadlines: keepsDeadlines, waitsForReader: true, leavesCoding: true))
+        if exchange.mayBegin() { try begin(request, exchange, keepsDeadlines: keepsDeadlines) }
+        return try await exchange.reply()
+    }
+
+    private func begin(_ request: HTTPRequest, _ exchange: Exchange, keepsDeadlines: Bool) throws(TransportFailure) {
+        let wire = try WireRequest(request, exchange.limits, keepsDeadlines: keepsDeadlines)
+        let engine = try usableEngine()
+        let ticket = engine.start(wire, CurlReceiver(exchange, request))
+        exchange.onStop { engine.cancel(ticket) }
+        exchange.onResume { engine.resume(ticket) }
+    }
+
+    private func usableEngine() throws(TransportFailure) -> WireEngine {
+        do throws(WireFailure) {
+            return try engine.withLock { engine throws(WireFailure) in
+                // The old one's thread did not come along into a forked process.
+                if !engine.isUsable { engine = try CurlTransport.engine(library, width: width) }
+                return engine
+            }
+        } catch {
+            throw TransportFailure(error)
+        }
+    }
+
+    private static func engine(_ library: WireLibrary, width: Int) throws(WireFailure) -> WireEngine {
+        try WireEngine(library, width: width, connections: max(width, descriptorLimit() / 2))
+    }
+
+    private static func descriptorLimit() -> Int {
+        Int(clamping: sysconf(Int32(_SC_OPEN_MAX)))
+    }
+
+    /// `URLSession` initializes libcurl as well, which before 7.84 must not happen while another thread does.
+    private static func initializeFoundation() {
+        URLSession(configuration: .ephemeral).invalidateAndCancel()
+    }
+}
+
+/// Hands what arrives over to an exchange.
+private final class CurlReceiver: WireReceiver {
+    private let exchange: Exchange
+    private let url: URL
+    private let length: Int64?
+
+    init(_ exchange: Exchange, _ request: HTTPRequest) {
+        self.exchange = exchange
+        url = request.url
+        switch request.body {
+        case .none: length = 0
+        case .data(let data): length = Int64(data.count)
+        case .stream(let stream): length = stream.length
+        }
+    }
+
+    func sent(_ total: Int64) { exchange.sent(total, of: length) }
+
+    func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow {
+        exchange.receive(head.map { HTTPHead($0, url: url) }, body, isComplete: isComplete)
+    }
+
+    func failed(_ failure: WireFailure) {
+        if case .timedOut(let part) = failure.code {
+            exchange.fail(TransportFailure(part, exchange.limits))
+        } else {
+            exchange.fail(TransportFailure(failure))
+        }
+    }
+}
+
+extension HTTPHead {
+    init(_ head: WireHead, url: URL) {
+        var fields = HTTPFields()
+        // Ignores malformed fields instead of failing the response (RFC 9110 §5).
+        for field in head.fields { try? fields.append(field.name, field.value) }
+        self.init(status: head.status, fields: fields, url: url)
+    }
+}
+
+extension WireRequest {
+    init(_ request: HTTPRequest, _ limits: ExchangeLimits, keepsDeadlines: Bool) throws(TransportFailure) {
+        let method = request.method
+        let body: Body
+        switch request.body {
+        case .none: body = method == .post || method == .put || method == .patch ? .empty : .none
+        case .data(let data): body = data.isEmpty ? .empty : .bytes(data)
+        case .stream(let stream): body = .stream(length: stream.length, open: stream.open)
+        }
+        if method == .head, case .none = request.body {
+        } else if method == .head {
+            throw TransportFailure(.unsupported, "a HEAD with a body cannot be sent; use POST")
+        }
+        self.init(
+            url: request.url.absoluteString, method: method.rawValue, body: body, mayRepeat: request.mayRepeat,
+            deadlines: keepsDeadlines ? limits.deadlines : Deadlines.Limits())
+        reportsProgress = limits.onSent != nil
+        // A body without a bound is a large one.
+        if limits.bodyBytes > 64 << 20 { bufferBytes = 131_072 }
+        var (hasCoding, hasAccept, hasType) = (false, false, false)
+        for field in request.fields.fields {
+            switch field.name.utf8.count {
+            case 6 where field.name.equalsIgnoringCase("Accept"): hasAccept = true
+            case 12 where field.name.equalsIgnoringCase("Content-Type"): hasType = true
+            case 15 where field.name.equalsIgnoringCase("Accept-Encoding"): hasCoding = true
+            default: break
+            }
+            add(field.name, field.value)
+        }
+        if !hasCoding {
+            // A range counts bytes as they are stored, so they are not to be packed.
+            let takesGzip = Inflater.isAvailable && request.fields["Range"] == nil
+            add("Accept-Encoding", takesGzip ? "gzip" : "identity")
+        }
+        if !hasAccept { suppress("Accept") }
+        if case .none = body { return }
+        if !hasType { suppress("Content-Type") }
+        suppress("Expect")
+    }
+}
+#endif

@@ -1,0 +1,143 @@
+#if os(Linux)
+internal import Dispatch
+internal import Foundation
+internal import StoreCore
+
+/// The body of a request on its way to libcurl: bytes in memory, or pieces that another thread reads ahead.
+final class BodySource {
+    enum Step {
+        /// So many bytes were filled in; 0 is the end.
+        case bytes(Int)
+        /// The next piece is still being read.
+        case notYet
+        case failed(WireFailure)
+    }
+
+    private let pump: Pump?
+    /// The piece that is being sent, and how much of it has been.
+    private var piece: Data
+    private var offset = 0
+    private var next: Data?
+    private var isReading = false
+    private var isAtEnd: Bool
+    private var failure: (any Error)?
+    /// How many bytes have to follow; `nil` where the length is unknown.
+    private var left: Int64?
+
+    /// A body in memory.
+    init(_ data: Data) {
+        pump = nil
+        piece = data
+        isAtEnd = true
+        left = Int64(data.count)
+    }
+
+    /// A body that is read while it is sent.
+    init(
+        _ ticket: WireMachine.Ticket, _ mailbox: Mailbox, length: Int64?,
+        open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
+    ) {
+        pump = Pump(ticket, mailbox, open)
+        piece = Data()
+        isAtEnd = false
+        left = length
+    }
+
+    /// Begins to read ahead.
+    func prepare() { readAhead() }
+
+    /// A piece was read.
+    func take(_ result: Result<Data?, any Error>) {
+        isReading = false
+        switch result {
+        case .success(let data?): next = data
+        case .success(nil): isAtEnd = true
+        case .failure(let error): failure = error
+        }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Step {
+        while offset == piece.count {
+            if let data = next {
+                next = nil
+                (piece, offset) = (data, 0)
+                readAhead()
+            } else if let failure {
+                return .failed(
+                    failure as? WireFailure
+                        ?? WireFailure(.bodyUnreadable, "the body to send could not be read to its end", underlyingError: failure))
+            } else if isAtEnd {
+                guard left ?? 0 == 0 || pump == nil else {
+                    return .failed(WireFailure(.bodyUnreadable, "the body to send is shorter than its length says"))
+                }
+                return .bytes(0)
+            } else {
+                readAhead()
+                return .notYet
+            }
+        }
+        let count = min(buffer.count, piece.count - offset)
+        let start = piece.startIndex + offset
+        piece.copyBytes(to: buffer, from: start..<(start + count))
+        offset += count
+        if let known = left, pump != nil {
+            left = known - Int64(count)
+            guard known >= Int64(count), piece.count - offset <= known - Int64(count) else {
+                return .failed(WireFailure(.bodyUnreadable, "the body to send is longer than its length says"))
+            }
+        }
+        return .bytes(count)
+    }
+
+    /// Goes back, where the body is in memory or nothing has been read of it.
+    func rewind(to place: Int64) -> Bool {
+        if pump == nil, place <= Int64(piece.count) {
+            offset = Int(place)
+            return true
+        }
+        return place == 0 && offset == 0 && piece.isEmpty
+    }
+
+    private func readAhead() {
+        guard let pump, !isReading, !isAtEnd, next == nil, failure == nil else { return }
+        isReading = true
+        pump.read()
+    }
+
+    /// Reads on threads that may block, one piece at a time.
+    private final class Pump: Sendable {
+        private let ticket: WireMachine.Ticket
+        private let mailbox: Mailbox
+        private let open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
+        /// The opened body. Only one piece is read at a time, so no call waits for the lock.
+        private let reader = Lock<(@Sendable (_ upTo: Int) throws -> Data?)?>(nil)
+
+        init(
+            _ ticket: WireMachine.Ticket, _ mailbox: Mailbox,
+            _ open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
+        ) {
+            self.ticket = ticket
+            self.mailbox = mailbox
+            self.open = open
+        }
+
+        func read() {
+            DispatchQueue.global().async { [self] in mailbox.post(.read(ticket, Result { try next() })) }
+        }
+
+        private func next() throws -> Data? {
+            let read: @Sendable (_ upTo: Int) throws -> Data?
+            if let opened = reader.withLock(\.self) {
+                read = opened
+            } else {
+                read = try open()
+                reader.withLock { $0 = read }
+            }
+            while let piece = try read(65_536) {
+                if !piece.isEmpty { return piece }
+            }
+            return nil
+        }
+    }
+}
+#endif

@@ -1,0 +1,142 @@
+#if defined(__linux__)
+
+#define _GNU_SOURCE
+#include "curl-library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// Weak: NULL unless the program links libcurl itself, which a statically linked one must.
+#define WIRE_WEAK(result, name, parameters) extern result name parameters __attribute__((weak));
+WIRE_FUNCTIONS(WIRE_WEAK)
+#undef WIRE_WEAK
+
+enum { WIRE_LIBRARIES = 8 };
+
+static wire_library libraries[WIRE_LIBRARIES];
+static int library_count;
+static int default_library = -1;
+/// Guards the list; an entry is complete before its number is given out and does not change but for its initialization.
+static pthread_mutex_t libraries_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t default_once = PTHREAD_ONCE_INIT;
+
+wire_library *wire_library_of(int number) { return &libraries[number]; }
+
+/// All functions from one handle, since a process may hold two libcurls whose structures differ.
+static int fill(wire_library *library, void *handle) {
+#define WIRE_LOOK(result, name, parameters)                                                                                            \
+    *(void **)&library->name = dlsym(handle, #name);                                                                                   \
+    if (!library->name) return 0;
+    WIRE_FUNCTIONS(WIRE_LOOK)
+#undef WIRE_LOOK
+    return 1;
+}
+
+static int fill_from_linked(wire_library *library) {
+#define WIRE_COPY(result, name, parameters)                                                                                            \
+    if (!name) return 0;                                                                                                               \
+    library->name = name;
+    WIRE_FUNCTIONS(WIRE_COPY)
+#undef WIRE_COPY
+    return 1;
+}
+
+static int keep(wire_library found) {
+    // The same library keeps its number, and its initialization.
+    for (int number = 0; number < library_count; number++)
+        if (libraries[number].curl_easy_init == found.curl_easy_init) return number;
+    if (library_count == WIRE_LIBRARIES) return -1;
+    // The argument is the form that the caller knows; `age` says which one the library fills in.
+    curl_version_start *version = found.curl_version_info(3);
+    if (!version) return -1;
+    found.version = version->version_num;
+    found.name = version->version;
+    found.features = version->features;
+    if (version->age >= 6) found.certificates = version->cainfo ? version->cainfo : version->capath;
+    libraries[library_count] = found;
+    return library_count++;
+}
+
+static void find_default(void) {
+    wire_library found;
+    memset(&found, 0, sizeof found);
+    int is_found = 0;
+    void *symbol = curl_multi_socket_action ? (void *)curl_multi_socket_action : dlsym(RTLD_DEFAULT, "curl_multi_socket_action");
+    Dl_info place;
+    if (symbol && dladdr(symbol, &place) && place.dli_fname) {
+        void *handle = dlopen(place.dli_fname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+        is_found = handle && fill(&found, handle);
+    }
+    if (!is_found) is_found = fill_from_linked(&found);
+    if (!is_found) {
+        void *handle = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+        is_found = handle && fill(&found, handle);
+    }
+    if (!is_found) return;
+    pthread_mutex_lock(&libraries_lock);
+    default_library = keep(found);
+    pthread_mutex_unlock(&libraries_lock);
+}
+
+int wire_library_default(void) {
+    pthread_once(&default_once, find_default);
+    return default_library;
+}
+
+int wire_library_open(const char *path) {
+    wire_library found;
+    memset(&found, 0, sizeof found);
+    int mode = RTLD_NOW | RTLD_LOCAL;
+#if defined(RTLD_DEEPBIND) && !__has_feature(thread_sanitizer) && !__has_feature(address_sanitizer)
+    // Without it, the library's calls of its own functions go to the libcurl that the process has already. Sanitizers refuse it.
+    mode |= RTLD_DEEPBIND;
+#endif
+    void *handle = dlopen(path, mode);
+    if (!handle || !fill(&found, handle)) return -1;
+    pthread_mutex_lock(&libraries_lock);
+    int number = keep(found);
+    pthread_mutex_unlock(&libraries_lock);
+    return number;
+}
+
+unsigned wire_library_version(int library) { return libraries[library].version; }
+const char *wire_library_name(int library) { return libraries[library].name; }
+const char *wire_library_certificates(int library) { return libraries[library].certificates; }
+int wire_library_has_threads(int library) { return libraries[library].features >> 7 & 1; }
+int wire_library_is_thread_safe(int library) { return libraries[library].features >> 30 & 1; }
+
+// MARK: The process's end
+
+// `exit` frees what OpenSSL holds while threads still run. This handler is registered behind OpenSSL's and therefore runs before it: it
+// waits until every loop is between two turns, and keeps them there.
+static pthread_rwlock_t process_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+void wire_process_enter(void) { pthread_rwlock_rdlock(&process_lock); }
+void wire_process_leave(void) { pthread_rwlock_unlock(&process_lock); }
+
+static void hold_loops(void) {
+    struct timespec limit;
+    clock_gettime(CLOCK_REALTIME, &limit);
+    // A loop that calls `exit` itself, or whose caller blocks it, must not keep the process for ever.
+    limit.tv_sec += 1;
+    pthread_rwlock_timedwrlock(&process_lock, &limit);
+}
+
+int wire_library_initialize(int number) {
+    wire_library *library = &libraries[number];
+    pthread_mutex_lock(&libraries_lock);
+    if (!library->is_initialized) {
+        // 3: CURL_GLOBAL_DEFAULT. There is no cleanup, since others in the process may use the library.
+        library->initialization = library->curl_global_init(3);
+        library->is_initialized = 1;
+        atexit(hold_loops);
+    }
+    int result = library->initialization;
+    pthread_mutex_unlock(&libraries_lock);
+    return result;
+}
+
+#endif

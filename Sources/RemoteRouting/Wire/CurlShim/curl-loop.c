@@ -1,0 +1,387 @@
+#if defined(__linux__)
+
+#define _GNU_SOURCE
+#include "curl-library.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { IDLE_TRANSFERS = 64, EVENTS = 64 };
+
+struct wire_transfer {
+    wire_loop *loop;
+    wire_callbacks callbacks;
+    void *context;
+    CURL *easy;
+    struct curl_slist *fields;
+    int is_running;
+    /// The sockets that were opened for it: several where addresses race.
+    int opened[4];
+    int opened_count;
+    /// libcurl writes here until the handle is gone.
+    char error[256];
+};
+
+struct wire_loop {
+    const wire_library *curl;
+    CURLM *multi;
+    int epoll;
+    int event;
+    /// When libcurl wants to be called, in milliseconds of the monotonic clock; negative for never.
+    int64_t timer;
+    /// The socket of each local port that a request went out from, plus one; it may be closed since.
+    int *sockets;
+    wire_transfer *idle[IDLE_TRANSFERS];
+    int idle_count;
+};
+
+// MARK: Waking
+
+int wire_event_make(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void wire_event_post(int event) {
+    uint64_t one = 1;
+    // Only a counter at its maximum refuses, and that wakes as well.
+    ssize_t written = write(event, &one, sizeof one);
+    (void)written;
+}
+
+void wire_event_close(int event) { close(event); }
+
+void wire_thread_prepare(void) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    pthread_setname_np(pthread_self(), "storehouse.wire");
+}
+
+// MARK: The loop
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static int on_socket(CURL *easy, int socket, int what, void *context, void *of_socket) {
+    (void)easy;
+    wire_loop *loop = context;
+    if (what == 4) {
+        // Closed already where it was libcurl's resolver's.
+        epoll_ctl(loop->epoll, EPOLL_CTL_DEL, socket, NULL);
+        return 0;
+    }
+    struct epoll_event event = {.events = (what & 1 ? EPOLLIN : 0) | (what & 2 ? EPOLLOUT : 0), .data.fd = socket};
+    int operation = of_socket ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    int result = epoll_ctl(loop->epoll, operation, socket, &event);
+    if (result < 0 && errno == EEXIST) result = epoll_ctl(loop->epoll, EPOLL_CTL_MOD, socket, &event);
+    if (result < 0 && errno == ENOENT) result = epoll_ctl(loop->epoll, EPOLL_CTL_ADD, socket, &event);
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long milliseconds, void *context) {
+    (void)multi;
+    wire_loop *loop = context;
+    loop->timer = milliseconds < 0 ? -1 : milliseconds == 0 ? 0 : now() + milliseconds;
+    return 0;
+}
+
+wire_loop *wire_loop_make(int library, int event, long cached_connections) {
+    wire_loop *loop = calloc(1, sizeof *loop);
+    if (!loop) return NULL;
+    // A quarter of a megabyte, of which the system provides what is used.
+    loop->sockets = calloc(65536, sizeof *loop->sockets);
+    if (!loop->sockets) {
+        free(loop);
+        return NULL;
+    }
+    loop->curl = wire_library_of(library);
+    loop->event = event;
+    loop->timer = -1;
+    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event wake = {.events = EPOLLIN, .data.fd = event};
+    if (loop->epoll < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, event, &wake) < 0) goto failed;
+    loop->multi = loop->curl->curl_multi_init();
+    if (!loop->multi) goto failed;
+    loop->curl->curl_multi_setopt(loop->multi, 20001, on_socket);
+    loop->curl->curl_multi_setopt(loop->multi, 10002, loop);
+    loop->curl->curl_multi_setopt(loop->multi, 20004, on_timer);
+    loop->curl->curl_multi_setopt(loop->multi, 10005, loop);
+    // MAXCONNECTS: idle connections that are kept.
+    loop->curl->curl_multi_setopt(loop->multi, 6, cached_connections);
+    return loop;
+failed:
+    if (loop->epoll >= 0) close(loop->epoll);
+    free(loop->sockets);
+    free(loop);
+    return NULL;
+}
+
+void wire_loop_free(wire_loop *loop) {
+    wire_process_enter();
+    while (loop->idle_count > 0) {
+        wire_transfer *transfer = loop->idle[--loop->idle_count];
+        loop->curl->curl_easy_cleanup(transfer->easy);
+        free(transfer);
+    }
+    loop->curl->curl_multi_cleanup(loop->multi);
+    wire_process_leave();
+    close(loop->epoll);
+    free(loop->sockets);
+    free(loop);
+}
+
+void wire_loop_turn(wire_loop *loop, int milliseconds) {
+    struct epoll_event events[EVENTS];
+    if (loop->timer >= 0) {
+        int64_t left = loop->timer == 0 ? 0 : loop->timer - now();
+        if (left < 0) left = 0;
+        if (milliseconds < 0 || left < milliseconds) milliseconds = (int)left;
+    }
+    int count = epoll_wait(loop->epoll, events, EVENTS, milliseconds);
+    wire_process_enter();
+    int running;
+    for (int index = 0; index < count; index++) {
+        if (events[index].data.fd == loop->event) {
+            uint64_t value;
+            // Another turn reads what this one does not.
+            ssize_t got = read(loop->event, &value, sizeof value);
+            (void)got;
+            continue;
+        }
+        uint32_t what = events[index].events;
+        int mask = (what & EPOLLIN ? 1 : 0) | (what & EPOLLOUT ? 2 : 0) | (what & (EPOLLERR | EPOLLHUP) ? 4 : 0);
+        loop->curl->curl_multi_socket_action(loop->multi, events[index].data.fd, mask, &running);
+    }
+    if (loop->timer >= 0 && (loop->timer == 0 || loop->timer <= now())) {
+        loop->timer = -1;
+        loop->curl->curl_multi_socket_action(loop->multi, -1, 0, &running);
+    }
+    wire_process_leave();
+}
+
+void *wire_loop_finished(wire_loop *loop, int *code) {
+    int left;
+    CURLMsg *message;
+    while ((message = loop->curl->curl_multi_info_read(loop->multi, &left))) {
+        if (message->msg != 1) continue;
+        char *context = NULL;
+        // The message dies with the handle's removal, so it is read first.
+        *code = message->data.result;
+        loop->curl->curl_easy_getinfo(message->easy, 0x100000 + 21, &context);
+        if (context) return ((wire_transfer *)context)->context;
+    }
+    return NULL;
+}
+
+// MARK: Transfers
+
+static size_t on_header(char *bytes, size_t size, size_t count, void *transfer) {
+    wire_transfer *own = transfer;
+    return own->callbacks.header(own->context, bytes, size * count);
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *transfer) {
+    wire_transfer *own = transfer;
+    return own->callbacks.body(own->context, bytes, size * count);
+}
+
+static size_t on_read(char *bytes, size_t size, size_t count, void *transfer) {
+    wire_transfer *own = transfer;
+    return own->callbacks.read(own->context, bytes, size * count);
+}
+
+static int on_seek(void *transfer, int64_t offset, int origin) {
+    wire_transfer *own = transfer;
+    return origin == 0 ? own->callbacks.seek(own->context, offset) : 2;
+}
+
+/// libcurl's description of an address.
+typedef struct {
+    int family;
+    int type;
+    int protocol;
+    unsigned length;
+    struct sockaddr address;
+} curl_address;
+
+static int on_open(void *transfer, int purpose, curl_address *address) {
+    (void)purpose;
+    wire_transfer *own = transfer;
+    int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
+    if (made >= 0) own->opened[own->opened_count++ % 4] = made;
+    return made;
+}
+
+/// Whether a socket is the connection between two ports.
+static int is_connection(int socket, int local_port, int remote_port) {
+    struct sockaddr_storage local, remote;
+    socklen_t local_size = sizeof local, remote_size = sizeof remote;
+    if (getsockname(socket, (struct sockaddr *)&local, &local_size) < 0) return 0;
+    if (getpeername(socket, (struct sockaddr *)&remote, &remote_size) < 0) return 0;
+    // The port stands at the same place for both families.
+    return ntohs(((struct sockaddr_in *)&local)->sin_port) == local_port && ntohs(((struct sockaddr_in *)&remote)->sin_port) == remote_port;
+}
+
+static int on_will_send(void *transfer, char *remote, char *local, int remote_port, int local_port) {
+    (void)remote, (void)local;
+    wire_transfer *own = transfer;
+    long made = 1;
+    own->loop->curl->curl_easy_getinfo(own->easy, 0x200000 + 26, &made);
+    int port = local_port & 0xFFFF, is_readable = 0;
+    if (made > 0) {
+        int count = own->opened_count < 4 ? own->opened_count : 4;
+        for (int index = 0; index < count; index++)
+            if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
+    } else {
+        // libcurl does not say which socket it uses before it has used it, so it is found by its ports. One that is not found, or cannot be
+        // looked at, counts as closed: a fresh connection follows.
+        int socket = own->loop->sockets[port] - 1;
+        struct pollfd look = {.fd = socket, .events = POLLIN | POLLRDHUP};
+        is_readable = socket < 0 || !is_connection(socket, local_port, remote_port) || poll(&look, 1, 0) != 0;
+    }
+    return own->callbacks.will_send(own->context, made == 0, is_readable);
+}
+
+wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context) {
+    wire_transfer *transfer;
+    if (loop->idle_count > 0) {
+        transfer = loop->idle[--loop->idle_count];
+    } else {
+        transfer = calloc(1, sizeof *transfer);
+        if (!transfer) return NULL;
+        transfer->loop = loop;
+        transfer->easy = loop->curl->curl_easy_init();
+        if (!transfer->easy) {
+            free(transfer);
+            return NULL;
+        }
+    }
+    transfer->callbacks = *callbacks;
+    transfer->context = context;
+    transfer->error[0] = 0;
+    transfer->opened_count = 0;
+    return transfer;
+}
+
+int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
+    const wire_library *curl = transfer->loop->curl;
+    CURL *easy = transfer->easy;
+    curl->curl_easy_setopt(easy, 10103, transfer);
+    curl->curl_easy_setopt(easy, 10010, transfer->error);
+    // NOSIGNAL, HTTP and HTTPS only, PATH_AS_IS, SUPPRESS_CONNECT_HEADERS, no HTTP/0.9, no user in the address, HTTP/1.1.
+    curl->curl_easy_setopt(easy, 99, 1L);
+    curl->curl_easy_setopt(easy, 181, 3L);
+    curl->curl_easy_setopt(easy, 234, 1L);
+    curl->curl_easy_setopt(easy, 265, 1L);
+    curl->curl_easy_setopt(easy, 285, 0L);
+    curl->curl_easy_setopt(easy, 278, 1L);
+    curl->curl_easy_setopt(easy, 84, 2L);
+    curl->curl_easy_setopt(easy, 98, request->buffer_bytes);
+    if (request->certificates) curl->curl_easy_setopt(easy, 10065, request->certificates);
+    curl->curl_easy_setopt(easy, 20079, on_header);
+    curl->curl_easy_setopt(easy, 10029, transfer);
+    curl->curl_easy_setopt(easy, 20011, on_body);
+    curl->curl_easy_setopt(easy, 10001, transfer);
+    curl->curl_easy_setopt(easy, 20163, on_open);
+    curl->curl_easy_setopt(easy, 10164, transfer);
+    if (curl->version >= 0x075000) {
+        curl->curl_easy_setopt(easy, 20312, on_will_send);
+        curl->curl_easy_setopt(easy, 10313, transfer);
+    }
+    if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, 74, 1L);
+    int code = curl->curl_easy_setopt(easy, 10002, request->url);
+    if (code) return code;
+
+    for (const char *line = request->fields; *line; line += strlen(line) + 1) {
+        struct curl_slist *longer = curl->curl_slist_append(transfer->fields, line);
+        if (!longer) return 27;
+        transfer->fields = longer;
+    }
+    curl->curl_easy_setopt(easy, 10023, transfer->fields);
+
+    int is_head = strcmp(request->method, "HEAD") == 0;
+    switch (request->body) {
+    case WIRE_BODY_NONE:
+        if (is_head) {
+            curl->curl_easy_setopt(easy, 44, 1L);
+        } else {
+            curl->curl_easy_setopt(easy, 80, 1L);
+        }
+        break;
+    case WIRE_BODY_EMPTY:
+        curl->curl_easy_setopt(easy, 47, 1L);
+        curl->curl_easy_setopt(easy, 30120, (int64_t)0);
+        curl->curl_easy_setopt(easy, 10015, "");
+        break;
+    case WIRE_BODY_COPIED:
+        curl->curl_easy_setopt(easy, 47, 1L);
+        curl->curl_easy_setopt(easy, 30120, request->length);
+        code = curl->curl_easy_setopt(easy, 10165, request->bytes);
+        break;
+    case WIRE_BODY_READ:
+        curl->curl_easy_setopt(easy, 47, 1L);
+        curl->curl_easy_setopt(easy, 30120, request->length);
+        curl->curl_easy_setopt(easy, 20012, on_read);
+        curl->curl_easy_setopt(easy, 10009, transfer);
+        curl->curl_easy_setopt(easy, 20167, on_seek);
+        curl->curl_easy_setopt(easy, 10168, transfer);
+        break;
+    }
+    if (code) return code;
+    if (!is_head) curl->curl_easy_setopt(easy, 10036, request->method);
+    wire_process_enter();
+    code = curl->curl_multi_add_handle(transfer->loop->multi, easy) ? 2 : 0;
+    wire_process_leave();
+    transfer->is_running = code == 0;
+    return code;
+}
+
+void wire_transfer_end(wire_transfer *transfer) {
+    wire_loop *loop = transfer->loop;
+    const wire_library *curl = loop->curl;
+    wire_process_enter();
+    // Removed before it is freed or used again.
+    if (transfer->is_running) curl->curl_multi_remove_handle(loop->multi, transfer->easy);
+    transfer->is_running = 0;
+    // Before 8.2 a handle keeps a pointer to the last field of its last response, which is freed by then: a response that begins with a
+    // folded line would make libcurl follow it.
+    int is_kept = loop->idle_count < IDLE_TRANSFERS && curl->version >= 0x080200;
+    if (is_kept) {
+        curl->curl_easy_reset(transfer->easy);
+        loop->idle[loop->idle_count++] = transfer;
+    } else {
+        curl->curl_easy_cleanup(transfer->easy);
+    }
+    wire_process_leave();
+    curl->curl_slist_free_all(transfer->fields);
+    transfer->fields = NULL;
+    if (!is_kept) free(transfer);
+}
+
+void wire_transfer_resume(wire_transfer *transfer, int receiving_waits, int sending_waits) {
+    wire_process_enter();
+    transfer->loop->curl->curl_easy_pause(transfer->easy, (receiving_waits ? 1 : 0) | (sending_waits ? 4 : 0));
+    wire_process_leave();
+}
+
+const char *wire_transfer_error(const wire_transfer *transfer) { return transfer->error; }
+
+int wire_transfer_system_error(const wire_transfer *transfer) {
+    long number = 0;
+    transfer->loop->curl->curl_easy_getinfo(transfer->easy, 0x200000 + 25, &number);
+    return (int)number;
+}
+
+#endif

@@ -1,0 +1,126 @@
+// libcurl and zlib without their headers: found at run time, called through typed functions.
+//
+// All functions that take a `wire_loop` or a `wire_transfer` belong to the one thread that made the loop.
+
+#ifndef STOREHOUSE_CURL_SHIM_H
+#define STOREHOUSE_CURL_SHIM_H
+
+#if defined(__linux__)
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma clang assume_nonnull begin
+
+// MARK: Libraries
+
+/// Finds the process's libcurl, or loads `libcurl.so.4`; the same number every time, negative where there is none.
+int wire_library_default(void);
+/// Loads the libcurl of a path; negative where that fails.
+int wire_library_open(const char *path);
+/// The version as `0x075801`.
+unsigned wire_library_version(int library);
+/// The version as text.
+const char *wire_library_name(int library);
+/// The certificates that the library's build names; NULL where it does not say.
+const char *_Nullable wire_library_certificates(int library);
+/// Whether a name lookup runs beside the loop.
+int wire_library_has_threads(int library);
+/// Whether `curl_global_init` may run beside other calls.
+int wire_library_is_thread_safe(int library);
+/// Calls `curl_global_init` once; 0 where that succeeds.
+int wire_library_initialize(int library);
+
+// MARK: Waking
+
+/// Makes an event descriptor; negative where that fails.
+int wire_event_make(void);
+/// Wakes the loop that waits for the descriptor.
+void wire_event_post(int event);
+/// Closes the descriptor.
+void wire_event_close(int event);
+/// Blocks all signals on this thread, which thereby never runs a program's signal handlers nor gets a SIGPIPE.
+void wire_thread_prepare(void);
+
+// MARK: The loop
+
+typedef struct wire_loop wire_loop;
+typedef struct wire_transfer wire_transfer;
+
+/// Makes a loop; NULL where the system has no descriptors left.
+wire_loop *_Nullable wire_loop_make(int library, int event, long cached_connections);
+/// Ends a loop that has no transfers, and closes its connections.
+void wire_loop_free(wire_loop *loop);
+/// Waits for sockets, the event and libcurl's timer, at most so many milliseconds (−1: without limit), and lets libcurl proceed.
+void wire_loop_turn(wire_loop *loop, int milliseconds);
+/// Takes out the next transfer that has ended: its context, or NULL.
+void *_Nullable wire_loop_finished(wire_loop *loop, int *code);
+
+// MARK: Transfers
+
+/// What libcurl calls while a transfer proceeds; each gets the transfer's context.
+typedef struct {
+    /// A line of a head or of trailers; anything but `count` ends the transfer.
+    size_t (*header)(void *context, const char *bytes, size_t count);
+    /// A part of the body; anything but `count` ends the transfer, `WIRE_PAUSE` stops it.
+    size_t (*body)(void *context, const char *bytes, size_t count);
+    /// Fills in the next bytes to send; 0 at the end, `WIRE_PAUSE` where there are none yet, `WIRE_ABORT` ends the transfer.
+    size_t (*read)(void *context, char *bytes, size_t count);
+    /// Moves the place to read from; 0 where that can be done.
+    int (*seek)(void *context, int64_t offset);
+    /// Right before the request goes out: 0 lets it.
+    int (*will_send)(void *context, int is_reused, int is_readable);
+} wire_callbacks;
+
+#define WIRE_PAUSE 0x10000001
+#define WIRE_ABORT 0x10000000
+
+enum wire_body { WIRE_BODY_NONE, WIRE_BODY_EMPTY, WIRE_BODY_COPIED, WIRE_BODY_READ };
+
+typedef struct {
+    const char *url;
+    const char *method;
+    /// Lines as they go on the wire, each ended by NUL, ended by an empty one.
+    const char *fields;
+    enum wire_body body;
+    /// The body, where it is copied.
+    const char *_Nullable bytes;
+    /// The body's length; negative where it is unknown.
+    int64_t length;
+    long buffer_bytes;
+    int needs_fresh_connection;
+    /// A file of certificates instead of the library's own; NULL for that.
+    const char *_Nullable certificates;
+} wire_request;
+
+/// Makes a transfer for a context, and copies the callbacks; NULL where memory is short.
+wire_transfer *_Nullable wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context);
+/// Begins the exchange; 0 where that succeeds, otherwise a `CURLcode`.
+int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
+/// Ends the exchange on the wire at once, and keeps the handle for the next one.
+void wire_transfer_end(wire_transfer *transfer);
+/// Goes on with what was paused.
+void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
+/// What libcurl says about the failure.
+const char *wire_transfer_error(const wire_transfer *transfer);
+/// The system's error number, 0 where there is none.
+int wire_transfer_system_error(const wire_transfer *transfer);
+
+// MARK: zlib
+
+typedef struct wire_inflater wire_inflater;
+
+/// Whether zlib can be found or loaded.
+int wire_inflater_is_available(void);
+/// Makes what decodes one member of gzip (RFC 1952); NULL where zlib or memory is missing.
+wire_inflater *_Nullable wire_inflater_make(void);
+void wire_inflater_free(wire_inflater *inflater);
+/// Decodes: 0 goes on, 1 the member has ended, negative the bytes are not gzip. `in_count` and `out_count` become what was used.
+int wire_inflater_run(wire_inflater *inflater, const uint8_t *in, size_t *in_count, uint8_t *out, size_t *out_count);
+/// Begins the next member.
+void wire_inflater_reset(wire_inflater *inflater);
+
+#pragma clang assume_nonnull end
+
+#endif
+#endif

@@ -1,0 +1,121 @@
+/// Reads the head of a response line by line, within limits.
+///
+/// Interim responses (RFC 9110 §15.2) and trailers (RFC 9112 §7.1.2) count towards the limits and are dropped.
+package struct HeadReader {
+    /// How many bytes all lines of a response may have.
+    package static let byteLimit = 262_144
+    /// How many field lines a response may have.
+    package static let fieldLimit = 1000
+
+    private var bytes = 0
+    private var count = 0
+    private var status = 0
+    private var fields: [WireHead.Field] = []
+    private var isDone = false
+
+    package init() {}
+
+    /// Takes the next line, its end included.
+    ///
+    /// - Returns: The head, with the empty line behind it.
+    /// - Throws: `WireFailure` where the head is too large, or contradicts itself.
+    package mutating func take(_ line: UnsafeRawBufferPointer) throws(WireFailure) -> WireHead? {
+        bytes += line.count
+        count += 1
+        guard bytes <= HeadReader.byteLimit, count <= HeadReader.fieldLimit + 2 else {
+            throw WireFailure(
+                .headTooLarge,
+                "the head of the response has more than \(HeadReader.fieldLimit) fields or \(HeadReader.byteLimit) bytes; look at the server"
+            )
+        }
+        if isDone { return nil }
+        let text = line.trimmingEnd()
+        if text.isEmpty { return try finish() }
+        if text.starts(with: "HTTP/".utf8) {
+            fields = []
+            status = HeadReader.status(of: text)
+            return nil
+        }
+        if text[text.startIndex] == 0x20 || text[text.startIndex] == 0x09 {
+            // An obsolete fold continues the line before (RFC 9112 §5.2).
+            if let last = fields.popLast() {
+                fields.append(WireHead.Field(name: last.name, value: last.value + " " + HeadReader.string(text.trimmed())))
+            }
+            return nil
+        }
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let name = HeadReader.string(text[..<colon])
+        fields.append(WireHead.Field(name: name, value: HeadReader.string(text[(colon + 1)...].trimmed())))
+        return nil
+    }
+
+    private mutating func finish() throws(WireFailure) -> WireHead? {
+        // 101 stands: the request has not asked for another protocol.
+        if (100..<200).contains(status), status != 101 { return nil }
+        isDone = true
+        let head = WireHead(status: status, fields: fields)
+        guard (100..<1000).contains(status), HeadReader.hasOneLength(head), HeadReader.hasKnownCoding(head) else {
+            throw WireFailure(.protocolViolation, "the head of the response contradicts itself; look at the server")
+        }
+        return head
+    }
+
+    private static func status(of line: Slice<UnsafeRawBufferPointer>) -> Int {
+        guard let space = line.firstIndex(of: 0x20) else { return 0 }
+        var status = 0
+        for byte in line[(space + 1)...] {
+            guard (0x30...0x39).contains(byte), status < 1000 else { break }
+            status = status * 10 + Int(byte - 0x30)
+        }
+        return status
+    }
+
+    /// Whether all lengths agree (RFC 9112 §6.3) and are numbers.
+    private static func hasOneLength(_ head: WireHead) -> Bool {
+        let lengths = Set(
+            head.values(of: "Content-Length").flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map(Int64.init(field:))
+        )
+        return lengths.count <= 1 && !lengths.contains(nil)
+    }
+
+    /// Whether the body's transfer coding is one that was offered: `chunked` alone.
+    private static func hasKnownCoding(_ head: WireHead) -> Bool {
+        let codings = head.values(of: "Transfer-Encoding")
+        return codings.isEmpty || codings.count == 1 && codings[0].lowercased() == "chunked"
+    }
+
+    /// UTF-8, or ISO-8859-1 where the bytes are not UTF-8.
+    private static func string(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+}
+
+extension Int64 {
+    /// A length as a field says it: digits and nothing else.
+    fileprivate init?(field: Substring) {
+        let digits = field.utf8.drop { $0 == 0x20 || $0 == 0x09 }
+        let text = Substring(digits).reversed().drop { $0 == " " || $0 == "\t" }.reversed()
+        guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isNumber }), let number = Int64(String(text)) else { return nil }
+        self = number
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Without the line's end.
+    fileprivate func trimmingEnd() -> Slice<UnsafeRawBufferPointer> {
+        var end = endIndex
+        while end > startIndex, self[end - 1] == 0x0A || self[end - 1] == 0x0D { end -= 1 }
+        return self[..<end]
+    }
+}
+
+extension Slice<UnsafeRawBufferPointer> {
+    /// Without blanks at both ends.
+    fileprivate func trimmed() -> Self {
+        var (start, end) = (startIndex, endIndex)
+        while start < end, self[start] == 0x20 || self[start] == 0x09 { start += 1 }
+        while end > start, self[end - 1] == 0x20 || self[end - 1] == 0x09 { end -= 1 }
+        return self[start..<end]
+    }
+}

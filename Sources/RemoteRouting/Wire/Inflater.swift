@@ -1,0 +1,70 @@
+#if os(Linux)
+internal import CurlShim
+package import Foundation
+
+/// Decodes gzip (RFC 1952), every member, with the zlib that the process has or that can be loaded.
+///
+/// libcurl accepts a gzip stream that ends too early, so its own decoding stays off.
+package final class Inflater {
+    /// Whether the system has zlib; without it requests ask for `identity`.
+    package static var isAvailable: Bool { wire_inflater_is_available() != 0 }
+
+    private let inflater: OpaquePointer
+    private var input = Data()
+    private var scratch = [UInt8](repeating: 0, count: 65_536)
+    /// Whether the bytes so far end with a member's end, as no bytes at all do.
+    private var isAtEnd = true
+    /// Whether zlib filled the scratch buffer, so that it may hold more without further input.
+    private var mayHoldMore = false
+
+    /// Makes a decoder; `nil` without zlib.
+    package init?() {
+        guard let inflater = wire_inflater_make() else { return nil }
+        self.inflater = inflater
+    }
+
+    deinit { wire_inflater_free(inflater) }
+
+    /// Adds encoded bytes.
+    package func push(_ data: Data) {
+        if input.isEmpty { input = data } else { input.append(data) }
+    }
+
+    /// Decodes the next bytes, at most 64 KiB; `nil` where more input is needed.
+    package func next() throws(WireFailure) -> Data? {
+        while !input.isEmpty || mayHoldMore {
+            let (made, result) = step()
+            guard result >= 0 else {
+                throw WireFailure(.protocolViolation, "the body is not the gzip that its head promises; look at the server")
+            }
+            isAtEnd = result == 1
+            mayHoldMore = !isAtEnd && made == scratch.count
+            if isAtEnd { wire_inflater_reset(inflater) }
+            if made > 0 { return Data(scratch[..<made]) }
+        }
+        return nil
+    }
+
+    /// The input is complete.
+    ///
+    /// - Throws: `WireFailure` where the last member has no end.
+    package func finish() throws(WireFailure) {
+        guard isAtEnd else {
+            throw WireFailure(.protocolViolation, "the body is gzip that ends too early; look at the server")
+        }
+    }
+
+    private func step() -> (made: Int, result: Int32) {
+        var (taken, made) = (input.count, scratch.count)
+        let result = input.withUnsafeBytes { source in
+            scratch.withUnsafeMutableBufferPointer { target in
+                // The scratch buffer is never empty, and zlib reads no input where its count is zero.
+                guard let out = target.baseAddress else { return Int32(-1) }
+                return wire_inflater_run(inflater, source.bindMemory(to: UInt8.self).baseAddress ?? UnsafePointer(out), &taken, out, &made)
+            }
+        }
+        input = taken == input.count ? Data() : input.dropFirst(taken)
+        return (made, result)
+    }
+}
+#endif

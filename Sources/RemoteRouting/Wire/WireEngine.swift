@@ -1,0 +1,134 @@
+#if os(Linux)
+internal import CurlShim
+internal import Foundation
+internal import StoreCore
+
+/// Performs HTTP exchanges with libcurl on one thread of its own.
+///
+/// Commands go through a lock to the thread, which an event descriptor wakes where it sleeps. When the engine is released, the exchanges
+/// in flight end as they would have, and then the thread and its connections.
+package final class WireEngine: Sendable {
+    /// The number of an exchange.
+    package typealias Ticket = WireMachine.Ticket
+
+    private let mailbox: Mailbox
+    /// The process that the thread runs in; a forked child has none.
+    private let process = getpid()
+
+    /// Makes an engine and starts its thread.
+    ///
+    /// - Parameters:
+    ///   - library: The libcurl to use.
+    ///   - width: How many exchanges run at once; further ones wait in order.
+    ///   - connections: How many connections are held at once, those of paused exchanges included.
+    /// - Throws: `WireFailure` where the system has no descriptors left.
+    package init(_ library: WireLibrary, width: Int, connections: Int) throws(WireFailure) {
+        guard let mailbox = Mailbox() else {
+            throw WireFailure(.engineFailed, "no descriptor is left for the network's thread; close some, or raise the limit")
+        }
+        self.mailbox = mailbox
+        let thread = Thread { WireLoop(library, mailbox, width: width, connections: connections).run() }
+        thread.stackSize = 1 << 20
+        thread.start()
+    }
+
+    deinit { mailbox.post(.drain) }
+
+    /// Whether the engine's thread runs in this process, and not in one that this was forked from.
+    package var isUsable: Bool { getpid() == process }
+
+    /// How many exchanges are known to the engine's thread; for tests.
+    package var count: Int { mailbox.known }
+
+    /// Submits an exchange.
+    ///
+    /// - Returns: Its number, for ``cancel(_:)`` and ``resume(_:)``.
+    package func start(_ request: WireRequest, _ receiver: any WireReceiver) -> Ticket {
+        mailbox.start(request, receiver)
+    }
+
+    /// Ends an exchange on the wire; its receiver is not called again, except for a call that runs now.
+    package func cancel(_ ticket: Ticket) { mailbox.post(.cancel(ticket)) }
+
+    /// Goes on with an exchange whose receiver returned ``WireFlow/pauses``.
+    package func resume(_ ticket: Ticket) { mailbox.post(.resume(ticket)) }
+}
+
+/// The commands for the loop's thread.
+final class Mailbox: Sendable {
+    enum Command: Sendable {
+        case start(WireMachine.Ticket, WireRequest, any WireReceiver)
+        case cancel(WireMachine.Ticket)
+        case resume(WireMachine.Ticket)
+        /// A part of a request's body was read; `nil` is its end.
+        case read(WireMachine.Ticket, Result<Data?, any Error>)
+        /// End once nothing is in flight.
+        case drain
+    }
+
+    private struct State {
+        var commands: [Command] = []
+        var isAsleep = false
+        var lastTicket: WireMachine.Ticket = 0
+        var known = 0
+    }
+
+    /// Wakes the loop.
+    let event: Int32
+    /// Guards the commands together with whether the loop has to be woken for them.
+    private let state = Lock(State())
+
+    init?() {
+        event = wire_event_make()
+        if event < 0 { return nil }
+    }
+
+    deinit { wire_event_close(event) }
+
+    var known: Int { state.withLock { $0.known + $0.commands.count } }
+
+    func post(_ command: Command) {
+        let isAsleep = state.withLock { state in
+            state.commands.append(command)
+            return state.isAsleep.take()
+        }
+        if isAsleep { wire_event_post(event) }
+    }
+
+    func start(_ request: WireRequest, _ receiver: any WireReceiver) -> WireMachine.Ticket {
+        let (ticket, isAsleep) = state.withLock { state in
+            state.lastTicket += 1
+            state.commands.append(.start(state.lastTicket, request, receiver))
+            return (state.lastTicket, state.isAsleep.take())
+        }
+        if isAsleep { wire_event_post(event) }
+        return ticket
+    }
+
+    /// Takes out all commands; called by the loop.
+    func take(into commands: inout [Command]) {
+        commands.removeAll(keepingCapacity: true)
+        state.withLock { state in
+            state.isAsleep = false
+            swap(&state.commands, &commands)
+        }
+    }
+
+    /// Whether the loop may sleep, since there are no commands; then the next one wakes it.
+    func mayFallAsleep(known: Int) -> Bool {
+        state.withLock { state in
+            state.known = known
+            state.isAsleep = state.commands.isEmpty
+            return state.isAsleep
+        }
+    }
+}
+
+extension Bool {
+    /// The value, which becomes false.
+    fileprivate mutating func take() -> Bool {
+        defer { self = false }
+        return self
+    }
+}
+#endif

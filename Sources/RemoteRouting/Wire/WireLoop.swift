@@ -1,0 +1,141 @@
+#if os(Linux)
+internal import CurlShim
+internal import Foundation
+internal import StoreCore
+
+/// The engine's thread: carries out what the machine decides. Nothing of it is seen by another thread.
+final class WireLoop {
+    private let library: WireLibrary
+    private let mailbox: Mailbox
+    private var machine: WireMachine
+    private var handle: OpaquePointer?
+    private var transfers: [WireMachine.Ticket: WireTransfer] = [:]
+    private var commands: [Mailbox.Command] = []
+    /// The transfers that hold a head or a piece that their receivers have not got yet.
+    private var unreported: [WireTransfer] = []
+    private var isDraining = false
+    /// The time at the beginning of this turn.
+    private(set) var now = SystemTime().now
+
+    init(_ library: WireLibrary, _ mailbox: Mailbox, width: Int, connections: Int) {
+        self.library = library
+        self.mailbox = mailbox
+        machine = WireMachine(width: width, connections: connections, cannotAsk: !library.asksBeforeSending)
+        handle = wire_loop_make(library.number, mailbox.event, min(connections, 64))
+    }
+
+    deinit {
+        if let handle { wire_loop_free(handle) }
+    }
+
+    func run() {
+        wire_thread_prepare()
+        while true {
+            mailbox.take(into: &commands)
+            now = SystemTime().now
+            for command in commands { perform(command) }
+            commands.removeAll(keepingCapacity: true)
+            for (ticket, part) in machine.late(at: now) { end(ticket, WireFailure(.timedOut(part), "a deadline has passed")) }
+            while let (ticket, isFresh) = machine.beginNext() { begin(ticket, onFreshConnection: isFresh) }
+            report()
+            if isDraining, machine.count == 0 { return }
+            let mayWait = mailbox.mayFallAsleep(known: machine.count)
+            if let handle {
+                wire_loop_turn(handle, mayWait ? waitingTime : 0)
+                now = SystemTime().now
+                collect(handle)
+            }
+        }
+    }
+
+    /// Milliseconds until the next deadline, rounded up; −1 without one.
+    private var waitingTime: Int32 {
+        guard let next = machine.nextDeadline else { return -1 }
+        let nanoseconds = now.duration(to: next).saturatedNanoseconds
+        return Int32(clamping: max(0, nanoseconds / 1_000_000 + 1))
+    }
+
+    // MARK: Commands
+
+    private func perform(_ command: Mailbox.Command) {
+        switch command {
+        case .start(let ticket, let request, let receiver): start(ticket, request, receiver)
+        case .cancel(let ticket): end(ticket, nil)
+        case .resume(let ticket): if machine.resumed(ticket, at: now) { transfers[ticket]?.resumeReceiving() }
+        case .read(let ticket, let piece): transfers[ticket]?.take(piece)
+        case .drain: isDraining = true
+        }
+    }
+
+    private func start(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver) {
+        guard handle != nil else {
+            return receiver.failed(
+                WireFailure(.engineFailed, "no descriptor is left for the network's thread; close some, or raise the limit"))
+        }
+        transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
+        machine.submitted(
+            ticket, mayRepeat: request.mayRepeat, isSecure: request.url.prefix(6).lowercased() == "https:", request.deadlines, at: now)
+    }
+
+    private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
+        guard let transfer = transfers[ticket], let handle else { return }
+        let code = transfer.begin(on: handle, onFreshConnection: isFresh, certificates: library.certificates)
+        guard code != 0 else { return }
+        end(ticket, WireFailure(.invalidRequest, "libcurl takes no such request; check the address"))
+    }
+
+    /// Ends an exchange by our own decision; without a failure its receiver has left.
+    private func end(_ ticket: WireMachine.Ticket, _ failure: WireFailure?) {
+        _ = machine.left(ticket)
+        guard let transfer = transfers.removeValue(forKey: ticket) else { return }
+        let hasSent = transfer.hasSent
+        transfer.end()
+        if var failure {
+            failure.mayHaveArrived = hasSent
+            transfer.receiver.failed(failure)
+        }
+    }
+
+    // MARK: What libcurl says
+
+    /// Right before a request goes out; true lets it.
+    func willSend(_ transfer: WireTransfer, isReused: Bool, isReadable: Bool) -> Bool {
+        machine.willSend(transfer.ticket, isReused: isReused, isReadable: isReadable) == .send
+    }
+
+    func moved(_ transfer: WireTransfer) { machine.moved(transfer.ticket, at: now) }
+
+    func headCame(_ transfer: WireTransfer) { machine.headCame(transfer.ticket, at: now) }
+
+    func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
+
+    /// Reports the transfer at the end of this turn, so that a small response wakes its receiver once.
+    func reportLater(_ transfer: WireTransfer) { unreported.append(transfer) }
+
+    private func collect(_ handle: OpaquePointer) {
+        var code: Int32 = 0
+        while let context = wire_loop_finished(handle, &code) {
+            conclude(Unmanaged<WireTransfer>.fromOpaque(context).takeUnretainedValue(), code)
+        }
+        report()
+    }
+
+    private func report() {
+        guard !unreported.isEmpty else { return }
+        for transfer in unreported { transfer.report() }
+        unreported.removeAll(keepingCapacity: true)
+    }
+
+    private func conclude(_ transfer: WireTransfer, _ code: Int32) {
+        switch machine.ended(transfer.ticket) {
+        case .ignore: transfer.end()
+        case .beginAgain:
+            transfer.end()
+            begin(transfer.ticket, onFreshConnection: true)
+        case .conclude(let mayHaveArrived):
+            transfers[transfer.ticket] = nil
+            transfer.conclude(code, mayHaveArrived: mayHaveArrived)
+        }
+    }
+}
+#endif

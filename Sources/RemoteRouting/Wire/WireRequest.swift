@@ -1,0 +1,128 @@
+package import Foundation
+
+/// One request as the engine sends it; everything is encoded and checked.
+package struct WireRequest: Sendable {
+    /// The bytes behind the head.
+    package enum Body: Sendable {
+        /// No body and no length.
+        case none
+        /// A body of length zero, which is said (RFC 9110 §8.6).
+        case empty
+        /// Bytes in memory.
+        case bytes(Data)
+        /// Bytes that are read while they are sent, on a thread that may block; without a length they go in chunks (RFC 9112 §7.1).
+        case stream(length: Int64?, open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?)
+    }
+
+    /// The absolute address.
+    package var url: String
+    /// The method, a token.
+    package var method: String
+    /// The body.
+    package var body: Body
+    /// Whether the request may arrive twice: it is idempotent (RFC 9110 §9.2.2) or carries an `Idempotency-Key`.
+    package var mayRepeat: Bool
+    /// The deadlines that the engine keeps.
+    package var deadlines: Deadlines.Limits
+    /// Whether the caller wants to know about each part of the body that is sent.
+    package var reportsProgress = false
+    /// How many bytes one read from the socket takes.
+    package var bufferBytes = 16_384
+    /// The lines of the header, each ended by NUL, as the shim wants them.
+    private(set) var lines: [UInt8] = []
+
+    package init(url: String, method: String, body: Body = .none, mayRepeat: Bool, deadlines: Deadlines.Limits = Deadlines.Limits()) {
+        self.url = url
+        self.method = method
+        self.body = body
+        self.mayRepeat = mayRepeat
+        self.deadlines = deadlines
+        lines.reserveCapacity(256)
+    }
+
+    /// Adds a field; the caller has checked that name and value hold no control characters.
+    package mutating func add(_ name: String, _ value: String) {
+        lines.append(contentsOf: name.utf8)
+        if value.isEmpty {
+            // The form that libcurl takes for a field without a value.
+            lines.append(UInt8(ascii: ";"))
+        } else {
+            lines.append(contentsOf: ": ".utf8)
+            lines.append(contentsOf: value.utf8)
+        }
+        lines.append(0)
+    }
+
+    /// Keeps libcurl from adding a field of its own.
+    package mutating func suppress(_ name: String) {
+        lines.append(contentsOf: name.utf8)
+        lines.append(UInt8(ascii: ":"))
+        lines.append(0)
+    }
+}
+
+/// What comes before the body of a response.
+package struct WireHead: Sendable {
+    /// One field line.
+    package struct Field: Sendable {
+        package let name: String
+        package let value: String
+    }
+
+    /// The status code.
+    package let status: Int
+    /// The fields in the order of the wire, unchecked.
+    package let fields: [Field]
+
+    package func values(of name: String) -> [String] {
+        fields.filter { $0.name.utf8.count == name.utf8.count && $0.name.lowercased() == name.lowercased() }.map(\.value)
+    }
+}
+
+/// Whether the source of a body goes on.
+package enum WireFlow: Sendable {
+    /// The reader takes more.
+    case goesOn
+    /// The reader is behind; the source waits for ``WireEngine/resume(_:)``.
+    case pauses
+}
+
+/// The caller's side of an exchange.
+///
+/// The engine calls it on its own thread, in the order of the wire, and not again after an end. Implementations must not block.
+package protocol WireReceiver: AnyObject, Sendable {
+    /// So many bytes of the request's body have been handed over in all.
+    func sent(_ total: Int64)
+    /// A head, the next bytes of the body, or both arrived; `isComplete` where nothing follows.
+    func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow
+    /// The exchange failed.
+    func failed(_ failure: WireFailure)
+}
+
+/// Why an exchange failed.
+package struct WireFailure: Error, Sendable, CustomStringConvertible {
+    /// The kinds of failures.
+    package enum Code: Hashable, Sendable {
+        case invalidRequest, bodyUnreadable
+        case hostNotFound, connectionRefused, unreachable, connectionLost, tlsFailed
+        case protocolViolation, headTooLarge
+        case timedOut(Deadlines.Part)
+        case engineFailed
+    }
+
+    package var code: Code
+    /// What happened, without addresses or field values.
+    package var message: String
+    /// Whether the request, or a part of it, may have reached the server.
+    package var mayHaveArrived: Bool
+    package var underlyingError: (any Error)?
+
+    package init(_ code: Code, _ message: String, mayHaveArrived: Bool = false, underlyingError: (any Error)? = nil) {
+        self.code = code
+        self.message = message
+        self.mayHaveArrived = mayHaveArrived
+        self.underlyingError = underlyingError
+    }
+
+    package var description: String { "\(code): \(message)" }
+}

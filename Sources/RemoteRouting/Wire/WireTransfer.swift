@@ -1,0 +1,243 @@
+#if os(Linux)
+internal import CurlShim
+internal import Foundation
+
+/// One exchange on the loop's thread, as libcurl calls it back.
+final class WireTransfer {
+    let ticket: WireMachine.Ticket
+    let receiver: any WireReceiver
+    private let request: WireRequest
+    private let source: BodySource?
+    /// The loop outlives its transfers.
+    private unowned let loop: WireLoop
+    private var handle: OpaquePointer?
+
+    private var headReader = HeadReader()
+    /// Arrived, and not reported before this turn ends or more arrives.
+    private var head: WireHead?
+    private var first = Data()
+    private var isUnreported = false
+    /// The reader is behind, and libcurl is told with the next piece.
+    private var isPaused = false
+    private var isReceivingPaused = false
+
+    private var isSendingPaused = false
+    private var sent: Int64 = 0
+    private(set) var hasSent = false
+    /// Why a callback ended the transfer.
+    private var failure: WireFailure?
+
+    init(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver, loop: WireLoop, mailbox: Mailbox) {
+        self.ticket = ticket
+        self.request = request
+        self.receiver = receiver
+        self.loop = loop
+        switch request.body {
+        case .stream(let length, let open): source = BodySource(ticket, mailbox, length: length, open: open)
+        case .bytes(let data) where data.count > WireTransfer.copiedBytes || request.reportsProgress: source = BodySource(data)
+        case .none, .empty, .bytes: source = nil
+        }
+    }
+
+    /// Longer bodies are not copied.
+    private static let copiedBytes = 16_384
+
+    // MARK: The loop's side
+
+    /// Begins, or begins again; returns libcurl's code, 0 where that succeeds.
+    func begin(on loop: OpaquePointer, onFreshConnection isFresh: Bool, certificates: String?) -> Int32 {
+        var callbacks = WireTransfer.callbacks
+        guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
+        self.handle = handle
+        source?.prepare()
+        return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
+    }
+
+    private func withRequest(_ isFresh: Bool, _ certificates: String?, _ body: (UnsafePointer<wire_request>) -> Int32) -> Int32 {
+        var copied = Data()
+        var (form, length) = (WIRE_BODY_NONE, Int64(0))
+        switch request.body {
+        case .none: break
+        case .empty: form = WIRE_BODY_EMPTY
+        case .bytes(let data) where source == nil: (form, length, copied) = (WIRE_BODY_COPIED, Int64(data.count), data)
+        case .bytes(let data): (form, length) = (WIRE_BODY_READ, Int64(data.count))
+        case .stream(let known, _): (form, length) = (WIRE_BODY_READ, known ?? -1)
+        }
+        let lines = request.lines + [0]
+        return request.url.withCString { url in
+            request.method.withCString { method in
+                lines.withUnsafeBytes { lines in
+                    copied.withUnsafeBytes { copied in
+                        withCertificates(certificates) { certificates in
+                            guard let fields = lines.bindMemory(to: CChar.self).baseAddress else { return 27 }
+                            var wire = wire_request(
+                                url: url, method: method, fields: fields, body: form,
+                                bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
+                                buffer_bytes: request.bufferBytes, needs_fresh_connection: isFresh ? 1 : 0, certificates: certificates)
+                            return body(&wire)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private func withCertificates(_ path: String?, _ body: (UnsafePointer<CChar>?) -> Int32) -> Int32 {
+        guard let path else { return body(nil) }
+        return path.withCString { body($0) }
+    }
+
+    /// Ends the exchange on the wire.
+    func end() {
+        if let handle { wire_transfer_end(handle) }
+        handle = nil
+    }
+
+    /// libcurl is done: reports what is left and how it ended.
+    func conclude(_ code: Int32, mayHaveArrived: Bool) {
+        let failure = code == 0 && self.failure == nil ? nil : explain(code, mayHaveArrived)
+        end()
+        isUnreported = false
+        if let failure {
+            if head != nil || !first.isEmpty { deliver(isComplete: false) }
+            receiver.failed(failure)
+        } else {
+            deliver(isComplete: true)
+        }
+    }
+
+    private func explain(_ code: Int32, _ mayHaveArrived: Bool) -> WireFailure {
+        if var failure {
+            failure.mayHaveArrived = mayHaveArrived
+            return failure
+        }
+        guard let handle else { return WireFailure(.engineFailed, "the exchange ended twice") }
+        return WireFailure(
+            curlCode: code, text: String(cString: wire_transfer_error(handle)), systemError: wire_transfer_system_error(handle),
+            mayHaveArrived: mayHaveArrived)
+    }
+
+    /// Gives the receiver what this turn brought.
+    func report() {
+        guard isUnreported, handle != nil else { return }
+        isUnreported = false
+        deliver(isComplete: false)
+    }
+
+    private func deliver(isComplete: Bool) {
+        let (head, first) = (head, first)
+        self.head = nil
+        self.first = Data()
+        guard receiver.received(head, first, isComplete: isComplete) == .pauses, !isComplete, !isPaused else { return }
+        isPaused = true
+        loop.paused(self)
+    }
+
+    func resumeReceiving() {
+        isPaused = false
+        guard isReceivingPaused, let handle else { return }
+        isReceivingPaused = false
+        wire_transfer_resume(handle, 0, isSendingPaused ? 1 : 0)
+    }
+
+    /// The next part of the request's body was read.
+    func take(_ piece: Result<Data?, any Error>) {
+        source?.take(piece)
+        guard isSendingPaused, let handle else { return }
+        isSendingPaused = false
+        wire_transfer_resume(handle, isReceivingPaused ? 1 : 0, 0)
+    }
+
+    // MARK: libcurl's side
+
+    private func received(line: UnsafeRawBufferPointer) -> Bool {
+        do throws(WireFailure) {
+            guard let head = try headReader.take(line) else { return true }
+            self.head = head
+            loop.headCame(self)
+            delayReport()
+        } catch {
+            failure = error
+            return false
+        }
+        return true
+    }
+
+    private func received(body: UnsafeRawBufferPointer) -> Int {
+        if isPaused {
+            isReceivingPaused = true
+            return Int(WIRE_PAUSE)
+        }
+        loop.moved(self)
+        // The first piece waits for the end of the turn: most responses are complete by then.
+        if isUnreported, first.isEmpty {
+            first = Data(body)
+        } else {
+            if isUnreported { report() }
+            first = Data(body)
+            deliver(isComplete: false)
+        }
+        return body.count
+    }
+
+    private func delayReport() {
+        isUnreported = true
+        loop.reportLater(self)
+    }
+
+    private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard let source else { return 0 }
+        switch source.read(into: buffer) {
+        case .bytes(let count):
+            sent += Int64(count)
+            loop.moved(self)
+            if count > 0 { receiver.sent(sent) }
+            return count
+        case .notYet:
+            isSendingPaused = true
+            return Int(WIRE_PAUSE)
+        case .failed(let error):
+            failure = error
+            return Int(WIRE_ABORT)
+        }
+    }
+
+    private func seek(to offset: Int64) -> Bool {
+        guard source?.rewind(to: offset) ?? (offset == 0) else { return false }
+        sent = offset
+        return true
+    }
+
+    private func willSend(isReused: Bool, isReadable: Bool) -> Bool {
+        let isAllowed = loop.willSend(self, isReused: isReused, isReadable: isReadable)
+        if isAllowed { hasSent = true }
+        return isAllowed
+    }
+
+    // MARK: C
+
+    private static func of(_ context: UnsafeMutableRawPointer) -> WireTransfer {
+        Unmanaged<WireTransfer>.fromOpaque(context).takeUnretainedValue()
+    }
+
+    private static var callbacks: wire_callbacks {
+        wire_callbacks(
+            header: { context, bytes, count in
+                WireTransfer.of(context).received(line: UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+            },
+            body: { context, bytes, count in
+                WireTransfer.of(context).received(body: UnsafeRawBufferPointer(start: bytes, count: count))
+            },
+            read: { context, bytes, count in
+                WireTransfer.of(context).read(into: UnsafeMutableRawBufferPointer(start: bytes, count: count))
+            },
+            seek: { context, offset in
+                // 2: the place cannot be moved, which fails the request instead of sending another body.
+                WireTransfer.of(context).seek(to: offset) ? 0 : 2
+            },
+            will_send: { context, isReused, isReadable in
+                WireTransfer.of(context).willSend(isReused: isReused != 0, isReadable: isReadable != 0) ? 0 : 1
+            })
+    }
+}
+#endif

@@ -1,0 +1,154 @@
+internal import Foundation
+internal import LoopbackOrigin
+internal import RemoteRouting
+internal import Synchronization
+internal import Trials
+
+#if os(macOS) || os(Linux)
+
+/// Processor and wall time of exchanges with an origin in another process, whose work is nobody's who is measured.
+extension Experiment {
+    static var outsideExchanges: [Experiment] {
+        [
+            wire("wire-64", "an exchange of 1 KB, 64 wide, transport alone", width: 64, count: 20_000, quick: 3_000, asksCurl: true) {
+                url in
+                let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http))
+                let request = HTTPRequest(url: url)
+                return { blackHole(try await host.transport.perform(request, limits: ExchangeLimits()).body.collect()) }
+            },
+            wire("host-64", "an exchange of 1 KB, 64 wide, through RemoteHost", width: 64, count: 20_000, quick: 3_000) { url in
+                let host = host(of: url)
+                return { blackHole(try await host.data(for: Route(path: "/profile"))) }
+            },
+            wire("host-1", "an exchange of 1 KB, one after another, through RemoteHost", width: 1, count: 2_000, quick: 500) { url in
+                let host = host(of: url)
+                return { blackHole(try await host.data(for: Route(path: "/profile"))) }
+            },
+            post,
+        ]
+    }
+
+    private static func host(of url: URL) -> RemoteHost {
+        RemoteHost(
+            HostConfiguration("127.0.0.1", scheme: .http, port: url.port), limits: HostLimits(concurrentExchanges: 1_000))
+    }
+
+    private static func figures(_ name: String, _ title: String) -> [Figure] {
+        [
+            Figure(name: name, title: title, unit: .nanoseconds),
+            Figure(name: "\(name)-cpu", title: "\(title): processor time", unit: .nanoseconds),
+        ]
+    }
+
+    private static func wire(
+        _ name: String, _ title: String, width: Int, count: Int, quick: Int, asksCurl: Bool = false,
+        _ make: @escaping @Sendable (URL) -> @Sendable () async throws -> Void
+    ) -> Experiment {
+        Experiment(section: .wire, figures: figures(name, title)) { scale in
+            let origin = try OriginProcess()
+            let times = scale.times(count, quick: quick)
+            let (bare, own) = (BareSession(), make(origin.url))
+            let url = origin.url
+            var contestants: [(Contestant, Round)] = [
+                (
+                    .mutex,
+                    {
+                        // The closure keeps the origin running.
+                        defer { withExtendedLifetime(origin) {} }
+                        return try await spent(times, over: width) { blackHole(try await bare.data(from: url)) }
+                    }
+                ),
+                (.storehouse, { try await spent(times, over: width, own) }),
+            ]
+            let curl = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
+            if asksCurl, let curl {
+                let address = "\(url.absoluteString)?[1-\(times)]"
+                contestants.append(
+                    (
+                        .floor,
+                        {
+                            try ranOutside(
+                                times, curl, ["-Z", "--no-progress-meter", "--parallel-max", "\(width)", "-o", "/dev/null", address])
+                        }
+                    ))
+            }
+            return contestants
+        }
+    }
+
+    /// A POST beside a GET, both through the same host.
+    private static let post = Experiment(section: .wire, figures: figures("post-1", "a POST of 1 KB beside a GET, one after another")) {
+        scale in
+        let origin = try OriginProcess()
+        let times = scale.times(2_000, quick: 500)
+        let host = host(of: origin.url)
+        let body = Data(count: 1_000)
+        return [
+            (
+                .mutex,
+                {
+                    defer { withExtendedLifetime(origin) {} }
+                    return try await spent(times, over: 1) { blackHole(try await host.data(for: Route(path: "/profile"))) }
+                }
+            ),
+            (
+                .storehouse,
+                {
+                    try await spent(times, over: 1) {
+                        blackHole(try await host.data(for: Route(path: "/profile", method: .post, body: .data(body))))
+                    }
+                }
+            ),
+        ]
+    }
+
+    /// Wall time and this process's processor time of each.
+    private static func spent(
+        _ count: Int, over width: Int, _ body: @escaping @Sendable () async throws -> Void
+    ) async throws -> [Double] {
+        let (watch, before) = (Stopwatch(), processTime())
+        let tasks = (0..<width).map { worker in
+            Task { for _ in stride(from: worker, to: count, by: width) { try await body() } }
+        }
+        for task in tasks { try await task.value }
+        return [watch.nanoseconds / Double(count), (processTime() - before) / Double(count)]
+    }
+
+    /// The same of another program.
+    private static func ranOutside(_ count: Int, _ program: String, _ arguments: [String]) throws -> [Double] {
+        let (watch, before) = (Stopwatch(), processTimeOfChildren())
+        let process = try ChildProcess(program, arguments)
+        guard process.wait() else { throw CocoaError(.executableLoad) }
+        return [watch.nanoseconds / Double(count), (processTimeOfChildren() - before) / Double(count)]
+    }
+}
+
+/// An origin in a process of its own, which ends with this object.
+private final class OriginProcess: Sendable {
+    let url: URL
+    /// Only held: the process is killed when it is released.
+    private let process: Mutex<ChildProcess>
+
+    init() throws {
+        let process = try ChildProcess("/proc/self/exe", [OriginCommand.argument])
+        guard let line = process.readLine(), let url = URL(string: line) else { throw CocoaError(.executableLoad) }
+        self.url = url
+        self.process = Mutex(process)
+    }
+}
+
+/// What the process of an origin does.
+enum OriginCommand {
+    static let argument = "--origin"
+
+    /// Serves until the process is killed.
+    static func run() async throws {
+        let origin = try LoopbackOrigin()
+        let body = Data(count: 1_024)
+        for method in [LoopbackOrigin.Method.get, .post] { origin.on(method, "/profile") { _ in .data(body) } }
+        say(origin.url.appending(path: "profile").absoluteString)
+        while true { try await Task.sleep(for: .seconds(3_600)) }
+    }
+}
+
+#endif

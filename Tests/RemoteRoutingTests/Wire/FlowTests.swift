@@ -1,0 +1,167 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+
+@testable import RemoteRouting
+
+/// What streams in both directions: lengths, back-pressure, cancellation.
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
+struct FlowTests {
+    @Test func `W5: a slow reader of 256 MB stops the server and holds at most 1 MiB`() async throws {
+        let megabytes = 256
+        let origin = try LoopbackOrigin { _ in
+            .repeating(Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 7) }), times: megabytes * 16)
+        }
+        let transport = try RealTransport.curl.make()
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+        let bytes = try await host.bytes(for: Route(path: "/x"))
+        try await until("half of the limit is unread") { bytes.unreadBytes > 1 << 19 }
+        for _ in 0..<20_000 { await Task.yield() }
+        #expect(bytes.unreadBytes <= 1 << 20)
+        var count = 0
+        var most = 0
+        for try await piece in bytes {
+            count += piece.count
+            most = max(most, bytes.unreadBytes)
+            if count % (8 << 20) < piece.count { for _ in 0..<200 { await Task.yield() } }
+        }
+        #expect(count == megabytes << 20)
+        #expect(most <= 1 << 20)
+    }
+
+    @Test func `W5: five thousand streams that are not read hold neither memory nor the way of others`() async throws {
+        let width = isLongRun ? 5000 : 600
+        let origin = try LoopbackOrigin { $0.path == "/quick" ? .text("quick") : .repeating(Data(count: 65_536), times: 64) }
+        let transport = try RealTransport.curl.make()
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+            $0.limits.concurrentExchanges = 10_000
+            $0.limits.memoryBytes = 65_536
+            $0.timeouts = .init()
+        }
+        let streams = (0..<width).map { _ in Task { try await host.bytes(for: Route(path: "/x")) } }
+        defer { for stream in streams { stream.cancel() } }
+        var open: [RemoteBytes] = []
+        // As many as the descriptors allow: those above wait.
+        for stream in streams.prefix(min(width, 400)) { open.append(try await stream.value) }
+        #expect(try await host.data(for: Route(path: "/quick")) == Data("quick".utf8))
+        #expect(open.reduce(0) { $0 + $1.unreadBytes } < open.count * (1 << 19))
+    }
+
+    @Test func `W6: a stream of known length is sent with its length, an unknown one in chunks`() async throws {
+        let origin = try LoopbackOrigin { request in
+            .text("\(request.headers["Content-Length"] ?? "none") \(request.headers["Transfer-Encoding"] ?? "none") \(request.body.count)")
+        }
+        let host = try RealTransport.curl.host(origin.port)
+        func sent(_ body: RouteBody, _ method: HTTPMethod = .post) async throws -> String {
+            String(decoding: try await host.data(for: Route(path: "/x", method: method, body: body)), as: UTF8.self)
+        }
+        func stream(_ length: Int64?) -> RouteBody {
+            .stream(
+                HTTPBodyStream(length: length, isReplayable: true) {
+                    let parts = Parts(Array(repeating: Data(count: 100_000), count: 30))
+                    return { _ in parts.next() }
+                })
+        }
+        #expect(try await sent(stream(3_000_000)) == "3000000 none 3000000")
+        #expect(try await sent(stream(nil)) == "none chunked 3000000")
+        #expect(try await sent(.data(Data(count: 5_000_000)), .put) == "5000000 none 5000000")
+        #expect(try await sent(.data(Data()), .post) == "0 none 0")
+        #expect(try await sent(.none, .post) == "0 none 0")
+        #expect(try await sent(.none, .delete) == "none none 0")
+        let get = HTTPRequest(url: origin.url.appending(path: "x"), body: .data(Data("q".utf8)))
+        #expect(try await host.transport.perform(get, limits: ExchangeLimits()).body.collect() == Data("1 none 1".utf8))
+        #expect(origin.acceptedConnections == 1)
+        #expect(origin.requests.allSatisfy { $0.headers["Expect"] == nil })
+    }
+
+    @Test func `W6: fields go out as they were given, and none is added`() async throws {
+        let origin = try LoopbackOrigin { _ in .text("x") }
+        let transport = try RealTransport.curl.make()
+        var fields = HTTPFields()
+        try fields.append("X-Empty", "")
+        try fields.append("X-Twice", "1")
+        try fields.append("X-Twice", "2")
+        for body in [HTTPBody.none, .data(Data("x".utf8))] {
+            let request = HTTPRequest(method: .post, url: origin.url.appending(path: "a;b/%2e/c"), fields: fields, body: body)
+            _ = try await transport.perform(request, limits: ExchangeLimits()).body.collect()
+            let seen = try #require(origin.requests.last).headers.fields
+            let expected = ["Host", "X-Empty", "X-Twice", "X-Twice", "Accept-Encoding", "Content-Length"]
+            #expect(seen.map(\.name).sorted() == expected.sorted())
+            #expect(seen.first { $0.name == "X-Empty" }?.value == "")
+        }
+    }
+
+    @Test func `W6: a body of another length than said fails the request`() async throws {
+        let origin = try LoopbackOrigin { _ in .text("x") }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        for length in [1000, 3000] as [Int64] {
+            let body = HTTPBodyStream(length: length, isReplayable: true) {
+                let parts = Parts([Data(count: 2000)])
+                return { _ in parts.next() }
+            }
+            let error = try await remoteError { try await host.send(Route(path: "/x", method: .post, body: .stream(body))) }
+            #expect(error.code == .bodyUnreadable, "said \(length)")
+        }
+        #expect(origin.requests.isEmpty)
+    }
+
+    @Test func `W13: canceled exchanges end on the wire and leave nothing`() async throws {
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/quick") { _ in .text("0123456789") }
+        origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        origin.on(.get, "/late") { _ in .text("x").misbehaving(.neverAnswer) }
+        origin.on(.post, "/post") { .text("\($0.body.count)") }
+        let transport = try RealTransport.curl.make()
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+            $0.limits.concurrentExchanges = 64
+        }
+        let paths: [RoutePath] = ["/quick", "/stall", "/late", "/post"]
+        // 100 000 with `STOREHOUSE_SEEDS=100`.
+        func round() async throws {
+            let tasks = (0..<1000).map { index in
+                let route =
+                    index % 4 == 3 ? Route(path: "/post", method: .post, body: .data(Data(count: 40_000))) : Route(path: paths[index % 4])
+                return Task { _ = try? await host.data(for: route) }
+            }
+            for (index, task) in tasks.enumerated() {
+                if index % 3 == 0 { await Task.yield() }
+                task.cancel()
+            }
+            for task in tasks { await task.value }
+            try await until("no exchange is left") { transport.exchangeCount == 0 }
+            try await origin.waitUntil { $0.requests.allSatisfy { $0.ending != nil } }
+            origin.forget()
+        }
+        try await round()
+        let files = ProcessState.openFiles ?? 0
+        let memory = ProcessState.residentBytes ?? 0
+        for _ in 0..<rounds(3) { try await round() }
+        #expect((ProcessState.openFiles ?? 0) <= files + 100)
+        #expect((ProcessState.residentBytes ?? 0) <= memory + 64 << 20)
+        #expect(try await host.data(for: Route(path: "/quick")) == Data("0123456789".utf8))
+    }
+
+    @Test func `H6: deadlines are kept without a task, to the fraction of a second`() async throws {
+        let origin = try LoopbackOrigin { _ in .text("0123456789").misbehaving(.neverAnswer) }
+        origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(100))) }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        func code(_ path: RoutePath, _ timeouts: RouteOptions.Timeouts) async throws -> RemoteError.Code {
+            try await remoteError { _ = try await host.with { $0.timeouts = timeouts }.data(for: Route(path: path)) }.code
+        }
+        #expect(try await code("/x", .init(head: .milliseconds(60))) == .headTimedOut)
+        #expect(try await code("/stall", .init(idle: .milliseconds(60))) == .idleTimedOut)
+        #expect(try await code("/drip", .init(idle: .seconds(50), attempt: .milliseconds(250))) == .attemptTimedOut)
+        #expect(try await code("/drip", .init(idle: .seconds(50), overall: .milliseconds(250))) == .overallTimedOut)
+        try await origin.waitUntil { $0.openConnections == 0 }
+    }
+}
+
+extension RemoteBytes {
+    /// How many bytes have arrived and were not read.
+    fileprivate var unreadBytes: Int { body.holder.exchange.unreadBytes }
+}
+#endif

@@ -1,0 +1,109 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+import Trials
+import Wire
+
+/// Bodies in gzip, which the transport decodes itself.
+@Suite(
+    .enabled(if: RealTransport.available.contains(.curl) && Inflater.isAvailable, "libcurl or zlib is missing"), .timeLimit(.minutes(10)))
+struct GzipTests {
+    private static let text = "hello, hello, hello, hello"
+
+    private func decode(_ bytes: [UInt8], pieces: Int = 1) throws -> Data {
+        let inflater = try #require(Inflater())
+        var whole = Data()
+        for start in stride(from: 0, to: bytes.count, by: pieces) {
+            inflater.push(Data(bytes[start..<min(bytes.count, start + pieces)]))
+            while let piece = try inflater.next() { whole.append(piece) }
+        }
+        try inflater.finish()
+        return whole
+    }
+
+    @Test(arguments: [1, 2, 7, 1000])
+    func `W7: every member of gzip is decoded, in pieces of any size`(_ pieces: Int) throws {
+        let gzip = try self.gzip(Data(GzipTests.text.utf8))
+        #expect(try decode(gzip, pieces: pieces) == Data(GzipTests.text.utf8))
+        #expect(try decode(gzip + gzip, pieces: pieces) == Data((GzipTests.text + GzipTests.text).utf8))
+        #expect(try decode([], pieces: pieces).isEmpty)
+    }
+
+    @Test func `W7: gzip that is cut at any byte is an error`() throws {
+        let gzip = try self.gzip(Data(GzipTests.text.utf8))
+        for count in 1..<gzip.count {
+            for prefix in [[], gzip] {
+                #expect(throws: WireFailure.self, "cut behind \(count) bytes") { try decode(prefix + gzip[..<count]) }
+            }
+        }
+        #expect(throws: WireFailure.self) { try decode(gzip + [0x61]) }
+        #expect(throws: WireFailure.self) { try decode(Array(GzipTests.text.utf8)) }
+    }
+
+    @Test func `W7: large gzip is decoded whole`() throws {
+        var generator = SplitMix(seed: 7)
+        let data = Data((0..<700_000).map { _ in UInt8(truncatingIfNeeded: generator.next() % 23) })
+        #expect(try decode(try gzip(data), pieces: 16_384) == data)
+    }
+
+    /// The system's own packer.
+    private func gzip(_ data: Data) throws -> [UInt8] {
+        let file = FileManager.default.temporaryDirectory.appending(path: "gzip-\(UUID().uuidString)")
+        try data.write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        return [UInt8](try #require(try ChildProcess.output(of: "/bin/gzip", ["-9nc", file.path()])))
+    }
+
+    private func origin(_ bytes: [UInt8], chunked: Bool) throws -> LoopbackOrigin {
+        try LoopbackOrigin { _ in
+            var response = LoopbackOrigin.Response.data(Data(bytes)).setting("Content-Encoding", to: "gzip")
+            if chunked { response.framing = .chunked(bytes: 5) }
+            return response
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `W7: a truncated gzip body is an error although its framing is whole`(_ chunked: Bool) async throws {
+        let gzip = try self.gzip(Data(GzipTests.text.utf8))
+        let whole = try origin(gzip + gzip, chunked: chunked)
+        let data = try await RealTransport.curl.host(whole.port).data(for: Route(path: "/x"))
+        #expect(data == Data((GzipTests.text + GzipTests.text).utf8))
+        #expect(whole.requests.first?.headers["Accept-Encoding"] == "gzip")
+        for count in [1, 12, gzip.count - 1, gzip.count + 3] {
+            let cut = try origin(Array((gzip + gzip)[..<count]), chunked: chunked)
+            let host = try RealTransport.curl.host(cut.port) { $0.retry = .never }
+            let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+            #expect(error.code == .protocolViolation, "cut behind \(count) bytes")
+            let streamed = try await remoteError { for try await _ in try await host.bytes(for: Route(path: "/x")) {} }
+            #expect(streamed.code == .protocolViolation)
+        }
+    }
+
+    @Test func `W7: a coding that was not asked for is an error, and none is asked for with a range`() async throws {
+        let origin = try LoopbackOrigin { request in
+            request.path == "/br" ? .text("x").setting("Content-Encoding", to: "br") : .text("0123")
+        }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/br")) }
+        #expect(error.code == .protocolViolation)
+        _ = try await host.data(for: Route(path: "/x", headers: ["Range": "bytes=0-"]))
+        #expect(origin.requests(to: "/x").first?.headers["Accept-Encoding"] == "identity")
+    }
+
+    @Test func `H8: a streamed bomb is decoded only as far as it is read`() async throws {
+        let origin = try LoopbackOrigin { _ in .gzipBomb(inflatingTo: 400_000_000) }
+        let transport = try RealTransport.curl.make()
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
+        var count = 0
+        for try await piece in try await host.bytes(for: Route(path: "/x")) {
+            #expect(piece.count <= 65_536)
+            count += piece.count
+            if count > 10_000_000 { break }
+        }
+        try await until("the exchange is over") { transport.exchangeCount == 0 }
+    }
+}
+#endif

@@ -1,0 +1,76 @@
+import Testing
+import Wire
+
+/// Heads of responses, line by line.
+@Suite
+struct HeadReaderTests {
+    private func read(_ text: String) throws -> WireHead? {
+        var reader = HeadReader()
+        var found: WireHead?
+        var line: [UInt8] = []
+        for byte in Array(text.utf8) {
+            line.append(byte)
+            guard byte == 0x0A else { continue }
+            if let head = try line.withUnsafeBytes({ try reader.take($0) }) { found = head }
+            line = []
+        }
+        return found
+    }
+
+    @Test func `a head has its status and its fields in order`() throws {
+        let head = try #require(try read("HTTP/1.1 404 Not Found\r\nA: 1\r\nB:2 \r\na:\t3\r\nC:\r\n\r\n"))
+        #expect(head.status == 404)
+        #expect(head.fields.map { "\($0.name)=\($0.value)" } == ["A=1", "B=2", "a=3", "C="])
+        #expect(head.values(of: "A") == ["1", "3"])
+    }
+
+    @Test func `an interim response and trailers are dropped`() throws {
+        let head = try #require(try read("HTTP/1.1 103 X\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\nB: 2\r\n\r\nETag: c\r\n\r\n"))
+        #expect(head.status == 200)
+        #expect(head.fields.map(\.name) == ["B"])
+        #expect(try read("HTTP/1.1 100 Continue\r\n\r\n") == nil)
+        #expect(try read("HTTP/1.1 101 Switching\r\n\r\n")?.status == 101)
+    }
+
+    @Test func `a folded line continues the field before it`() throws {
+        #expect(try read("HTTP/1.1 200 OK\r\nA: 1\r\n  2\r\n\t3 \r\n\r\n")?.fields.map(\.value) == ["1 2 3"])
+        #expect(try read("HTTP/1.1 200 OK\r\n A: 1\r\n\r\n")?.fields.isEmpty == true)
+    }
+
+    @Test func `bytes that are not UTF-8 are read as ISO-8859-1`() throws {
+        var reader = HeadReader()
+        var head: WireHead?
+        for line in [Array("HTTP/1.1 200 OK\r\n".utf8), Array("A: ".utf8) + [0xE9, 0x0D, 0x0A], [0x0D, 0x0A]] {
+            head = try line.withUnsafeBytes { try reader.take($0) }
+        }
+        #expect(head?.fields.map(\.value) == ["é"])
+    }
+
+    @Test(arguments: [
+        "Content-Length: 1\r\nContent-Length: 2", "Content-Length: 1, 2", "Content-Length: -1", "Content-Length: +1", "Content-Length: 1x",
+        "Content-Length:", "Content-Length: 1,", "Content-Length: 99999999999999999999", "Transfer-Encoding: gzip",
+        "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+    ])
+    func `W1: a head that contradicts itself is refused`(_ lines: String) {
+        #expect { try read("HTTP/1.1 200 OK\r\n\(lines)\r\n\r\n") } throws: { ($0 as? WireFailure)?.code == .protocolViolation }
+    }
+
+    @Test(arguments: ["Content-Length: 7\r\nContent-Length: 7", "Content-Length: 7 , 7", "Transfer-Encoding: Chunked"])
+    func `a head that repeats itself is read`(_ lines: String) throws {
+        #expect(try read("HTTP/1.1 200 OK\r\n\(lines)\r\n\r\n")?.status == 200)
+    }
+
+    @Test func `W4: a head has limits for its fields and bytes, interim responses included`() throws {
+        func fields(_ count: Int) -> String { String(repeating: "A: 1\r\n", count: count) }
+        #expect(try read("HTTP/1.1 200 OK\r\n\(fields(HeadReader.fieldLimit))\r\n")?.fields.count == HeadReader.fieldLimit)
+        let texts = [
+            "HTTP/1.1 200 OK\r\n\(fields(HeadReader.fieldLimit + 1))\r\n",
+            "HTTP/1.1 200 OK\r\nA: \(String(repeating: "a", count: HeadReader.byteLimit))\r\n\r\n",
+            String(repeating: "HTTP/1.1 100 Continue\r\n\r\n", count: HeadReader.fieldLimit),
+            "HTTP/1.1 200 OK\r\n\r\n\(fields(HeadReader.fieldLimit + 1))\r\n",
+        ]
+        for text in texts {
+            #expect { try read(text) } throws: { ($0 as? WireFailure)?.code == .headTooLarge }
+        }
+    }
+}

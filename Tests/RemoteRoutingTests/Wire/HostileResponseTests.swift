@@ -1,0 +1,143 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+import Trials
+import Wire
+
+/// Responses that no server should send, over `CurlTransport`; the tests of `WireFormTests` run over both transports.
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
+struct HostileResponseTests {
+    /// `STOREHOUSE_SEEDS=20000` runs so many mutations behind the cuts.
+    @Test func `W1: a response that is cut anywhere, or mutated, is a response or a typed error`() async throws {
+        let total = Mutations.cuts.count + rounds(8000)
+        let origin = try LoopbackOrigin { request in
+            .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0)))
+        }
+        let transport = try RealTransport.curl.make()
+        // Time is for hangs alone: every response ends with its connection.
+        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+            $0.retry = .never
+            $0.timeouts = .init(head: .seconds(60), idle: .seconds(60), overall: .seconds(100))
+            $0.limits.redirects = 0
+        }
+        let seen = WatchedState<[String: Int]>([:])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<16 {
+                group.addTask {
+                    for number in stride(from: worker, to: total, by: 16) {
+                        do {
+                            let route = Route(path: "/\(number)", method: number % 7 == 0 ? .post : .get)
+                            _ = try await host.data(for: route)
+                            seen.update { $0["response", default: 0] += 1 }
+                        } catch let error as RemoteError {
+                            seen.update { $0[error.code.rawValue, default: 0] += 1 }
+                            #expect(error.code != .unreachable, "response \(number): \(String(describing: error.underlyingError))")
+                            #expect(error.stage == .transport || error.stage == .status, "response \(number): \(error)")
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let counts = seen.current
+        #expect(counts.values.reduce(0, +) == total)
+        #expect(counts["response", default: 0] > 0 && counts["connectionLost", default: 0] > 0, "\(counts)")
+        #expect(counts["unreachable"] == nil, "an unknown failure: \(counts)")
+        try await until("no exchange is left") { transport.exchangeCount == 0 }
+    }
+
+    @Test(arguments: [1, 40, 200_000])
+    func `W4: twenty thousand fields and endless lines are typed errors`(_ width: Int) async throws {
+        let field = "X: \(String(repeating: "a", count: width))\r\n"
+        let head = "HTTP/1.1 200 OK\r\n" + String(repeating: field, count: width > 1000 ? 3 : 20_000) + "Content-Length: 0\r\n\r\n"
+        let origin = try LoopbackOrigin { _ in .verbatim(head) }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+        #expect(error.code == .protocolViolation)
+    }
+
+    @Test func `W4: a response of twenty thousand fields delays no other exchange`() async throws {
+        let head = "HTTP/1.1 200 OK\r\n" + String(repeating: "X-Field: 12345678\r\n", count: 20_000) + "Content-Length: 0\r\n\r\n"
+        let hostile = try LoopbackOrigin { _ in .verbatim(head) }
+        let quiet = try LoopbackOrigin { _ in .text("well") }
+        let transport = try RealTransport.curl.make()
+        func host(_ origin: LoopbackOrigin) -> RemoteHost {
+            RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
+                $0.retry = .never
+            }
+        }
+        func times(_ count: Int) async throws -> [Duration] {
+            var times: [Duration] = []
+            for _ in 0..<count {
+                let start = ContinuousClock.now
+                _ = try await host(quiet).data(for: Route(path: "/x"))
+                times.append(ContinuousClock.now - start)
+            }
+            return times.sorted()
+        }
+        let alone = try await times(200)
+        let attack = Task {
+            while !Task.isCancelled { _ = try? await host(hostile).data(for: Route(path: "/x")) }
+        }
+        let beside = try await times(200)
+        attack.cancel()
+        await attack.value
+        // Two processors serve the clients, both origins and all other tests; a library that scans all fields for each takes seconds.
+        #expect(beside[198] < alone[198] * 2 + .seconds(1), "p99 alone \(alone[198]), beside \(beside[198])")
+    }
+
+    @Test(arguments: [302, 307])
+    func `W3: a redirect with an endless body is followed at its head`(_ status: Int) async throws {
+        let origin = try LoopbackOrigin { _ in .text("end") }
+        origin.on(.get, "/endless") { _ in
+            LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 1 << 30).with(status: status).setting("Location", to: "/end")
+                .framed(.chunked(bytes: 65_536))
+        }
+        origin.on(.get, "/long") { _ in
+            LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 1 << 30).with(status: status).setting("Location", to: "/end")
+        }
+        origin.on(.get, "/short") { _ in .redirect(to: "/end", status: status).misbehaving(.declareLengths([30]), .closeSilently) }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        for path in ["/endless", "/long", "/short"] {
+            #expect(try await host.data(for: Route(path: RoutePath(stringLiteral: path))) == Data("end".utf8))
+        }
+        try await origin.waitUntil { $0.requests(to: "/endless").first?.ending == .clientLeft }
+        let sent = try #require(origin.requests(to: "/endless").first?.bodyBytesSent)
+        // What is read, and what lies in the system's buffers.
+        #expect(sent < 12 << 20, "\(sent) bytes")
+    }
+
+    @Test func `W3: a short redirect body keeps the connection`() async throws {
+        let origin = try LoopbackOrigin { _ in .text("end") }
+        origin.on(.get, "/a") { _ in LoopbackOrigin.Response.data(Data(count: 60_000), status: 302).setting("Location", to: "/b") }
+        let host = try RealTransport.curl.host(origin.port)
+        _ = try await host.data(for: Route(path: "/a"))
+        #expect(origin.acceptedConnections == 1)
+    }
+
+    @Test(arguments: RealTransport.available)
+    func `W3: a 3xx without a location keeps its status`(_ transport: RealTransport) async throws {
+        let origin = try LoopbackOrigin { _ in LoopbackOrigin.Response.status(302) }
+        let error = try await remoteError { _ = try await transport.host(origin.port).data(for: Route(path: "/a")) }
+        #expect(error.status == 302)
+    }
+
+    @Test(arguments: [LoopbackOrigin.Response.Framing.length, .chunked(bytes: 3)])
+    func `W7: a body that is cut against its framing is an error, at every byte`(_ framing: LoopbackOrigin.Response.Framing) async throws {
+        let count = framing == .length ? 10 : 10 + 4 * 5 + 5 + 2
+        let origin = try LoopbackOrigin { request in
+            .text("0123456789").framed(framing).misbehaving(.truncate(afterBodyBytes: Int(request.path.dropFirst()) ?? 0))
+        }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        for place in 0..<(framing == .length ? count : 30) {
+            let error = try await remoteError { _ = try await host.data(for: Route(path: "/\(place)")) }
+            #expect(error.code == .connectionLost, "cut behind \(place) bytes")
+            let streamed = try await remoteError { for try await _ in try await host.bytes(for: Route(path: "/\(place)")) {} }
+            #expect(streamed.code == .connectionLost)
+        }
+    }
+}
+#endif

@@ -1,0 +1,54 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+import Wire
+
+/// Which libcurl is used, and what happens without one.
+@Suite
+struct LibraryTests {
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing: the tests of CurlTransport do not run"))
+    func `a host says which transport it has`() throws {
+        let version = try WireLibrary().version
+        #expect(version.hasPrefix("libcurl/") == false)
+        #expect("\(RemoteHost("a.example").transport)" == "libcurl \(version)")
+        #expect("\(URLSessionTransport())" == "URLSession")
+    }
+
+    @Test(arguments: ["/nowhere/libcurl.so.4", "/dev/null", "libc.so.6"])
+    func `a libcurl that is none is refused with the reason`(_ path: String) {
+        #expect {
+            try CurlTransport(width: 4, path: path)
+        } throws: { error in
+            guard let failure = error as? TransportFailure else { return false }
+            return failure.code == .unsupported && failure.message == "\(path) cannot be loaded"
+        }
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `two libcurls serve one process`() async throws {
+        let origin = try LoopbackOrigin { .text($0.path) }
+        let system = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)))
+        let other = try RealTransport.curl.host(origin.port)
+        let session = try RealTransport.urlSession.host(origin.port)
+        for _ in 0..<20 {
+            for host in [system, other, session] { #expect(try await host.data(for: Route(path: "/x")) == Data("/x".utf8)) }
+        }
+    }
+
+    @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
+    func `failures to connect are told apart`() async throws {
+        let origin = try LoopbackOrigin()
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        origin.stop()
+        #expect(try await remoteError { try await host.send("/x") }.code == .connectionRefused)
+        let unknown = host.with { $0.configuration = HostConfiguration("nowhere.invalid", scheme: .http) }
+        #expect(try await remoteError { try await unknown.send("/x") }.code == .hostNotFound)
+        let secured = try LoopbackOrigin { _ in .text("x") }
+        let plain = host.with { $0.configuration = HostConfiguration("127.0.0.1", scheme: .https, port: Int(secured.port)) }
+        #expect(try await remoteError { try await plain.send("/x") }.code == .tlsFailed)
+    }
+}
+#endif

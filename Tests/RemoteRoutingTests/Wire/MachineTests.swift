@@ -1,0 +1,121 @@
+import StoreCore
+import Testing
+import Wire
+
+/// The engine's decisions, without sockets.
+@Suite
+struct MachineTests {
+    private let start = MonotonicInstant(nanoseconds: 0)
+
+    private func machine(
+        width: Int = 2, connections: Int = 4, cannotAsk: Bool = false, _ tickets: ClosedRange<UInt64> = 1...1, mayRepeat: Bool = false,
+        isSecure: Bool = false, _ limits: Deadlines.Limits = Deadlines.Limits()
+    ) -> WireMachine {
+        var machine = WireMachine(width: width, connections: connections, cannotAsk: cannotAsk)
+        for ticket in tickets { machine.submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, limits, at: start) }
+        return machine
+    }
+
+    private func begun(_ machine: inout WireMachine) -> [UInt64] {
+        var tickets: [UInt64] = []
+        while let next = machine.beginNext() { tickets.append(next.ticket) }
+        return tickets
+    }
+
+    @Test func `exchanges above the width wait in order`() {
+        var machine = machine(1...5)
+        #expect(begun(&machine) == [1, 2])
+        #expect(machine.ended(2) == .conclude(mayHaveArrived: false))
+        #expect(begun(&machine) == [3])
+        _ = machine.left(4)
+        _ = machine.left(1)
+        #expect(begun(&machine) == [5])
+        #expect(machine.count == 2)
+    }
+
+    @Test func `W5: paused exchanges make room for others, within the limit of connections`() {
+        var machine = machine(1...9)
+        #expect(begun(&machine) == [1, 2])
+        machine.paused(1)
+        machine.paused(1)
+        machine.paused(2)
+        #expect(begun(&machine) == [3, 4])
+        machine.paused(3)
+        machine.paused(4)
+        #expect(begun(&machine) == [])
+        #expect(machine.resumed(1, at: start) == true)
+        #expect(machine.resumed(1, at: start) == false)
+        _ = machine.left(2)
+        #expect(begun(&machine) == [5])
+        _ = machine.ended(1)
+        _ = machine.ended(5)
+        #expect(begun(&machine) == [6, 7])
+    }
+
+    @Test func `W2: an unsafe request is sent once`() {
+        var machine = machine()
+        _ = begun(&machine)
+        #expect(machine.willSend(1, isReused: true, isReadable: false) == .send)
+        #expect(machine.willSend(1, isReused: false, isReadable: false) == .refuse)
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
+        #expect(machine.willSend(1, isReused: false, isReadable: false) == .refuse)
+    }
+
+    @Test func `W2: a connection that the server has closed is replaced before anything is sent`() {
+        var machine = machine()
+        #expect(machine.beginNext()?.onFreshConnection == false)
+        #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
+        #expect(machine.ended(1) == .beginAgain)
+        #expect(machine.willSend(1, isReused: false, isReadable: true) == .send)
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
+        #expect(machine.ended(1) == .ignore)
+    }
+
+    @Test(arguments: [(true, false), (false, true)])
+    func `W2: where a look at the socket says nothing an unsafe request gets a fresh connection`(_ isSecure: Bool, _ cannotAsk: Bool) {
+        var machine = machine(cannotAsk: cannotAsk, isSecure: isSecure)
+        #expect(machine.beginNext()?.onFreshConnection == true)
+        var repeatable = self.machine(cannotAsk: cannotAsk, mayRepeat: true, isSecure: isSecure)
+        #expect(repeatable.beginNext()?.onFreshConnection == false)
+        #expect(repeatable.willSend(1, isReused: true, isReadable: true) == .send)
+        #expect(repeatable.willSend(1, isReused: false, isReadable: false) == .send)
+    }
+
+    @Test func `H6: deadlines follow what happens, and stand still for the time between pieces while the reader is behind`() {
+        var machine = machine(1...1, Deadlines.Limits(head: .seconds(3), idle: .seconds(5), overall: start.advanced(by: .seconds(100))))
+        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
+        _ = begun(&machine)
+        #expect(machine.nextDeadline == at(3))
+        machine.moved(1, at: at(1))
+        #expect(machine.late(at: at(3)).isEmpty)
+        #expect(machine.nextDeadline == at(4))
+        machine.headCame(1, at: at(3))
+        #expect(machine.late(at: at(4)).isEmpty)
+        #expect(machine.nextDeadline == at(8))
+        machine.paused(1)
+        #expect(machine.late(at: at(8)).isEmpty)
+        #expect(machine.nextDeadline == at(100))
+        _ = machine.resumed(1, at: at(50))
+        #expect(machine.nextDeadline == at(55))
+        #expect(machine.late(at: at(55)).map(\.part) == [.idle])
+        #expect(machine.late(at: at(200)).map(\.part) != [.head])
+    }
+
+    @Test func `deadlines of many exchanges come in their order`() {
+        var machine = WireMachine(width: 1000, connections: 1000)
+        for ticket in UInt64(1)...1000 {
+            machine.submitted(
+                ticket, mayRepeat: true, isSecure: false, Deadlines.Limits(head: .milliseconds(Int(ticket * 7919 % 1000) + 1)), at: start)
+        }
+        var seen: [Int64] = []
+        while let next = machine.nextDeadline {
+            for late in machine.late(at: next) {
+                seen.append(next.nanoseconds)
+                _ = machine.left(late.ticket)
+            }
+        }
+        #expect(seen.count == 1000)
+        #expect(seen == seen.sorted())
+        #expect(machine.count == 0)
+    }
+}
