@@ -34,7 +34,7 @@ extension TargetSession {
     func stage(_ part: FilePart.Staged, of item: some FileItem, as path: RelativePath) throws {
         let key = item.key
         let present = try places.inDirectory(of: path, isMaking: false) { directory, name in
-            try (DirectoryScan.digest(of: name, in: directory), directory.status(of: name))
+            try (digestIfReadable(of: name, in: directory, key: key), directory.status(of: name))
         }
         if let (digest, status) = present, digest == part.digest, let status,
             state.withLock({ $0.expected[key] == .some(FileStamp(status)) })
@@ -46,6 +46,16 @@ extension TargetSession {
             try await commit(whole, as: path, of: item)
         }
         state.withLock { $0.staged[key] = update }
+    }
+
+    /// The digest of a file in place; `nil` where there is none, or the process may replace the file and not read it.
+    private func digestIfReadable(of name: String, in directory: DirectoryHandle, key: String) throws -> SHA256.Digest? {
+        do {
+            try places.probe?(.reads(key))
+            return try DirectoryScan.digest(of: name, in: directory)
+        } catch  where error.isDenial {
+            return nil
+        }
     }
 
     /// Installs the staged updates.
