@@ -64,6 +64,7 @@ extension Budget {
         .atMost("shared-fetches", 1),
         .ratio("shared-fetch", to: .mutex, 1.5, noisy: false),
         .ratio("shared-fetch-cpu", to: .mutex, 1.5, noisy: false),
+        .atMost("prefetch", 50_000_000, noisy: false),
 
         // Observing
         .ratio("fan-out", to: .handwritten, 0.5, noisy: false),
@@ -93,6 +94,11 @@ extension Budget {
         .ratio("exchange-1000", to: .mutex, 1.15, noisy: false),
         .ratio("exchange-64-wide", to: .mutex, 1.15, noisy: false),
         .beyond("exchange-1000-peak", .mutex, by: 10_000_000, noisy: false),
+        // Processor time beside curl's command line and bare `URLSession`, with the origin in another process.
+        .ratio("wire-64-cpu", to: .floor, 1.5, noisy: false),
+        .ratio("host-64-cpu", to: .mutex, 0.25, noisy: false),
+        .ratio("host-1-cpu", to: .mutex, 0.34, noisy: false),
+        .ratio("post-1", to: .mutex, 1.3, noisy: false),
         // Against `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
 
