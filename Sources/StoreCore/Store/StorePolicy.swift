@@ -40,7 +40,7 @@ public struct StorePolicy: Sendable {
     /// Expiry never causes a fetch sooner than ``shortestInterval``, even if this is shorter. A trigger does: its elements set the pace.
     public var minimumInterval: Duration
 
-    /// The least ``minimumInterval`` for fetches that could cause themselves: 100 ms.
+    /// The least interval between fetches that could cause themselves: 100 ms.
     ///
     /// It holds for content that expires as soon as it is fetched. It also holds between two fetches of one key that begin because a fetcher
     /// changed, invalidated or cleared that key: the first one begins at once. Changes from outside a fetcher are never held back.
@@ -68,7 +68,7 @@ public struct StorePolicy: Sendable {
     /// Without this fetch, observers keep the patched content after a success, and the content from before the patch after a failure.
     public var revalidatesAfterMutation: Bool
 
-    /// How many keys ``Store/prefetch(_:)`` fetches at a time; less than one counts as one.
+    /// The number of keys that `prefetch` fetches at a time; less than one counts as one.
     public var prefetchWidth: Int
 
     /// Makes policies; what is left out has its default.

@@ -102,7 +102,7 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
 }
 
 extension StreamedSource where Item == ListedFile {
-    /// Makes a list of files, and reports keys that ``ListedFile`` does not have, such as a digest under a misspelled name.
+    /// Makes a list of files, and reports keys that `ListedFile` does not have, such as a digest under a misspelled name.
     ///
     /// - Parameters:
     ///   - order: The order in which the items come.

@@ -53,9 +53,9 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var removals: [Removal] = []
     /// The additions and updates in the order in which they are downloaded, without those that the processor leaves out.
     public internal(set) var downloads: [Download] = []
-    /// Items that ``SyncProcessor/prepareDownload(_:)`` has left out of the downloads.
+    /// Items that `prepareDownload(_:)` has left out of the downloads.
     public internal(set) var leftOut: [Item.Key] = []
-    /// Whether the plan is only shown, by ``OneWaySynchronizer/plan()``, and nothing of it is done.
+    /// Whether `plan()` made the plan, which is then shown and not carried out.
     public internal(set) var isDryRun = false
     /// How many items are as the source has them.
     public internal(set) var unchangedCount = 0

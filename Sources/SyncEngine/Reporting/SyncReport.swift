@@ -27,7 +27,7 @@ public struct SyncReport: Sendable {
 
     /// How many items of the plan were not downloaded, whether they failed or nobody tried.
     public internal(set) var pendingDownloadCount = 0
-    /// Items that ``SyncProcessor/prepareDownload(_:)`` has left out of the downloads; the next pass plans them again.
+    /// Items that `prepareDownload(_:)` has left out of the downloads; the next pass plans them again.
     public internal(set) var leftOut: [SyncKey] = []
     /// What should have been removed and was not; the next pass does it.
     public internal(set) var pendingRemovals: [SyncKey] = []

@@ -20,7 +20,7 @@ public struct TextStorePolicy: Sendable {
     public var durability: Durability
     /// The highest epoch of a manifest that counts without verification; a store that verifies manifests accepts every epoch it verifies.
     public var acceptedEpoch: UInt64
-    /// By how much a manifest's revision may exceed the last one before ``TextStoreEvent/revisionJumped(from:to:)`` reports it.
+    /// The most by which a manifest's revision exceeds the last one without a `revisionJumped` event.
     public var revisionJump: UInt64
 
     /// When a fetched set of texts becomes the active one.

@@ -115,7 +115,7 @@ public enum TextStoreEvent: Sendable {
     case saved(identifier: String, version: SemanticVersion?)
     /// A manifest was fetched and found good, or confirmed.
     case checked(revision: UInt64?)
-    /// A manifest's revision exceeds the last one by more than ``TextStorePolicy/revisionJump``; the store uses the manifest.
+    /// A manifest's revision exceeds the last one by more than the policy's `revisionJump`; the store uses the manifest.
     case revisionJumped(from: UInt64, to: UInt64)
     /// A manifest of a higher epoch was accepted; its revisions start again.
     case epochRaised(from: UInt64, to: UInt64)

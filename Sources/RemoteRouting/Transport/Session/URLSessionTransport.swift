@@ -17,7 +17,7 @@ public import FoundationNetworking
 /// A finished session cannot take our delegate, so a session of your own is given as its configuration. Cookies, caching, credentials
 /// and timeouts of the configuration are not used: these are decided above.
 public final class URLSessionTransport: Transport, CustomStringConvertible {
-    /// `URLSession`, with the reason where it stands in for ``CurlTransport``.
+    /// `URLSession`, with the reason where it stands in for libcurl.
     public let description: String
     private let configuration: URLSessionConfiguration
     private let shared: URLSession
