@@ -121,7 +121,7 @@ public final class FilePart: Sendable {
 
     /// A place for a transfer that writes files itself: a name, in a directory of its own, that stays the same from attempt to attempt.
     ///
-    /// What such a transfer keeps beside the file, to resume by, stays there too. Once the file is whole, ``adoptWorkingFile()`` takes it.
+    /// What such a transfer keeps beside the file, to resume by, stays there too. Once the file is whole, ``adoptWorkingFile(sha256:)`` takes it.
     ///
     /// - Returns: The file's place; there may be nothing yet.
     /// - Throws: `StoreError` where the disk fails.
