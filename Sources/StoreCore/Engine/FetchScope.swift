@@ -12,7 +12,10 @@ final class FetchScope: Sendable {
 
     /// The key that is fetched.
     let key: FetchedKey
-    private let hasEnded = Atomic(false)
+    private let end = Atomic(false)
+
+    /// Whether the fetch has ended. Tasks that it began may go on, but no fetch waits for them.
+    var hasEnded: Bool { end.load(ordering: .acquiring) }
 
     init(_ key: FetchedKey) {
         self.key = key
@@ -20,26 +23,33 @@ final class FetchScope: Sendable {
 
     /// The running fetch on whose behalf the present task does something; `nil` for tasks that outlived theirs.
     static var active: FetchScope? {
-        guard let current, !current.hasEnded.load(ordering: .acquiring) else { return nil }
+        guard let current, !current.hasEnded else { return nil }
         return current
     }
 
     /// Runs a fetch.
     func run<Result: Sendable>(_ body: () async -> Result) async -> Result {
-        defer { hasEnded.store(true, ordering: .releasing) }
+        defer { end.store(true, ordering: .releasing) }
         return await Self.$current.withValue(self, operation: body)
     }
 }
 
 /// One wait of a fetch for a key.
 final class FetchWait: Sendable {
-    /// The keys that each key's fetches wait for, by wait.
-    private static let graph = Lock<[ObjectIdentifier: [ObjectIdentifier: FetchedKey]]>([:])
+    /// A fetch, and the key that it waits for.
+    private struct Edge {
+        let fetch: FetchScope
+        let awaited: FetchedKey
+    }
 
-    private let waiting: FetchedKey
+    /// The waits of each key's fetches, by wait.
+    private static let graph = Lock<[ObjectIdentifier: [ObjectIdentifier: Edge]]>([:])
 
-    init(_ scope: FetchScope) {
-        waiting = scope.key
+    private let fetch: FetchScope
+    private var waiting: FetchedKey { fetch.key }
+
+    init(_ fetch: FetchScope) {
+        self.fetch = fetch
     }
 
     deinit { end() }
@@ -55,10 +65,11 @@ final class FetchWait: Sendable {
             var open = [ObjectIdentifier(key)]
             while let next = open.popLast() {
                 if next == ObjectIdentifier(waiting) { return false }
-                guard seen.insert(next).inserted, let awaited = graph[next] else { continue }
-                for key in awaited.values { open.append(ObjectIdentifier(key)) }
+                guard seen.insert(next).inserted, let edges = graph[next] else { continue }
+                // A task that outlives its fetch may wait for long, but its fetch does not wait through it.
+                for edge in edges.values where !edge.fetch.hasEnded { open.append(ObjectIdentifier(edge.awaited)) }
             }
-            graph[ObjectIdentifier(waiting), default: [:]][ObjectIdentifier(self)] = key
+            graph[ObjectIdentifier(waiting), default: [:]][ObjectIdentifier(self)] = Edge(fetch: fetch, awaited: key)
             return true
         }
     }

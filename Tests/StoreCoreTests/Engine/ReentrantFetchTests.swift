@@ -179,4 +179,49 @@ struct ReentrantFetchTests {
         #expect(try await end(caller, "the caller") == "1")
         #expect(outcome.current == "failed")
     }
+
+    @Test func `C1: an observer begun by a fetch that has ended refuses no other fetch`() async throws {
+        let world = ReentrantFetchTests.World()
+        let watching = WatchedState(0)
+        let a = world.add("a") { world, key in
+            let b = world["b"]
+            Task {
+                guard let b else { return }
+                for await state in b[key].publish() where state.isCompleted { watching.update { $0 += 1 } }
+            }
+            try await watching.wait(timeout: .seconds(10)) { $0 >= 1 ? () : nil }
+            return 1
+        }
+        let calls = WatchedState(0)
+        let b = world.add("b") { world, key in
+            let n = calls.update {
+                $0 += 1; return $0
+            }
+            guard n > 1, let a = world["a"] else { return 0 }
+            return try await a[key].requireData(from: .origin) + n
+        }
+        let observer = RecordingObserver(a[1].publish())
+        try await observer.next { $0.isCompleted }
+        #expect(try await b[1].requireData(from: .origin) == 3)
+    }
+
+    @Test func `C1: a wait of a task that outlives its fetch refuses no other fetch`() async throws {
+        let world = ReentrantFetchTests.World()
+        let (began, gate) = (WatchedState(false), WatchedState(false))
+        let a = world.add("a") { world, key in
+            if let b = world["b"], !began.current { Task { try await b[key].requireData() } }
+            try await began.wait { $0 ? () : nil }
+            return 1
+        }
+        let b = world.add("b") { world, key in
+            began.update { $0 = true }
+            try await gate.wait { $0 ? () : nil }
+            return try await world["a"]?[key].requireData(from: .origin) ?? 0
+        }
+        let observer = RecordingObserver(a[1].publish())
+        try await observer.next { $0.isCompleted }
+        let caller = Task { try await b[1].requireData() }
+        gate.update { $0 = true }
+        #expect(try await caller.value == 1)
+    }
 }
