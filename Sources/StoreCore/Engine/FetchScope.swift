@@ -84,6 +84,11 @@ final class FetchWait: Sendable {
     }
 }
 
+extension CallerNeed {
+    /// Whether the caller waits for a fetch whatever content the key has.
+    fileprivate var alwaysWaits: Bool { self == .origin || self == .refresh }
+}
+
 extension StoreEngine {
     /// What a live key is to fetches that wait for it.
     func identity(of param: Param) -> FetchedKey? {
@@ -96,17 +101,19 @@ extension StoreEngine {
     func ask(
         _ param: Param, _ need: CallerNeed, id: CallerID, within scope: FetchScope, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<Content> {
+        let wait = FetchWait(scope)
+        defer { wait.end() }
+        // Refuses before the machine begins a fetch: that fetch would interrupt the page request that waits here, which would begin again.
+        if need.alwaysWaits, let key = identity(of: param), !wait.begin(awaiting: key) { return .failure(reentrance(param)) }
         switch pose(param, id, { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }) {
         case .answered(let answer):
             return answer
         case .waiting(let reply):
-            let wait = FetchWait(scope)
             // Not live: it was answered meanwhile.
             if let key = identity(of: param), !wait.begin(awaiting: key) {
                 release(id, of: param)
                 return .failure(reentrance(param))
             }
-            defer { wait.end() }
             return await reply.value { release(id, of: param) }
         }
     }

@@ -224,4 +224,29 @@ struct ReentrantFetchTests {
         gate.update { $0 = true }
         #expect(try await caller.value == 1)
     }
+
+    @Test func `C1: a page fetch that refreshes its own list ends with an error`() async throws {
+        let stores = WatchedState<PaginationStore<Int, Int>?>(nil)
+        let count = WatchedState(0)
+        let store = PaginationStore<Int, Int>(
+            cacher: MemoryCacher(),
+            fetcher: ScriptedPaginationFetcher { request in
+                let n = count.update {
+                    $0 += 1; return $0
+                }
+                if n > 50 { throw Offline() }
+                if request.pageKey != nil, let list = stores.current?[1] {
+                    _ = try await list.requireData(from: .origin)
+                    return .page([2])
+                }
+                return .page([1], nextKey: "b")
+            })
+        stores.update { $0 = store }
+        defer { stores.update { $0 = nil } }
+        let observer = RecordingObserver(store[1].publish())
+        try await observer.next { $0.isCompleted }
+        let request = await store[1].requestNextData()
+        #expect("\(request)".contains("reentrantFetch"))
+        #expect(count.current <= 3)
+    }
 }
