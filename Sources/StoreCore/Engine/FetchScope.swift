@@ -128,11 +128,12 @@ extension StoreEngine {
     /// When a fetch may begin that a change of the content causes; `nil` for at once.
     ///
     /// A fetcher that changes what is being fetched causes its own fetch again, which changes it again. So the first one begins at once,
-    /// and each further one an interval after the one before.
+    /// and each further one an interval after the one before. A fetch that still waits for its time keeps that time when the content changes
+    /// again; otherwise changes that come faster than the interval would put it off for ever.
     func earliestRestart(of key: inout Key) -> MonotonicInstant? {
         guard FetchScope.active != nil else { return nil }
         let now = time.now
-        let start = key.lastRestart.map { max(now, $0.advanced(by: rules.policy.boundedInterval)) } ?? now
+        let start = key.lastRestart.map { $0 > now ? $0 : max(now, $0.advanced(by: rules.policy.boundedInterval)) } ?? now
         key.lastRestart = start
         return start > now ? start : nil
     }
