@@ -59,7 +59,8 @@ extension KeyMachine {
         switch response {
         case .none: return false
         case .content: return !patch.isBeforePage
-        case .part: return held != nil
+        // A confirmed change that waits for an earlier one may be in the part already, and would be applied to it again.
+        case .part: return held != nil && !patches.contains { $0.isConfirmed }
         }
     }
 
