@@ -249,4 +249,27 @@ struct ReentrantFetchTests {
         #expect("\(request)".contains("reentrantFetch"))
         #expect(count.current <= 3)
     }
+
+    @Test func `C1: a thousand fetchers that require shared keys in diamonds are served`() async throws {
+        let world = ReentrantFetchTests.World()
+        let store = world.add("a") { world, key in
+            guard let store = world["a"] else { return 0 }
+            if key == 0 { try await Task.sleep(for: .milliseconds(50)); return 1 }
+            return try await withThrowingTaskGroup(of: Int.self) { group in
+                for need in [0, key - 1, key / 2] where need < key { group.addTask { try await store[need].requireData() } }
+                return try await group.reduce(0, +) % 1_000
+            }
+        }
+        let results = await withTaskGroup(of: Bool.self) { group in
+            for key in (1...1_000).shuffled() { group.addTask { (try? await store[key].requireData()) != nil } }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(results == 1_000)
+        // Refreshed all at once, while valid.
+        let again = await withTaskGroup(of: Bool.self) { group in
+            for key in (1...1_000).shuffled() { group.addTask { (try? await store[key].requireData(from: .origin)) != nil } }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(again == 1_000)
+    }
 }
