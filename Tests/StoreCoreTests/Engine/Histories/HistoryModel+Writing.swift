@@ -214,7 +214,7 @@ extension HistoryModel {
         answer(key) { need in
             switch need {
             case .content, .origin, .cached: told
-            case .freshness: "done"
+            case .freshness, .prefetch: "done"
             case .pageAfterFetch: "notLoadedYet"
             default: nil
             }
