@@ -6,7 +6,7 @@
 /// ```
 ///
 /// Pages stand in the order of the list, so the first page owns the first `count` elements, the second page the next ones. An element that
-/// comes again on a later page stays with the page that brought it first.
+/// a later page repeats stays with the page that had it first.
 public struct LoadedPage: Hashable, Sendable, Codable {
     /// The side at which the page was added; `nil` for the page that the list began with.
     public var direction: PageDirection?
@@ -45,7 +45,7 @@ struct PageCounts: Hashable, Sendable {
 
 /// The pages of a list in its order.
 ///
-/// They stand in chunks: a list that grows page by page copies one chunk and the short list of chunks, and not the keys of all pages.
+/// Stored in chunks, so that adding a page copies one chunk and the short list of chunks instead of the keys of all pages.
 package struct LoadedPages: Hashable, Sendable {
     private static var chunkSize: Int { 32 }
 

@@ -1,52 +1,62 @@
 internal import Synchronization
 
-// A fetcher that waits for a key whose fetch waits for that fetcher would wait for ever. Each wait of a fetch for a key is an edge of one
-// graph, across all stores, and a wait that would close a cycle is refused.
+// Two fetches that wait for each other never end. So each wait of a fetch for a key is an edge of one graph across all stores, and a wait
+// that would close a cycle is refused.
 
-/// A live key as fetches see it that wait for it. An object of its own, so that no user's key is compared here, and none is kept.
+/// The identity of a live key in the graph of waits; an object of its own, so that the graph neither compares nor retains users' keys.
 final class FetchedKey: Sendable {}
 
-/// The fetch whose task this is; its child tasks have it too.
+/// A running fetch, bound to its task and inherited by the tasks that it begins.
 final class FetchScope: Sendable {
     @TaskLocal private static var current: FetchScope?
 
-    /// The key that is fetched.
+    /// The key of the fetch.
     let key: FetchedKey
-    private let hasEnded = Atomic(false)
+    private let end = Atomic(false)
+
+    /// Whether the fetch has ended. Tasks that it began may go on, but no fetch waits for them.
+    var hasEnded: Bool { end.load(ordering: .acquiring) }
 
     init(_ key: FetchedKey) {
         self.key = key
     }
 
-    /// The running fetch on whose behalf the present task does something; `nil` for tasks that outlived theirs.
+    /// The running fetch that the current task belongs to; `nil` outside fetches and after the fetch has ended.
     static var active: FetchScope? {
-        guard let current, !current.hasEnded.load(ordering: .acquiring) else { return nil }
+        guard let current, !current.hasEnded else { return nil }
         return current
     }
 
     /// Runs a fetch.
     func run<Result: Sendable>(_ body: () async -> Result) async -> Result {
-        defer { hasEnded.store(true, ordering: .releasing) }
+        defer { end.store(true, ordering: .releasing) }
         return await Self.$current.withValue(self, operation: body)
     }
 }
 
 /// One wait of a fetch for a key.
 final class FetchWait: Sendable {
-    /// The keys that each key's fetches wait for, by wait.
-    private static let graph = Lock<[ObjectIdentifier: [ObjectIdentifier: FetchedKey]]>([:])
+    /// A fetch, and the key that it waits for.
+    private struct Edge {
+        let fetch: FetchScope
+        let awaited: FetchedKey
+    }
 
-    private let waiting: FetchedKey
+    /// The waits of each key's fetches, by wait.
+    private static let graph = Lock<[ObjectIdentifier: [ObjectIdentifier: Edge]]>([:])
 
-    init(_ scope: FetchScope) {
-        waiting = scope.key
+    private let fetch: FetchScope
+    private var waiting: FetchedKey { fetch.key }
+
+    init(_ fetch: FetchScope) {
+        self.fetch = fetch
     }
 
     deinit { end() }
 
     /// Begins to wait.
     ///
-    /// Cost: one look at each fetch that is waited for, under a lock that only fetches take which wait.
+    /// Cost: one visit of each wait that the key's fetch depends on, under a lock that only waiting fetches take.
     ///
     /// - Returns: `false` where the awaited key's fetch waits for this one, directly or through others.
     func begin(awaiting key: FetchedKey) -> Bool {
@@ -55,10 +65,11 @@ final class FetchWait: Sendable {
             var open = [ObjectIdentifier(key)]
             while let next = open.popLast() {
                 if next == ObjectIdentifier(waiting) { return false }
-                guard seen.insert(next).inserted, let awaited = graph[next] else { continue }
-                for key in awaited.values { open.append(ObjectIdentifier(key)) }
+                guard seen.insert(next).inserted, let edges = graph[next] else { continue }
+                // A task that outlives its fetch may wait for long, but its fetch does not wait through it.
+                for edge in edges.values where !edge.fetch.hasEnded { open.append(ObjectIdentifier(edge.awaited)) }
             }
-            graph[ObjectIdentifier(waiting), default: [:]][ObjectIdentifier(self)] = key
+            graph[ObjectIdentifier(waiting), default: [:]][ObjectIdentifier(self)] = Edge(fetch: fetch, awaited: key)
             return true
         }
     }
@@ -73,29 +84,36 @@ final class FetchWait: Sendable {
     }
 }
 
+extension CallerNeed {
+    /// Whether the caller waits for a fetch whatever content the key has.
+    fileprivate var alwaysWaits: Bool { self == .origin || self == .refresh }
+}
+
 extension StoreEngine {
-    /// What a live key is to fetches that wait for it.
+    /// The identity of a live key in the graph of waits; `nil` for an idle key.
     func identity(of param: Param) -> FetchedKey? {
         state.withLock { $0.live[param]?.value.identified() }
     }
 
-    /// Asks a key's machine on behalf of a fetch, and waits for the answer unless that would never come.
-    // Never inlined: its frame would be part of that of each caller, who does not need it.
+    /// Asks a key's machine on behalf of a fetch; fails instead of waiting where the wait would close a cycle.
+    // Never inlined, so that callers outside fetches do not pay for its frame.
     @inline(never)
     func ask(
         _ param: Param, _ need: CallerNeed, id: CallerID, within scope: FetchScope, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<Content> {
+        let wait = FetchWait(scope)
+        defer { wait.end() }
+        // Refuses before the machine begins a fetch: that fetch would interrupt the page request that waits here, which would begin again.
+        if need.alwaysWaits, let key = identity(of: param), !wait.begin(awaiting: key) { return .failure(reentrance(param)) }
         switch pose(param, id, { machine, id, turn in machine.callerArrived(id, needing: need, &turn) }) {
         case .answered(let answer):
             return answer
         case .waiting(let reply):
-            let wait = FetchWait(scope)
-            // Not live: it was answered meanwhile.
+            // A key that is no longer live has answered meanwhile.
             if let key = identity(of: param), !wait.begin(awaiting: key) {
                 release(id, of: param)
                 return .failure(reentrance(param))
             }
-            defer { wait.end() }
             return await reply.value { release(id, of: param) }
         }
     }
@@ -107,14 +125,15 @@ extension StoreEngine {
                 + "let the fetcher take the data from where the store takes it")
     }
 
-    /// When a fetch may begin that a change of the content causes; `nil` for at once.
+    /// The earliest start of a fetch that a change of the content causes; `nil` for at once.
     ///
-    /// A fetcher that changes what is being fetched causes its own fetch again, which changes it again. So the first one begins at once,
-    /// and each further one an interval after the one before.
+    /// A fetcher that changes its own key causes the next fetch, which changes the key again. So the first such fetch begins at once, and
+    /// each further one an interval after the one before. A fetch that still waits for its time keeps that time when the content changes
+    /// again; otherwise changes that come faster than the interval would put it off forever.
     func earliestRestart(of key: inout Key) -> MonotonicInstant? {
         guard FetchScope.active != nil else { return nil }
         let now = time.now
-        let start = key.lastRestart.map { max(now, $0.advanced(by: rules.policy.boundedInterval)) } ?? now
+        let start = key.lastRestart.map { $0 > now ? $0 : max(now, $0.advanced(by: rules.policy.boundedInterval)) } ?? now
         key.lastRestart = start
         return start > now ? start : nil
     }

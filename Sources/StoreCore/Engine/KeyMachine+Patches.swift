@@ -53,17 +53,18 @@ extension KeyMachine {
         endTurn(&turn)
     }
 
-    /// Whether nothing has happened since the mutation began that its response may not know of.
+    /// Whether the response to a mutation contains every change up to now.
     private func canAccept(_ response: MutationResponse<Content>, of patch: Patch) -> Bool {
         guard epoch == patch.id else { return false }
         switch response {
         case .none: return false
         case .content: return !patch.isBeforePage
-        case .part: return held != nil
+        // The response contains each confirmed change; one that still waits for an earlier mutation would be applied to it again.
+        case .part: return held != nil && !patches.contains { $0.isConfirmed }
         }
     }
 
-    /// Accepts what the origin responded to a mutation, beneath the patches that are still pending.
+    /// Accepts the origin's response to a mutation, beneath the patches that are still pending.
     ///
     /// - Returns: Whether the content is as fresh as after a fetch.
     private mutating func accept(
@@ -127,7 +128,7 @@ extension KeyMachine {
         patches.removeAll(where: fits)
     }
 
-    /// Drops what began before the mutation did, or before it succeeded, and so may bring the content from before it.
+    /// Drops fetches that began before the mutation did, or before it succeeded, because they may return the content from before it.
     ///
     /// - Returns: The fetch that was dropped.
     private mutating func dropOlderFetches(_ turn: inout Turn) -> Flight? {
@@ -205,7 +206,7 @@ extension KeyMachine {
     }
 }
 
-/// What the origin responded to a mutation, as far as a store can use it.
+/// The origin's response to a mutation, as far as a store can use it.
 enum MutationResponse<Content: Sendable>: Sendable {
     /// Nothing.
     case none

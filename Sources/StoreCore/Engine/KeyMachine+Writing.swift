@@ -92,7 +92,7 @@ extension KeyMachine {
     mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
         turn.isWriting = true
         let wasExplicit = dropFlight(&turn) || forcePending || refreshCallers > 0
-        // What is forgotten is not fetched again only because it was to be there for later.
+        // A prefetch is no reason to fetch cleared content again.
         if fetchCallers > refreshCallers { answerCallers(&turn) { $0 == .prefetch ? .done : nil } }
         forgetPending()
         let (wasRead, hadPendingKeys) = (isRead, pendingKeys != nil)

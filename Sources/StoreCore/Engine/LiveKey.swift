@@ -21,7 +21,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
     /// When a fetch began last, or will begin, because a fetcher changed this key.
     var lastRestart: MonotonicInstant?
-    /// What the key is to fetches that wait for it; `nil` until there is one.
+    /// The key's identity in the graph of waits; `nil` until its first fetch.
     private(set) var identity: FetchedKey?
     var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
 
@@ -124,7 +124,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
         return crowd
     }
 
-    /// What the key is to fetches that wait for it.
+    /// Returns the key's identity in the graph of waits, and creates it if needed.
     mutating func identified() -> FetchedKey {
         if let identity { return identity }
         let identity = FetchedKey()

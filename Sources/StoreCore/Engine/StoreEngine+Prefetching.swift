@@ -37,7 +37,7 @@ final class PrefetchBatch<Param: Sendable>: Sendable {
 
     /// Drops the keys that have not been taken.
     ///
-    /// - Returns: What held them; to be released outside every lock.
+    /// - Returns: The storage of the dropped keys; release it outside every lock.
     @discardableResult
     func cancel() -> (any Sendable)? {
         keys.withLock { keys in
@@ -51,11 +51,11 @@ final class PrefetchBatch<Param: Sendable>: Sendable {
 /// The keys of a store that wait to be prefetched, the oldest call first.
 struct PrefetchQueue<Param: Sendable> {
     private var batches: [PrefetchBatch<Param>] = []
-    /// Where the oldest batch stands; what is before it has gone.
+    /// The position of the oldest batch; earlier positions are empty.
     private var head = 0
     /// The tasks that take keys; never more than the policy's width.
     var workers: [CallerID: Task<Void, Never>] = [:]
-    /// How many keys have been taken whose machine has not heard of it.
+    /// The number of keys that workers have taken but not yet passed to a machine.
     var taken = 0
 
     var isEmpty: Bool { head == batches.count }
@@ -67,7 +67,7 @@ struct PrefetchQueue<Param: Sendable> {
     mutating func dropFirst(_ batch: PrefetchBatch<Param>) {
         guard first === batch else { return }
         head += 1
-        // As many have gone as are moved, so that each call costs the same.
+        // Moves no more batches than were dropped, so that the cost per call stays constant.
         guard head == batches.count || head >= 64 && head > batches.count / 2 else { return }
         batches.removeFirst(head)
         head = 0
@@ -108,7 +108,7 @@ extension StoreEngine {
         }
     }
 
-    /// What became of a key that a worker took.
+    /// The result of taking one key.
     private enum PrefetchStep: Sendable {
         case answered
         case fetching(Reply<CallerAnswer<Content>>)

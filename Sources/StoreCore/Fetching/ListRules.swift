@@ -1,4 +1,4 @@
-/// What an engine must know of content that is a list.
+/// The operations that an engine needs for content that is a list.
 ///
 /// Closures and not a protocol, as for the memory in front: they are compiled in the module that creates the store and knows all types.
 @usableFromInline
@@ -24,7 +24,7 @@ struct ListRules<Content>: Sendable {
     }
 }
 
-/// Finds the pages of an old list again in a new one: gets the sizes of the pages, returns as many sizes, whose sum is the new list's count.
+/// Finds the pages of an old list in a new one: takes the old sizes of the pages and returns their new sizes, which sum to the new count.
 @usableFromInline
 typealias PageResize<Content> = @Sendable (_ sizes: [Int], _ old: Content, _ new: Content) -> [Int]
 
@@ -34,7 +34,7 @@ typealias PageResize<Content> = @Sendable (_ sizes: [Int], _ old: Content, _ new
 ///   - sizes: The sizes of the old list's pages.
 ///   - count: The number of the new list's elements.
 ///   - move: Moves the start of a page; gets it with the start of the next page, in the old list and in the new one.
-/// - Returns: The sizes of the same pages in the new list; an element that no page has brought belongs to the page around it.
+/// - Returns: The sizes of the same pages in the new list; an element that came with no page belongs to the page around it.
 @usableFromInline
 func movedPages(_ sizes: [Int], to count: Int, _ move: (_ start: Int, _ oldEnd: Int, _ newEnd: Int) -> Int) -> [Int] {
     var moved = sizes

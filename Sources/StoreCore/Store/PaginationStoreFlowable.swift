@@ -28,7 +28,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// Asks for the page before the first one.
     ///
     /// - Parameter continueWhenError: Whether to try again where the last try, or the list itself, has failed.
-    /// - Returns: What became of it, once that is known; `.noPage` where the fetcher is one-way, whatever key the list was given.
+    /// - Returns: The outcome of the request, once it is known; always `.noPage` if the fetcher is one-way.
     @discardableResult
     @inlinable
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
@@ -94,10 +94,10 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// See ``StoreFlowable/validate()``.
     public func validate() async { await list.validate() }
 
-    /// Fetches the list whatever the cache holds, by default its first page alone, which becomes the whole list.
+    /// Fetches the list even if it is valid; by default only its first page, which becomes the whole list.
     ///
-    /// See ``StoreFlowable/refresh()`` and ``StorePolicy/refreshScope``. Where a fetch already runs, the call joins it, and the list keeps as
-    /// many pages as that fetch brings.
+    /// See ``StoreFlowable/refresh()`` and ``StorePolicy/refreshScope``. A call during a running fetch joins it, and the list gets the
+    /// pages of that fetch.
     public func refresh() async { await list.refresh() }
 
     /// Says that the list is out of date.

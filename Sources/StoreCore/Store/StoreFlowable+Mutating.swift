@@ -13,8 +13,8 @@ extension StoreFlowable {
     /// replaces the data in the same transition, and the store fetches nothing. When `perform` returns anything else, the change becomes part of
     /// the data once every earlier mutation of the key is settled.
     ///
-    /// A response is accepted only if nothing came between that it may not know of: since this mutation began, no other mutation began
-    /// or succeeded, no update, invalidation or fetch changed the data, and no page was added. When the last mutation of an observed key is
+    /// A response is accepted only if it cannot be outdated: since this mutation began, no other mutation began or succeeded, no update,
+    /// invalidation or fetch changed the data, and no page was added. When the last mutation of an observed key is
     /// settled and one of them failed or had no accepted response, the store fetches the key once; ``StorePolicy/revalidatesAfterMutation`` turns
     /// that off.
     ///
@@ -50,8 +50,9 @@ extension StoreFlowable {
     ///
     /// The store finds the element by its `id` each time it applies the change. Over a list without the element the change does nothing, so it
     /// cannot trap when the list got shorter. When `perform` returns an `Element`, the store puts it in the place of the element with this
-    /// `id` and fetches nothing, on the conditions of ``mutate(optimistically:perform:)``; pages may have been added meanwhile. The list
-    /// keeps its date and its pages. Cost: one pass over the list up to the element, each time the list below the change is another one.
+    /// `id` and fetches nothing, on the conditions of ``mutate(optimistically:perform:)``. Pages may have been added meanwhile,
+    /// but no earlier success may still wait for another mutation to be settled. The list keeps its date and its pages. Cost: one pass over
+    /// the list up to the element, each time the store applies the change.
     ///
     /// - Parameters:
     ///   - id: The identity of the element.

@@ -39,7 +39,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// - Returns: The data; with pending optimistic changes, as observers see it.
     /// - Throws: What the fetcher threw; ``StoreError/Code/noValidCache`` for `.cache`, with the stale content; `CancellationError` as
     ///   soon as the task is cancelled, which does the fetch no harm while others wait for it; ``StoreError/Code/reentrantFetch`` inside a
-    ///   fetcher for whose fetch this one would wait in turn.
+    ///   fetcher, if this call and that fetch would wait for each other.
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> Content {
         if source == .both, let content = store.front?.validContent(of: param, by: store.clock) { return content }

@@ -42,8 +42,9 @@ public struct StorePolicy: Sendable {
 
     /// The least interval between fetches that could cause themselves: 100 ms.
     ///
-    /// It holds for content that expires as soon as it is fetched. It also holds between two fetches of one key that begin because a fetcher
-    /// changed, invalidated or cleared that key: the first one begins at once. Changes from outside a fetcher are never held back.
+    /// It holds for content that expires as soon as it is fetched. It also holds between two fetches of one key that begin because a
+    /// fetcher, its own or another key's, changed, invalidated or cleared that key: the first one begins at once, the next after the longer
+    /// of the two intervals. Changes from outside a fetcher are never held back.
     public static let shortestInterval = Duration.milliseconds(100)
 
     /// Which failures are tried again, how often and when.

@@ -166,4 +166,23 @@ struct LoopTests {
             try await until("the key is forgotten") { store.engineIsIdle }
         }
     }
+
+    @Test func `C5: changes by a fetcher that come faster than the interval do not put the fetch off`() async throws {
+        let stores = WatchedState<Store<Int, Int>?>(nil)
+        let time = ManualTime()
+        let log = WatchedState<[Int]>([])
+        let store = Store<Int, Int>(cacher: MemoryCacher(), time: time) { key in
+            log.update { $0.append(key) }
+            if key == 1 { for _ in 0..<10 { await stores.current?[2].invalidate() } }
+            return key
+        }
+        stores.update { $0 = store }
+        defer { stores.update { $0 = nil } }
+        let observer = RecordingObserver(store[2].publish())
+        try await observer.next { $0.isCompleted }
+        _ = try await store[1].requireData()
+        try await time.sleepers(atLeast: 1, timeout: .seconds(10))
+        time.advance(by: .seconds(1))
+        try await observer.next(timeout: .seconds(10)) { $0.isCompleted }
+    }
 }

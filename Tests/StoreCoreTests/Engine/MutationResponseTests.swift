@@ -249,4 +249,33 @@ struct MutationResponseTests {
         }
         #expect(try await plain[1].requireData() == [Post(id: 1, likes: 1)])
     }
+
+    @Test func `C14: an element accepted beneath an unsettled mutation does not apply a confirmed change twice`() async throws {
+        let list = Store(cacher: MemoryCacher<Int, [Post]>()) { _ in [] }[1]
+        await list.update([Post(id: 1), Post(id: 2)])
+        let gate = WatchedState(false)
+        let begun = WatchedState(false)
+        let slow = Task {
+            try await list.mutate(element: 2) {
+                $0.likes += 1
+            } perform: {
+                begun.update { $0 = true }
+                try await gate.wait { $0 ? () : nil }
+            }
+        }
+        try await begun.wait { $0 ? () : nil }
+        try await list.mutate(element: 1) {
+            $0.likes += 1
+        } perform: {
+        }
+        try await list.mutate(element: 1) {
+            $0.likes += 1
+        } perform: {
+            Post(id: 1, likes: 2)
+        }
+        #expect(try await list.requireData()[0].likes == 2)
+        gate.update { $0 = true }
+        try await slow.value
+        #expect(try await list.requireData()[0].likes == 2)
+    }
 }

@@ -147,4 +147,17 @@ struct PrefetchTests {
         try await bench.idle()
         #expect(await bench.store[1].getData(from: .cache) == 2)
     }
+
+    @Test func `C1: prefetch fetches each key once at any width, and ends after errors only`() async throws {
+        for width in [Int.min, -1, 0, 1, Int.max] {
+            let fetcher = ScriptedFetcher<Int, Int>.counting()
+            let store = Store(cacher: MemoryCacher<Int, Int>(limit: 1_000_000), fetcher: fetcher, policy: StorePolicy(prefetchWidth: width))
+            store.prefetch(Array(repeating: 5, count: 1_000) + Array(0..<300))
+            try await until("done", patience: .seconds(20)) { store.engineIsIdle && store.isPrefetchQueueEmpty && store.prefetchers == 0 }
+            #expect(fetcher.startedCount == 300)
+        }
+        let failing = Store<Int, Int>(cacher: MemoryCacher()) { _ in throw Offline() }
+        failing.prefetch(0..<5_000)
+        try await until("done", patience: .seconds(20)) { failing.engineIsIdle && failing.isPrefetchQueueEmpty && failing.prefetchers == 0 }
+    }
 }

@@ -179,4 +179,97 @@ struct ReentrantFetchTests {
         #expect(try await end(caller, "the caller") == "1")
         #expect(outcome.current == "failed")
     }
+
+    @Test func `C1: an observer begun by a fetch that has ended refuses no other fetch`() async throws {
+        let world = ReentrantFetchTests.World()
+        let watching = WatchedState(0)
+        let a = world.add("a") { world, key in
+            let b = world["b"]
+            Task {
+                guard let b else { return }
+                for await state in b[key].publish() where state.isCompleted { watching.update { $0 += 1 } }
+            }
+            try await watching.wait(timeout: .seconds(10)) { $0 >= 1 ? () : nil }
+            return 1
+        }
+        let calls = WatchedState(0)
+        let b = world.add("b") { world, key in
+            let n = calls.update {
+                $0 += 1; return $0
+            }
+            guard n > 1, let a = world["a"] else { return 0 }
+            return try await a[key].requireData(from: .origin) + n
+        }
+        let observer = RecordingObserver(a[1].publish())
+        try await observer.next { $0.isCompleted }
+        #expect(try await b[1].requireData(from: .origin) == 3)
+    }
+
+    @Test func `C1: a wait of a task that outlives its fetch refuses no other fetch`() async throws {
+        let world = ReentrantFetchTests.World()
+        let (began, gate) = (WatchedState(false), WatchedState(false))
+        let a = world.add("a") { world, key in
+            if let b = world["b"], !began.current { Task { try await b[key].requireData() } }
+            try await began.wait { $0 ? () : nil }
+            return 1
+        }
+        let b = world.add("b") { world, key in
+            began.update { $0 = true }
+            try await gate.wait { $0 ? () : nil }
+            return try await world["a"]?[key].requireData(from: .origin) ?? 0
+        }
+        let observer = RecordingObserver(a[1].publish())
+        try await observer.next { $0.isCompleted }
+        let caller = Task { try await b[1].requireData() }
+        gate.update { $0 = true }
+        #expect(try await caller.value == 1)
+    }
+
+    @Test func `C1: a page fetch that refreshes its own list ends with an error`() async throws {
+        let stores = WatchedState<PaginationStore<Int, Int>?>(nil)
+        let count = WatchedState(0)
+        let store = PaginationStore<Int, Int>(
+            cacher: MemoryCacher(),
+            fetcher: ScriptedPaginationFetcher { request in
+                let n = count.update {
+                    $0 += 1; return $0
+                }
+                if n > 50 { throw Offline() }
+                if request.pageKey != nil, let list = stores.current?[1] {
+                    _ = try await list.requireData(from: .origin)
+                    return .page([2])
+                }
+                return .page([1], nextKey: "b")
+            })
+        stores.update { $0 = store }
+        defer { stores.update { $0 = nil } }
+        let observer = RecordingObserver(store[1].publish())
+        try await observer.next { $0.isCompleted }
+        let request = await store[1].requestNextData()
+        #expect("\(request)".contains("reentrantFetch"))
+        #expect(count.current <= 3)
+    }
+
+    @Test func `C1: a thousand fetchers that require shared keys in diamonds are served`() async throws {
+        let world = ReentrantFetchTests.World()
+        let store = world.add("a") { world, key in
+            guard let store = world["a"] else { return 0 }
+            if key == 0 { try await Task.sleep(for: .milliseconds(50)); return 1 }
+            return try await withThrowingTaskGroup(of: Int.self) { group in
+                for need in [0, key - 1, key / 2] where need < key { group.addTask { try await store[need].requireData() } }
+                return try await group.reduce(0, +) % 1_000
+            }
+        }
+        let results = await withTaskGroup(of: Bool.self) { group in
+            for key in (1...1_000).shuffled() { group.addTask { (try? await store[key].requireData()) != nil } }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(results == 1_000)
+        // Refreshed all at once, while valid.
+        let again = await withTaskGroup(of: Bool.self) { group in
+            for key in (1...1_000).shuffled() { group.addTask { (try? await store[key].requireData(from: .origin)) != nil } }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(again == 1_000)
+    }
 }

@@ -172,4 +172,20 @@ struct PositionTests {
         try await fetcher.answerNext(with: .page([2]))
         #expect(await [first, second] == [.loaded, .joined])
     }
+
+    @Test func `a timeout of any length is no trap`() async throws {
+        let states = ManualStates<Int>(.completed(1))
+        for timeout in [Duration.seconds(Int64.max), .seconds(-1), .seconds(Int64.min)] {
+            let observer = RecordingObserver(states.sequence)
+            if timeout > .zero {
+                try await observer.next(timeout: timeout) { $0.isCompleted }
+                let task = Task { try await observer.next(timeout: timeout) { $0.isLoading } }
+                for _ in 0..<1000 { await Task.yield() }
+                task.cancel()
+                await #expect(throws: CancellationError.self) { try await task.value }
+            } else {
+                await #expect(throws: StoreError.self) { try await observer.next(timeout: timeout) { $0.isLoading } }
+            }
+        }
+    }
 }

@@ -137,6 +137,8 @@ package final class WatchedState<State: Sendable>: Sendable {
 
     private func startTimer(_ timeout: Duration, _ ticket: UInt64, _ part: Int?) -> Task<Void, Never> {
         Task {
+            // Bounded, because the runtime traps for a sleep that its clock cannot count.
+            let timeout = min(timeout, .longestTimeout)
             // The suspending clock stops while the machine sleeps. A canceled sleep means that the wait has ended.
             guard (try? await Task.sleep(for: timeout, clock: .suspending)) != nil else { return }
             cancel(ticket, part)
@@ -155,6 +157,11 @@ package final class WatchedState<State: Sendable>: Sendable {
         }
         watcher?.continuation.resume()
     }
+}
+
+extension Duration {
+    /// The longest timeout of a wait: a century.
+    fileprivate static var longestTimeout: Duration { .seconds(100 * 366 * 86_400) }
 }
 
 /// The error of a wait whose timeout has passed.
