@@ -6,7 +6,7 @@ internal import Trials
 
 #if os(macOS) || os(Linux)
 
-/// Processor and wall time of exchanges with an origin in another process, whose work is nobody's who is measured.
+/// Processor and wall time of exchanges with an origin in another process, so that its work is not measured.
 extension Experiment {
     static var outsideExchanges: [Experiment] {
         [

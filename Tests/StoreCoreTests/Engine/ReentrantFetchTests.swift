@@ -254,7 +254,11 @@ struct ReentrantFetchTests {
         let world = ReentrantFetchTests.World()
         let store = world.add("a") { world, key in
             guard let store = world["a"] else { return 0 }
-            if key == 0 { try await Task.sleep(for: .milliseconds(50)); return 1 }
+            if key == 0 {
+                // Lets the other fetchers arrive first, so that they wait for this one.
+                for _ in 0..<1_000 { await Task.yield() }
+                return 1
+            }
             return try await withThrowingTaskGroup(of: Int.self) { group in
                 for need in [0, key - 1, key / 2] where need < key { group.addTask { try await store[need].requireData() } }
                 return try await group.reduce(0, +) % 1_000
