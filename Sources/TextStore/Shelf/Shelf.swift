@@ -281,6 +281,17 @@ actor Shelf {
         return publish(changed, turn)
     }
 
+    /// Accepts a manifest in one step with the look whether it still counts.
+    ///
+    /// - Parameter counts: Whether the manifest counts: a fetch may be abandoned and a source replaced before their manifest is here.
+    /// - Returns: `nil` if it does not count; nothing has changed then.
+    func accept(
+        _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool, where counts: @Sendable (SessionState) -> Bool
+    ) throws(TextStoreError) -> Turn? {
+        guard session.read(counts) else { return nil }
+        return try accept(manifest, policy, isVerified: isVerified)
+    }
+
     private func check(
         _ found: Edition, against seen: Edition?, _ policy: TextStorePolicy, isVerified: Bool
     ) throws(TextStoreError) {

@@ -61,4 +61,41 @@ struct VerifiedSetTests {
         #expect(try await store.activate())
         #expect(line(try await store.text(for: "eula")) == "2.0.0 remote: New terms 2")
     }
+
+    @Test(arguments: [true, false])
+    func `T2, T9: a manifest that arrives after a clear or of a replaced source changes nothing`(isCleared: Bool) async throws {
+        let late = WatchedState(false), arrived = WatchedState(false), requests = Lock(0)
+        let store = try bench.store(
+            fetcher: RevalidatingClosureFetcher { file, _ in
+                guard file.url.pathExtension == "json" else {
+                    try await arrived.wait { $0 ? () : nil }
+                    return .modified(RemoteText(bytes: Data("Remote terms 3".utf8), contentType: "text/plain"))
+                }
+                let isFirst = requests.withLock { count in
+                    count += 1
+                    return count == 1
+                }
+                if isFirst { try await late.wait { $0 ? () : nil } }
+                let manifest = isFirst ? #"{"revision":9,"texts":{"eula":"2.0.0"}}"# : #"{"revision":3,"texts":{"eula":"3.0.0"}}"#
+                return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "application/json"))
+            })
+        try await store.register(bench.source("eula"))
+        await store.setVersionSource(bench.versions)
+        let abandoned = store.engine.tasks.withLock { Array($0.values) }
+        #expect(abandoned.count == 1)
+        if isCleared {
+            try await store.clear()
+        } else {
+            await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: bench.origin.url.appending(path: "other.json"))))
+        }
+        let refreshing = Task { try await store.refresh() }
+        try await store.engine.session.wait { $0.flights.isEmpty ? nil : () }
+        late.update { $0 = true }
+        for task in abandoned { await task.value }
+        arrived.update { $0 = true }
+        try await refreshing.value
+        try await store.refresh()
+        #expect(line(try await store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
+        #expect(bench.events.checks == 2)
+    }
 }
