@@ -46,6 +46,70 @@ struct VerifiedSetTests {
         return found
     }
 
+    @Test(arguments: [true, false])
+    func `T2, T7, T15: a waiting set that the kept manifest lists stays if the version source comes before the texts`(
+        verifies: Bool
+    ) async throws {
+        let first = try store(.manually)
+        try await first.register(sources())
+        await first.setVersionSource(bench.versions)
+        serve(2, 2)
+        try await first.refresh()
+        try await first.activate()
+        serve(3, 3)
+        try await first.refresh()
+        bench.origin.goDown()
+        let next = try store(.manually, verifies: verifies)
+        await next.setVersionSource(bench.versions)
+        try await next.register(sources())
+        #expect(try await next.activate())
+        #expect(try await shown(next) == ["3.0.0 cache: Remote eula 3", "3.0.0 cache: Remote privacy 3"])
+        #expect(bench.events.refusals.allSatisfy { $0.code != .withdrawn })
+    }
+
+    @Test(arguments: [true, false])
+    func `T2, T7, T15: a waiting set with a copy of a bundled text is activated, registered together or one by one`(
+        isTogether: Bool
+    ) async throws {
+        let first = try store(.atNextLaunch)
+        try await first.register(sources())
+        await first.setVersionSource(bench.versions)
+        serve(2, 1)
+        try await first.refresh()
+        bench.origin.goDown()
+        let next = try store(.atNextLaunch)
+        if isTogether {
+            try await next.register(sources())
+        } else {
+            for source in sources() { try await next.register(source) }
+        }
+        #expect(try await shown(next) == ["2.0.0 cache: Remote eula 2", "1.0.0 cache: Bundled privacy 1"])
+        #expect(bench.events.refusals.allSatisfy { $0.code != .verificationFailed })
+    }
+
+    @Test(arguments: [["eula", "privacy"], ["privacy", "eula"]], [true, false])
+    func `T2, T7, T15: a refused or damaged text takes its set back to a copy of a bundled text in any order of registrations`(
+        order: [String], isDamaged: Bool
+    ) async throws {
+        let first = try store(.immediately)
+        try await first.register(sources())
+        await first.setVersionSource(bench.versions)
+        serve(2, 1)
+        try await first.refresh()
+        serve(3, 2)
+        try await first.refresh()
+        bench.origin.goDown()
+        let files = bench.place.files.filter { name in
+            name.hasSuffix(".text")
+                && (try? Data(contentsOf: bench.place.file(name)))?.range(of: Data("Remote eula 3".utf8)) != nil
+        }
+        if isDamaged { #expect(try bench.place.damage(#require(files.first)) == 1) }
+        let next = try store(.immediately, refusing: isDamaged ? nil : 3)
+        for name in order { try await next.register(sources([name])) }
+        #expect(
+            try await shown(next) == ["2.0.0 cache: Remote eula 2 (below floor)", "1.0.0 cache: Bundled privacy 1 (below floor)"])
+    }
+
     @Test func `T4, T7: bytes that change under their version wait for activation, and are fetched once`() async throws {
         let policy = TextStorePolicy(activation: .manually)
         let store = try await bench.started(policy: policy)
@@ -97,5 +161,44 @@ struct VerifiedSetTests {
         try await store.refresh()
         #expect(line(try await store.text(for: "eula")) == "3.0.0 remote: Remote terms 3")
         #expect(bench.events.checks == 2)
+    }
+
+    @Test func `T7, T15: a waiting set that another process has saved stays until its records are verified`() async throws {
+        let other = bench.place.shelf()
+        _ = try await other.store(
+            "group/g", [record("eula", "2.0.0", "eula 2"), record("privacy", "2.0.0", "privacy 2")], isActivated: false, begun: 0)
+        let shelf = Shelf(
+            directory: Directory(path: bench.place.url.path(percentEncoded: false)), options: FileWriteOptions(),
+            session: WatchedState(SessionState()), verifies: true)
+        #expect(try await shelf.activatePending().hasSwitched == false)
+        #expect(await shelf.pointer.pending.keys.sorted() == ["group/g"])
+        await shelf.take(shelf.recordsToVerify(nil, withPending: true).mapValues { _ in true })
+        #expect(try await shelf.activatePending().hasSwitched)
+        #expect(await shelf.pointer.active.count == 2)
+    }
+
+    @Test(arguments: [true, false])
+    func `T7: a set of an older manifest is not stored after another process has accepted a newer one`(isActivated: Bool) async throws {
+        let (one, other) = (bench.place.shelf(), bench.place.shelf())
+        _ = try await one.accept(revision: 1, ["eula": "2.0.0"])
+        _ = try await other.accept(revision: 2, ["eula": "1.0.0"])
+        let error = await #expect(throws: TextStoreError.self) {
+            try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated, begun: 0)
+        }
+        #expect(error?.code == .withdrawn && error?.identifier == "eula")
+        #expect(error?.message.contains("another process") == true)
+        // A text without version is not the manifest's.
+        _ = try await one.store("text/notes", [record("notes", nil, "notes")], isActivated: isActivated, begun: 0)
+        _ = try await one.accept(revision: 2, ["eula": "2.0.0"])
+        _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated, begun: 0)
+    }
+
+    @Test func `T7: a waiting set of a newer manifest that another process has accepted is activated`() async throws {
+        let (one, other) = (bench.place.shelf(), bench.place.shelf())
+        _ = try await one.accept(revision: 1, ["eula": "1.0.0"])
+        _ = try await other.accept(revision: 2, ["eula": "2.0.0"])
+        _ = try await other.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: false, begun: 0)
+        #expect(try await one.activatePending().hasSwitched)
+        #expect(await one.floors.texts["eula"]?.rank.version == SemanticVersion("2.0.0"))
     }
 }
