@@ -201,4 +201,20 @@ struct VerifiedSetTests {
         #expect(try await one.activatePending().hasSwitched)
         #expect(await one.floors.texts["eula"]?.rank.version == SemanticVersion("2.0.0"))
     }
+
+    @Test func `T7: a member that a switch leaves as it is comes from the same place as the rest of its set`() async throws {
+        serve(2, 3)
+        let first = try store(.immediately)
+        try await first.register(sources())
+        await first.setVersionSource(bench.versions)
+        try await first.refresh()
+        let updated = try bench.bundle([
+            "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"3.0.0","privacy":"3.0.0"}"#,
+        ])
+        let next = try await bench.started(bundle: updated, group: "legal")
+        #expect(try await shown(next) == ["3.0.0 bundle: Bundled terms 3", "3.0.0 bundle: Bundled privacy 3"])
+        serve(4, 3)
+        try await next.refresh()
+        #expect(try await shown(next) == ["4.0.0 remote: Remote eula 4", "3.0.0 cache: Remote privacy 3"])
+    }
 }
