@@ -196,7 +196,7 @@ extension SessionState {
         return actions
     }
 
-    /// Keeps a set as it is until another manifest comes.
+    /// Keeps a set as it is until another manifest arrives.
     private mutating func hold(_ set: String, _ obstacle: TextStoreError) {
         guard failures[set]?.error != obstacle else { return }
         setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil), of: set)

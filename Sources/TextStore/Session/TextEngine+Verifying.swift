@@ -1,13 +1,14 @@
 internal import Foundation
 import StoreCore
 
-/// Verifies kept bytes again, because an app may have come with another verifier, or with its first one, since they were saved.
+/// Verifies kept bytes again, because an app update may have added or changed the verifier since they were saved.
 extension TextEngine {
     /// Verifies the records of texts before the session shows them.
     ///
     /// - Parameters:
     ///   - identifiers: The texts; `nil` for all that are registered.
-    ///   - bundled: The digests of bundled files that the session does not know yet; bundled files came with the app and need no verification.
+    ///   - bundled: The digests of bundled files that the session does not know yet. Bundled files came with the app and need no
+    ///     verification.
     ///   - withPending: Whether the sets that wait for activation count too.
     func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest] = [:], withPending: Bool = false) async {
         // Refusing a record may bring back the previous one, which the verifier has not seen either.

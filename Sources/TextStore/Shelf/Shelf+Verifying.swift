@@ -63,7 +63,7 @@ extension Shelf {
         }
     }
 
-    /// Lets the session see all registered texts as they are on the shelf now.
+    /// Publishes all registered texts to the session again.
     func lookAgain() -> Turn {
         isForeign = true
         return publish([], Turn())
