@@ -217,4 +217,23 @@ struct VerifiedSetTests {
         try await next.refresh()
         #expect(try await shown(next) == ["4.0.0 remote: Remote eula 4", "3.0.0 cache: Remote privacy 3"])
     }
+
+    @Test(arguments: [("1.0.0", "other words"), ("1.0.1", "privacy 1")])
+    func `T7: members are not stored beside one whose bytes or version alone another process has changed`(
+        version: String, text: String
+    ) async throws {
+        let names = Self.names, (one, other) = (bench.place.shelf(), bench.place.shelf())
+        for shelf in [one, other] {
+            try shelf.session.update { session in
+                Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
+            }.get()
+            _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
+            _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
+        }
+        _ = try await other.store("group/g", [record("privacy", version, text)], isActivated: true, begun: 0)
+        let error = await #expect(throws: TextStoreError.self) {
+            try await one.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: true, begun: 0)
+        }
+        #expect(error?.code == .incompleteSet)
+    }
 }
