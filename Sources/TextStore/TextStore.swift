@@ -157,7 +157,7 @@ public final class TextStore: Sendable {
 
     // MARK: Refreshing and switching
 
-    /// Requests the manifest and all texts regardless of intervals and back-off, and waits for the responses.
+    /// Requests everything from the server, regardless of intervals and back-off, and waits for the responses.
     ///
     /// - Throws: The first ``TextStoreError``; the other texts are stored all the same. ``TextStoreError/Code/incompleteSet`` if a set stays because
     ///   one of its texts is not acceptable as published. `CancellationError`; the fetches go on.

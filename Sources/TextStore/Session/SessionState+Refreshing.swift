@@ -74,7 +74,9 @@ extension SessionState {
     private func confirmation(_ identifier: String, _ offer: Offer?) -> SetPlan.Item? {
         guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil,
             let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
-            let manifestRecord, manifestRecord.failures == 0, let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt,
+            // What waits replaces the active text, and is confirmed then.
+            text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
+            let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt,
             // The address was good when the text was fetched; if it is not now, the text stays.
             let source = sources[identifier], let file = try? address(of: entry, source)
         else { return nil }
@@ -194,7 +196,7 @@ extension SessionState {
         return actions
     }
 
-    /// Keeps a set as it is until another manifest comes.
+    /// Keeps a set as it is until another manifest arrives.
     private mutating func hold(_ set: String, _ obstacle: TextStoreError) {
         guard failures[set]?.error != obstacle else { return }
         setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil), of: set)

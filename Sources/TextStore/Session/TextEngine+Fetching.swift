@@ -23,7 +23,7 @@ extension TextEngine {
         var manifest: VersionManifest?
         var failure: TextStoreError?
         do throws(TextStoreError) {
-            manifest = try await newManifest(try answer.get(), source, file, &record)
+            manifest = try await newManifest(try answer.get(), ticket, source, file, &record)
             record.succeeded(at: time.date, policy)
         } catch {
             failure = error
@@ -56,10 +56,10 @@ extension TextEngine {
 
     /// Looks at what the origin has answered.
     ///
-    /// - Returns: The new manifest; `nil` where the one that is here was confirmed.
+    /// - Returns: The new manifest; `nil` if the server confirmed the last one, or the fetch was abandoned meanwhile.
     @concurrent
     private func newManifest(
-        _ answer: FetchResult<RemoteText>, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
+        _ answer: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
     ) async throws(TextStoreError) -> VersionManifest? {
         switch answer {
         case .notModified:
@@ -70,7 +70,8 @@ extension TextEngine {
             return nil
         case .modified(let answer, _, let validator):
             let manifest = try VersionManifest(parsing: answer.bytes, mode: source.mode, limit: file.limit).taken(by: source)
-            let turn = try await shelf.accept(manifest, policy, isVerified: verify != nil)
+            guard let turn = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
+            else { return nil }
             tell(turn)
             record.body = answer.bytes
             record.validator = validator

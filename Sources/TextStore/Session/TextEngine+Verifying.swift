@@ -1,15 +1,16 @@
 internal import Foundation
 import StoreCore
 
-/// Verifies kept bytes again, because an app may have come with another verifier, or with its first one, since they were saved.
+/// Verifies kept bytes again, because an app update may have added or changed the verifier since they were saved.
 extension TextEngine {
     /// Verifies the records of texts before the session shows them.
     ///
     /// - Parameters:
     ///   - identifiers: The texts; `nil` for all that are registered.
-    ///   - bundled: The digests of the bundled files, which came with the app and need no verification.
+    ///   - bundled: The digests of bundled files that the session does not know yet. Bundled files came with the app and need no
+    ///     verification.
     ///   - withPending: Whether the sets that wait for activation count too.
-    func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest], withPending: Bool = false) async {
+    func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest] = [:], withPending: Bool = false) async {
         // Refusing a record may bring back the previous one, which the verifier has not seen either.
         while case let records = await shelf.recordsToVerify(identifiers, withPending: withPending), !records.isEmpty {
             await shelf.take(await verdicts(on: records, bundled))
@@ -20,7 +21,10 @@ extension TextEngine {
         await withTaskGroup(of: (RecordName, Bool).self) { group in
             for (file, record) in records {
                 // Only a copy of a bundled text has no address.
-                let isBundled = record.facts.url == nil && record.facts.fileDigest == bundled[record.identifier]
+                let name = record.identifier
+                let isBundled =
+                    record.facts.url == nil
+                    && record.facts.fileDigest == (bundled[name] ?? session.read { $0.bundled[name]?.fileDigest })
                 group.addTask { [self] in
                     guard !isBundled, let refusal = await refusal(of: TextVerification(record, as: record.facts.version)) else {
                         return (file, true)
@@ -56,7 +60,7 @@ extension TextEngine {
         guard !isRunning else { return }
         Task { [weak self] in
             guard let self else { return }
-            await verifyKept(nil, session.read { $0.bundled.mapValues(\.fileDigest) })
+            await verifyKept(nil)
             isVerifying.withLock { $0 = false }
             tell(await shelf.lookAgain())
             // A refused record is fetched again.
@@ -66,7 +70,7 @@ extension TextEngine {
 
     /// Activates the waiting sets whose records the verifier accepts.
     func activate() async throws -> Bool {
-        if verify != nil { await verifyKept(nil, session.read { $0.bundled.mapValues(\.fileDigest) }, withPending: true) }
+        if verify != nil { await verifyKept(nil, withPending: true) }
         let turn = try await shelf.activatePending()
         tell(turn)
         return turn.hasSwitched

@@ -104,7 +104,8 @@ final class TextEngine: Sendable {
         // What was read before is read again, unless the source is read more strictly now, or another process has seen a higher revision:
         // then it is asked for anew.
         guard let manifest = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit).taken(by: source),
-            let turn = try? await shelf.accept(manifest, policy, isVerified: verify != nil)
+            // The source may be set twice: the first call may accept a newer manifest while the second one verifies this one.
+            let turn = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
         else { return (nil, nil) }
         tell(turn)
         return (record, manifest)

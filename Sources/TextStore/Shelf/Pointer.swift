@@ -88,7 +88,7 @@ struct Pointer: Sendable {
         return released
     }
 
-    /// Lets the members of a group that a switch leaves as they are be part of the set to go back to: it is one that was published.
+    /// Adds the members that a switch does not change to the previous set of their group, so that it was published as a whole.
     ///
     /// - Returns: The files that nothing refers to any more.
     private mutating func keepPrevious(of set: String, beside activated: [String: Place]) -> Set<RecordName> {

@@ -29,18 +29,29 @@ extension Shelf {
     func recordsToVerify(_ identifiers: [String]?, withPending: Bool = false) -> [RecordName: TextRecord] {
         guard verifies else { return [:] }
         catchUp()
-        let identifiers = identifiers ?? Array(registered)
+        let identifiers = identifiers ?? Array(registered), hadDamage = !damaged.isEmpty
         read(identifiers)
+        // The session has no previous records of the other texts, and needs them to take a set back.
+        if hadDamage != !damaged.isEmpty { isForeign = true }
         // The previous records may be shown instead of refused ones, and those of a whole set.
         if !damaged.isEmpty { read(identifiers + registered) }
         var wanted = Set(identifiers).union(damaged.isEmpty ? [] : registered)
         if withPending || !isOpen {
             for (identifier, place) in pointer.pending.values.joined() {
                 _ = record(place, of: identifier)
-                wanted.insert(identifier)
+                if awaitsVerdict(place, of: identifier) { wanted.insert(identifier) }
             }
         }
         return unverified.filter { wanted.contains($0.value.identifier) }
+    }
+
+    /// Whether a record needs the verifier's verdict before its set may switch.
+    ///
+    /// A copy of a bundled text needs none before its registration, because the store does not know the bundle's file earlier. The copy is
+    /// verified then, before the session shows it.
+    func awaitsVerdict(_ place: Pointer.Place, of identifier: String) -> Bool {
+        guard let record = unverified[place.file] else { return false }
+        return record.facts.url != nil || registered.contains(identifier)
     }
 
     /// Takes the verifier's verdicts.
@@ -52,7 +63,7 @@ extension Shelf {
         }
     }
 
-    /// Lets the session see all registered texts as they are on the shelf now.
+    /// Publishes all registered texts to the session again.
     func lookAgain() -> Turn {
         isForeign = true
         return publish([], Turn())

@@ -5,13 +5,22 @@ extension Shelf {
     /// One text of a set, as it is stored or about to be.
     typealias Found = (identifier: String, rank: Rank, fileDigest: SHA256.Digest)
 
-    /// The readable texts of a waiting set.
+    /// The readable texts of a waiting set, with or without a verdict: the verifier says what is shown, and not what was fetched.
     func found(_ waiting: [String: Pointer.Place]) -> [Found] {
         waiting.sorted { $0.key < $1.key }.compactMap { identifier, place in
-            let record = record(place, of: identifier)
+            let record = record(place, of: identifier) ?? unverified[place.file]
             if !registered.contains(identifier) { loaded[place.file] = nil }
             return record.map { (identifier, place.rank, $0.facts.fileDigest) }
         }
+    }
+
+    /// Whether another process has accepted a newer manifest than this one.
+    var isBehind: Bool { newest.map { ($0.edition ?? Edition()) < (floors.edition ?? Edition()) } ?? false }
+
+    /// Why fetched texts are not stored: another process knows a newer manifest, or the newest one does not list them; `nil` if they are.
+    func withdrawal(of set: String, _ found: [Found]) -> TextStoreError? {
+        if isBehind, let text = found.first(where: { $0.rank.version != nil }) { return .behind(text.identifier) }
+        return newest.flatMap { withdrawal(of: set, found, by: $0) }
     }
 
     /// Drops the waiting sets that a manifest takes back.
@@ -62,6 +71,12 @@ extension Shelf {
 }
 
 extension TextStoreError {
+    fileprivate static func behind(_ identifier: String) -> TextStoreError {
+        TextStoreError(
+            .withdrawn, identifier: identifier,
+            "another process has accepted a newer manifest since its set was fetched; the set is fetched again as that one says")
+    }
+
     fileprivate static func withdrawn(_ identifier: String, _ version: SemanticVersion?) -> TextStoreError {
         let version = version.map { "version \($0)" } ?? "an unversioned text"
         return TextStoreError(

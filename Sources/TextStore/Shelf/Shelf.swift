@@ -177,7 +177,7 @@ actor Shelf {
             throw .belowFloor(record.identifier, offered: record.facts.version, floor: floor)
         }
         let found = records.map { (identifier: $0.identifier, rank: $0.rank, fileDigest: $0.facts.fileDigest) }
-        if let newest, let withdrawn = withdrawal(of: set, found, by: newest) { throw withdrawn }
+        if let withdrawn = withdrawal(of: set, found) { throw withdrawn }
         var places: [String: Pointer.Place] = [:]
         do throws(TextStoreError) {
             for record in records {
@@ -210,7 +210,9 @@ actor Shelf {
 
     // MARK: Switching
 
-    /// Activates every waiting set; drops a damaged, outdated or withdrawn one whole, and reports it.
+    /// Activates every waiting set; drops a damaged, refused, outdated or withdrawn one whole, and reports it.
+    ///
+    /// A set that another process has saved since the verification stays until the next one.
     func activatePending() throws(TextStoreError) -> Turn {
         var turn = Turn()
         try locked { () throws(TextStoreError) in
@@ -223,7 +225,10 @@ actor Shelf {
     private func switchPending(_ turn: inout Turn) throws(TextStoreError) {
         guard !pointer.pending.isEmpty else { return }
         var places: [String: Pointer.Place] = [:]
+        var dropped: [String] = []
         var events: [TextStoreEvent] = []
+        // A process that knows a newer manifest has dropped what that one takes back.
+        let newest = isBehind ? nil : newest
         for (set, waiting) in pointer.pending.sorted(by: { $0.key < $1.key }) {
             let outdated = waiting.sorted { $0.key < $1.key }.compactMap { identifier, place in
                 floors.texts[identifier].flatMap { floor in
@@ -233,15 +238,19 @@ actor Shelf {
             let found = found(waiting), reason = outdated.first ?? newest.flatMap { withdrawal(of: set, found, by: $0) }
             if let reason {
                 events.append(.refused(reason))
+            } else if waiting.contains(where: { awaitsVerdict($1, of: $0) }) {
+                continue
             } else if found.count == waiting.count {
                 places.merge(waiting) { $1 }
             }
+            dropped.append(set)
         }
+        guard !dropped.isEmpty else { return }
         turn.hasSwitched = places.contains { identifier, place in
             let old = pointer.active[identifier]
             return old?.rank != place.rank || old?.digest != place.digest
         }
-        try step(.switched(dropped: pointer.pending.keys.sorted(), activated: places))
+        try step(.switched(dropped: dropped, activated: places))
         turn.events += events
         turn.increases += activated(places)
     }
@@ -279,6 +288,17 @@ actor Shelf {
             saveFloors([])
         }
         return publish(changed, turn)
+    }
+
+    /// Accepts a manifest in one step with the look whether it still counts.
+    ///
+    /// - Parameter counts: Whether the manifest counts: a fetch may be abandoned and a source replaced before their manifest is here.
+    /// - Returns: `nil` if it does not count; nothing has changed then.
+    func accept(
+        _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool, where counts: @Sendable (SessionState) -> Bool
+    ) throws(TextStoreError) -> Turn? {
+        guard session.read(counts) else { return nil }
+        return try accept(manifest, policy, isVerified: isVerified)
     }
 
     private func check(

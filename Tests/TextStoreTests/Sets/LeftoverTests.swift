@@ -180,4 +180,25 @@ struct LeftoverTests {
         }
         #expect(Set(sizes).count == 1, "\(sizes)")
     }
+
+    @Test func `T3, T10: a bundled text that a manifest takes out of a cached set raises its floor and is reported once`() async throws {
+        let entries = [#""eula":{"version":"2.0.0","group":"legal"}"#, #""privacy":{"version":"2.0.0","group":"legal"}"#]
+        bench.serve(manifest: #"{"texts":{\#(entries.joined(separator: ","))}}"#)
+        for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) 2") }
+        try await bench.started().refresh()
+        let updated = try bench.bundle([
+            "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 1", "versions.json": #"{"eula":"3.0.0","privacy":"1.0.0"}"#,
+        ])
+        let store = try await bench.started(bundle: updated)
+        #expect(line(try await store.text(for: "eula")) == "2.0.0 cache: Remote eula 2")
+        var increases = store.versionIncreases.makeAsyncIterator()
+        bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
+        try await store.refresh()
+        // The engine reports increases before the task of the manifest ends.
+        for task in store.engine.tasks.withLock({ Array($0.values) }) { await task.value }
+        #expect(line(try await store.text(for: "eula")) == "3.0.0 bundle: Bundled terms 3")
+        try #require(store.engine.session.read { $0.held["eula"]?.floor?.rank.version } == SemanticVersion("3.0.0"))
+        let increase = await increases.next()
+        #expect(increase?.identifier == "eula" && increase?.from == SemanticVersion("2.0.0") && increase?.to == SemanticVersion("3.0.0"))
+    }
 }
