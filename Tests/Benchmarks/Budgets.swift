@@ -127,5 +127,7 @@ extension Budget {
 
 extension Budget {
     /// Budgets that are not met yet, with what was measured and tried. They stay as they are, and count again as soon as their line goes.
-    static let open: [String: String] = [:]
+    static let open: [String: String] = [
+        "pages": "1.38 × (1.23–1.81) in a short run beside other work, 1.1 × before records kept the keys of each page; not yet tuned"
+    ]
 }
