@@ -50,7 +50,7 @@ public final class CacheScope: Sendable {
     /// - Throws: The first error, after everything else has been cleared all the same.
     public func clear() async throws {
         // All at once: while one cacher is slow, what is under way for the old data must not get through in the other stores.
-        var firstError = await failure { try await $0.clearAll() }
+        var firstError = await failure { try await $0.clear() }
         do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
         if let firstError { throw firstError }
     }
@@ -69,12 +69,12 @@ public final class CacheScope: Sendable {
     /// Does something with every store of the group at once.
     ///
     /// - Returns: The first error, when all have ended.
-    private func failure(of body: @escaping @Sendable (Uniform.Engine) async throws -> Void) async -> (any Error)? {
-        let engines = members.withLock { $0.compactMap { $0.engine() } }
+    private func failure(of body: @escaping @Sendable (any CacheScopeMember) async throws -> Void) async -> (any Error)? {
+        let members = members.withLock { $0.compactMap { $0.object() } }
         return await withTaskGroup { group in
-            for engine in engines {
+            for member in members {
                 group.addTask { () -> (any Error)? in
-                    do { try await body(engine) } catch { return error }
+                    do { try await body(member) } catch { return error }
                     return nil
                 }
             }
@@ -82,10 +82,11 @@ public final class CacheScope: Sendable {
         }
     }
 
-    func add(_ engine: Uniform.Engine) {
-        let member = Member { [weak engine] in engine }
+    /// Adds a member, which the scope does not keep alive.
+    package func add(_ object: some CacheScopeMember) {
+        let member = Member { [weak object] in object }
         members.withLock { members in
-            members.removeAll { $0.engine() == nil }
+            members.removeAll { $0.object() == nil }
             members.append(member)
         }
     }
@@ -96,8 +97,27 @@ public final class CacheScope: Sendable {
         try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .children)
     }
 
-    /// A store, held weakly.
+    /// A store or another member, held weakly.
     private struct Member: Sendable {
-        let engine: @Sendable () -> Uniform.Engine?
+        let object: @Sendable () -> (any CacheScopeMember)?
     }
+}
+
+/// An object whose data belongs to a ``CacheScope``: the engine of a store, the cookies of a host.
+package protocol CacheScopeMember: AnyObject, Sendable {
+    /// Forgets everything, in memory and in the cacher.
+    ///
+    /// - Throws: The cacher's failure.
+    func clear() async throws
+
+    /// Waits until the cacher has everything that was accepted before.
+    ///
+    /// - Throws: The cacher's failure, `CancellationError`.
+    func waitUntilSaved() async throws
+}
+
+extension StoreEngine: CacheScopeMember {
+    package func clear() async throws { try await clearAll() }
+
+    package func waitUntilSaved() async throws { try await waitUntilSaved(nil) }
 }

@@ -45,47 +45,33 @@ struct PageCounts: Hashable, Sendable {
 
 /// The pages of a list in its order.
 ///
-/// Stored in chunks, so that adding a page copies one chunk and the short list of chunks instead of the keys of all pages.
+/// Adding a page takes constant time although earlier values stay valid: values that differ only in pages at an end share one log.
 package struct LoadedPages: Hashable, Sendable {
-    private static var chunkSize: Int { 32 }
-
-    private var chunks: [[LoadedPage]]
+    /// The pages added before the others, the latest last.
+    private var front: PageLog?
+    private var back: PageLog
 
     package init(_ pages: [LoadedPage]) {
-        chunks = stride(from: 0, to: pages.count, by: Self.chunkSize).map { start in
-            Array(pages[start..<min(start + Self.chunkSize, pages.count)])
-        }
+        back = PageLog(pages)
     }
 
-    package var all: [LoadedPage] { Array(chunks.joined()) }
+    package var all: [LoadedPage] { (front?.pages.reversed() ?? []) + back.pages }
 
     /// Adds a page at one side of the list.
     mutating func add(_ page: LoadedPage, at direction: PageDirection) {
         switch direction {
-        case .next:
-            if let last = chunks.indices.last, chunks[last].count < Self.chunkSize {
-                chunks[last].append(page)
-            } else {
-                chunks.append([page])
-            }
-        case .prev:
-            if let first = chunks.first, first.count < Self.chunkSize {
-                chunks[0].insert(page, at: 0)
-            } else {
-                chunks.insert([page], at: 0)
-            }
+        case .next: back = back.appending(page)
+        case .prev: front = front?.appending(page) ?? PageLog([page])
         }
     }
 
     var counts: PageCounts {
         var counts = PageCounts()
-        for chunk in chunks {
-            for page in chunk {
-                switch page.direction {
-                case .next: counts.next += 1
-                case .prev: counts.prev += 1
-                case nil: break
-                }
+        for page in all {
+            switch page.direction {
+            case .next: counts.next += 1
+            case .prev: counts.prev += 1
+            case nil: break
             }
         }
         return counts
@@ -112,8 +98,43 @@ extension LoadedPages: Codable {
         try container.encode(all)
     }
 
-    /// Chunks depend on the order in which pages came, so they do not count.
+    /// How the pages are divided between the logs depends on the order in which they came, so it does not count.
     package static func == (lhs: LoadedPages, rhs: LoadedPages) -> Bool { lhs.all == rhs.all }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(all) }
+}
+
+/// The first `count` pages of a log that only grows.
+///
+/// Only the value that ends where the log ends appends to it in place; every other value begins a log of its own.
+private struct PageLog: Sendable {
+    private final class Storage: Sendable {
+        let pages: Lock<[LoadedPage]>
+
+        init(_ pages: [LoadedPage]) { self.pages = Lock(pages) }
+    }
+
+    private let storage: Storage
+    private let count: Int
+
+    init(_ pages: [LoadedPage]) {
+        storage = Storage(pages)
+        count = pages.count
+    }
+
+    private init(_ storage: Storage, count: Int) {
+        self.storage = storage
+        self.count = count
+    }
+
+    var pages: [LoadedPage] { storage.pages.withLock { Array($0.prefix(count)) } }
+
+    func appending(_ page: LoadedPage) -> PageLog {
+        let appended = storage.pages.withLock { pages in
+            guard pages.count == count else { return false }
+            pages.append(page)
+            return true
+        }
+        return appended ? PageLog(storage, count: count + 1) : PageLog(pages + [page])
+    }
 }

@@ -1,5 +1,7 @@
+public import Foundation
+
 /// An error of a store itself; what a fetcher throws reaches the caller as it was thrown.
-public struct StoreError: Error, Sendable, CustomStringConvertible {
+public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
     /// What kind of error this is.
     public var code: Code
 
@@ -32,6 +34,9 @@ public struct StoreError: Error, Sendable, CustomStringConvertible {
         if let underlyingError { text += " (underlying: \(underlyingError))" }
         return text.escapedForDisplay()
     }
+
+    /// The description, also as `localizedDescription`.
+    public var errorDescription: String? { description }
 
     /// The kinds of errors; the set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {

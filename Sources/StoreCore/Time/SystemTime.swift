@@ -13,12 +13,12 @@ public struct SystemTime: TimeSource {
 
     /// Waits on the system's continuous clock.
     ///
+    /// A canceled sleep holds no memory. That of `Task.sleep` is held until the deadline.
+    ///
     /// - Parameter deadline: The moment to wait for; one in the past returns without waiting.
-    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    /// - Throws: `CancellationError` as soon as the task is canceled.
     public func sleep(until deadline: MonotonicInstant) async throws {
-        // The runtime's continuous clock counts from another reference; what both share is the distance from now.
-        let distance = now.duration(to: deadline)
-        guard distance > .zero else { return }
-        try await Task.sleep(for: distance, clock: .continuous)
+        guard now < deadline else { return }
+        try await SleepQueue.system.sleep(until: deadline)
     }
 }

@@ -59,6 +59,24 @@ struct LoadedPagesTests {
         #expect(try JSONDecoder().decode(LoadedPages.self, from: JSONEncoder().encode(pages)) == pages)
     }
 
+    @Test(arguments: [PageDirection.next, .prev])
+    func `C13: pages added to an earlier list leave the later lists as they are`(direction: PageDirection) {
+        let page = { (key: String) in LoadedPage(direction: direction, key: key, count: 1) }
+        let lists = { (keys: [String]) in
+            let added = keys.map(page)
+            return LoadedPages(direction == .next ? [LoadedPage(count: 1)] + added : added.reversed() + [LoadedPage(count: 1)])
+        }
+        var first = LoadedPages([LoadedPage(count: 1)])
+        first.add(page("a"), at: direction)
+        var (second, third) = (first, first)
+        second.add(page("b"), at: direction)
+        third.add(page("c"), at: direction)
+        second.add(page("d"), at: direction)
+        #expect(first == lists(["a"]))
+        #expect(second == lists(["a", "b", "d"]))
+        #expect(third == lists(["a", "c"]))
+    }
+
     @Test func `C13: a record keeps each page's keys and sizes, in both directions, and after a change`() async throws {
         let fetcher = ScriptedPaginationFetcher<Int, Int>(
             .page([5, 6], nextKey: "n1", prevKey: "p1"), .page([6, 7, 8], nextKey: "n2", prevKey: "back"),

@@ -21,8 +21,10 @@ package struct DirectoryListing: ~Copyable {
     package struct Entry: Hashable, Sendable {
         /// The name; bytes that are not UTF-8 are replaced, so that such a name never looks like one of ours.
         package var name: String
-        /// What stands under the name.
+        /// The kind of the file that has the name.
         package var kind: FileKind
+        /// Whether the name is UTF-8. Another name is shown repaired, and that text may be the name of another file.
+        package var isUTF8: Bool
     }
 
     private let stream: Stream
@@ -73,7 +75,9 @@ package struct DirectoryListing: ~Copyable {
             guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }
             let characters = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
             if characters[0] == 0x2E, characters[1] == 0 || (characters[1] == 0x2E && characters[2] == 0) { continue }
-            return Entry(name: String(cString: characters), kind: FileKind(entryType: entry.pointee.d_type))
+            let name = String(validatingCString: characters)
+            return Entry(
+                name: name ?? String(cString: characters), kind: FileKind(entryType: entry.pointee.d_type), isUTF8: name != nil)
         }
     }
 

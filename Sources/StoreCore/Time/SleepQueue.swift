@@ -1,0 +1,161 @@
+/// The tasks that sleep on one clock; one alarm wakes all of them in turn.
+///
+/// `Task.sleep` holds about 600 bytes until its deadline, even if its task is canceled long before
+/// (https://github.com/swiftlang/swift/issues/60441), and may return at once from a delay of centuries
+/// (https://github.com/swiftlang/swift/issues/59174). Deadlines of requests are seldom reached, so that their memory would grow with the
+/// number of requests. The queue forgets a canceled sleeper at once. It can go when the runtime does the same.
+final class SleepQueue: Sendable {
+    /// The sleepers of the system's continuous clock.
+    static let system = SleepQueue(now: { SystemTime().now }) { instant in
+        let distance = SystemTime().now.duration(to: instant)
+        // No task cancels an alarm. One that ends early is set again.
+        try? await Task.sleep(for: min(distance, Duration.seconds(86_400)), clock: .continuous)
+    }
+
+    private let now: @Sendable () -> MonotonicInstant
+    private let wait: @Sendable (MonotonicInstant) async -> Void
+    /// Guards the sleepers together with the alarms that are set for them.
+    private let sleepers = Lock(Sleepers())
+
+    /// Makes a queue on a clock.
+    ///
+    /// - Parameters:
+    ///   - now: The present moment of the clock.
+    ///   - wait: Waits until a moment, or less long.
+    init(now: @escaping @Sendable () -> MonotonicInstant, wait: @escaping @Sendable (MonotonicInstant) async -> Void) {
+        self.now = now
+        self.wait = wait
+    }
+
+    /// How many tasks sleep.
+    var count: Int { sleepers.withLock(\.count) }
+
+    /// How many entries the queue holds, those of canceled sleepers included; for tests.
+    var entryCount: Int { sleepers.withLock(\.entryCount) }
+
+    /// Waits until the clock has reached a moment.
+    ///
+    /// - Parameters:
+    ///   - deadline: The moment to wait for.
+    ///   - isolation: The caller's actor, which is not left.
+    /// - Throws: `CancellationError` as soon as the task is canceled.
+    func sleep(until deadline: MonotonicInstant, isolation: isolated (any Actor)? = #isolation) async throws {
+        let ticket = sleepers.withLock { $0.nextTicket() }
+        try await withTaskCancellationHandler {
+            // Captured, because otherwise the closure runs on no actor, at the price of two hops.
+            _ = isolation
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                let (isCanceled, alarm) = sleepers.withLock { sleepers -> (Bool, MonotonicInstant?) in
+                    // A task is marked as canceled before its handlers run: either this sees the mark, or the handler finds the sleeper.
+                    if Task.isCancelled { return (true, nil) }
+                    sleepers.add(continuation, ticket, until: deadline)
+                    return (false, sleepers.nextAlarm())
+                }
+                if isCanceled { continuation.resume(throwing: CancellationError()) }
+                set(alarm)
+            }
+        } onCancel: {
+            sleepers.withLock { $0.remove(ticket) }?.resume(throwing: CancellationError())
+        }
+    }
+
+    private func set(_ alarm: MonotonicInstant?) {
+        guard let alarm else { return }
+        // All sleepers wait for this task, so that its priority is not that of the one that set it.
+        Task.detached(priority: .high) { [self] in
+            await wait(alarm)
+            ring(alarm)
+        }
+    }
+
+    private func ring(_ alarm: MonotonicInstant) {
+        let now = now()
+        let (due, next) = sleepers.withLock { sleepers in
+            let due = sleepers.takeDue(alarm, at: now)
+            return (due, sleepers.nextAlarm())
+        }
+        set(next)
+        for continuation in due { continuation.resume() }
+    }
+}
+
+/// The pure part of a queue of sleepers: which of them are due, and for when to set an alarm.
+private struct Sleepers {
+    private struct Entry: Comparable {
+        let deadline: MonotonicInstant
+        let ticket: UInt64
+
+        static func < (lhs: Entry, rhs: Entry) -> Bool { (lhs.deadline, lhs.ticket) < (rhs.deadline, rhs.ticket) }
+    }
+
+    private var waiting: [UInt64: CheckedContinuation<Void, any Error>] = [:]
+    /// A binary heap with the earliest deadline first. A canceled sleeper's entry stays until it is first, or until most are such.
+    private var entries: [Entry] = []
+    /// The moments for which alarms are set, the earliest last. An alarm cannot be taken back, so it stays for later sleepers.
+    private var alarms: [MonotonicInstant] = []
+    private var lastTicket: UInt64 = 0
+
+    var count: Int { waiting.count }
+    var entryCount: Int { entries.count }
+
+    mutating func nextTicket() -> UInt64 {
+        lastTicket += 1
+        return lastTicket
+    }
+
+    mutating func add(_ continuation: CheckedContinuation<Void, any Error>, _ ticket: UInt64, until deadline: MonotonicInstant) {
+        waiting[ticket] = continuation
+        entries.append(Entry(deadline: deadline, ticket: ticket))
+        var place = entries.count - 1
+        while place > 0, entries[place] < entries[(place - 1) / 2] {
+            entries.swapAt(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+    }
+
+    /// Forgets a sleeper; `nil` if it is not asleep, or no longer.
+    mutating func remove(_ ticket: UInt64) -> CheckedContinuation<Void, any Error>? {
+        let continuation = waiting.removeValue(forKey: ticket)
+        if entries.count > 2 * waiting.count + 64 {
+            entries.removeAll { waiting[$0.ticket] == nil }
+            // A sorted array is a heap.
+            entries.sort()
+        }
+        return continuation
+    }
+
+    /// Takes out the sleepers whose deadline has come, the earliest first, for an alarm that has rung.
+    mutating func takeDue(_ alarm: MonotonicInstant, at now: MonotonicInstant) -> [CheckedContinuation<Void, any Error>] {
+        alarms.removeAll { $0 == alarm }
+        var due: [CheckedContinuation<Void, any Error>] = []
+        while let first = entries.first, first.deadline <= now {
+            removeFirst()
+            if let continuation = waiting.removeValue(forKey: first.ticket) { due.append(continuation) }
+        }
+        return due
+    }
+
+    /// The moment for which an alarm has to be set; `nil` if one is set that is early enough, or no task sleeps.
+    mutating func nextAlarm() -> MonotonicInstant? {
+        while let first = entries.first, waiting[first.ticket] == nil { removeFirst() }
+        guard let first = entries.first?.deadline else { return nil }
+        if let earliest = alarms.last, earliest <= first { return nil }
+        alarms.append(first)
+        return first
+    }
+
+    private mutating func removeFirst() {
+        entries.swapAt(0, entries.count - 1)
+        entries.removeLast()
+        var place = 0
+        while true {
+            let left = 2 * place + 1
+            let right = left + 1
+            guard left < entries.count else { return }
+            let child = right < entries.count && entries[right] < entries[left] ? right : left
+            guard entries[child] < entries[place] else { return }
+            entries.swapAt(place, child)
+            place = child
+        }
+    }
+}
