@@ -4,7 +4,7 @@ internal import StoreCore
 struct DirectoryScan: Sendable {
     /// One file that counts.
     struct Entry: Sendable {
-        var path: String
+        var path: PathKey
         /// `nil` for a file that no sync has put there.
         var version: String?
         var size: Int
@@ -21,29 +21,35 @@ struct DirectoryScan: Sendable {
     private(set) var unchanged = RowSet()
     /// The journal's rows of all files that are there.
     private var present = RowSet()
+    /// Which names the disk takes for one.
+    private let folding: NameFolding
+    /// The journal's rows by composed path, of the paths that may have another normal form; `nil` until one of them is looked for.
+    private var foldedRows: [PathKey: Int]?
     /// Files that were edited or put there.
-    private(set) var edited: [String: FileStamp] = [:]
+    private(set) var edited: [PathKey: FileStamp] = [:]
     /// Files whose time or number is another one and whose content is not, with what is to be remembered of them now.
-    private(set) var confirmed: [String: FileRecord] = [:]
+    private(set) var confirmed: [PathKey: FileRecord] = [:]
     /// What is remembered and not there.
-    private(set) var vanished: [String] = []
+    private(set) var vanished: [PathKey] = []
     /// Files and directories that the process may not look into, by path.
-    private(set) var unreadable: [String: any Error] = [:]
+    private(set) var unreadable: [PathKey: any Error] = [:]
 
     /// Looks at a directory; changes nothing.
     ///
     /// - Parameters:
     ///   - root: The directory.
     ///   - journal: What is remembered of it.
+    ///   - folding: Which names the disk takes for one.
     ///   - probe: Called before each directory is listed and each file read; for tests.
-    init(of root: DirectoryHandle, journal: TargetJournal, probe: ((TargetStep) throws -> Void)? = nil) throws {
+    init(of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, probe: ((TargetStep) throws -> Void)? = nil) throws {
+        self.folding = folding
         try DirectoryWalk.visit(root) { directory, prefix in
             if !prefix.isEmpty { try probe?(.lists(String(prefix.dropLast()))) }
             return try take(directory, below: prefix, journal, probe)
         } refuse: { path, error in
             // The process may not look at it, and no sync has put it there without being able to: the rest can still be compared.
             guard error.isDenial else { throw error }
-            unreadable[path] = error
+            unreadable[PathKey(path)] = error
         }
         let found = UnreadablePaths(unreadable)
         vanished = journal.records.indices.compactMap { row in
@@ -55,7 +61,7 @@ struct DirectoryScan: Sendable {
     }
 
     /// The paths of all files, with the journal that the directory was compared with.
-    func paths(_ journal: TargetJournal) -> [String] {
+    func paths(_ journal: TargetJournal) -> [PathKey] {
         journal.records.indices.compactMap { present.contains($0) ? journal.records.path(at: $0) : nil }
             + entries.lazy.map(\.path).filter { journal.records.row(of: $0) == nil }
     }
@@ -68,18 +74,20 @@ struct DirectoryScan: Sendable {
         var listing = try directory.list()
         while let entry = try listing.next() {
             if prefix.isEmpty, entry.name == RelativePath.reserved { continue }
-            // What is gone between two calls, or has a name that is no text, is not there.
+            // No list can have such a name, and its repaired text may be the name of another file.
+            guard entry.isUTF8 else { continue }
             guard entry.kind != .directory else {
                 inner.append(entry.name)
                 continue
             }
+            // The file may be gone between the two calls.
             guard let status = try listing.status(of: entry) else { continue }
             if status.kind == .directory {
                 inner.append(entry.name)
             } else if status.kind == .regular {
-                let path = prefix + entry.name
+                let path = PathKey(prefix + entry.name)
                 try take(path, FileStamp(status), journal) {
-                    try probe?(.reads(path))
+                    try probe?(.reads(path.path))
                     return try Self.digest(of: entry.name, in: directory)
                 }
             }
@@ -87,17 +95,16 @@ struct DirectoryScan: Sendable {
         return inner
     }
 
-    private mutating func take(_ path: String, _ stamp: FileStamp, _ journal: TargetJournal, digest: () throws -> SHA256.Digest?) throws {
-        // Two spellings of one name are one key; the second one is left alone.
-        guard let row = journal.records.row(of: path) else {
-            guard edited.updateValue(stamp, forKey: path) == nil else { return }
-            entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true))
+    private mutating func take(_ found: PathKey, _ stamp: FileStamp, _ journal: TargetJournal, digest: () throws -> SHA256.Digest?) throws {
+        guard let row = journal.records.row(of: found) ?? foldedRow(of: found, journal) else {
+            edited[found] = stamp
+            entries.append(Entry(path: found, version: nil, size: stamp.size, isEdited: true))
             return
         }
-        guard present.insert(row) else { return }
+        // Where the disk has a name in another normal form than it was given, the key is the one that the list has.
+        guard present.insert(row), let path = journal.records.path(at: row) else { return }
         let isSettled = journal.isSettled(row)
-        // The journal's own spelling is given for what is unchanged.
-        if isSettled, journal.records.isCurrent(row, stamp), journal.records.isSpelled(path, at: row) {
+        if isSettled, journal.records.isCurrent(row, stamp) {
             unchanged.insert(row)
             return
         }
@@ -127,6 +134,14 @@ struct DirectoryScan: Sendable {
         }
     }
 
+    /// The row of a path that the disk lists in another normal form than it was given, as HFS+ does.
+    private mutating func foldedRow(of path: PathKey, _ journal: TargetJournal) -> Int? {
+        guard folding.contains(.normalization), !path.isASCII else { return nil }
+        let rows = foldedRows ?? journal.rowsByNormalForm
+        foldedRows = rows
+        return rows[NameFolding.normalization.fold(path)]
+    }
+
     /// The digest of a file; `nil` where it is gone, or is no plain file.
     static func digest(of name: String, in directory: DirectoryHandle) throws -> SHA256.Digest? {
         guard let file = try OpenFile(reading: name, in: directory) else { return nil }
@@ -146,28 +161,30 @@ struct DirectoryScan: Sendable {
 
 /// Finds which unreadable file or directory a path is, or is in.
 struct UnreadablePaths: Sendable {
-    private var causes: [String: any Error]
+    private var causes: [PathKey: any Error]
 
-    init(_ causes: [String: any Error] = [:]) {
+    init(_ causes: [PathKey: any Error] = [:]) {
         self.causes = causes
     }
 
     /// The unreadable path at or above a path; `nil` if there is none.
-    func cause(of path: String) -> (path: String, error: any Error)? {
+    func cause(of key: PathKey) -> (path: PathKey, error: any Error)? {
         guard !causes.isEmpty else { return nil }
-        var path = path[...]
+        // By bytes: as characters, a slash and an accent after it are one.
+        var path = key.path.utf8[...]
         while true {
-            if let error = causes[String(path)] { return (String(path), error) }
-            guard let slash = path.lastIndex(of: "/") else { return nil }
+            let place = PathKey(String(decoding: path, as: UTF8.self))
+            if let error = causes[place] { return (place, error) }
+            guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return nil }
             path = path[..<slash]
         }
     }
 
     /// Adds a file or directory.
-    mutating func add(_ path: String, _ error: any Error) { causes[path] = error }
+    mutating func add(_ path: PathKey, _ error: any Error) { causes[path] = error }
 
     /// All of them, in order.
-    var all: [(path: String, error: any Error)] { causes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
+    var all: [(path: PathKey, error: any Error)] { causes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
 }
 
 /// A set of a journal's rows, a bit for each.
@@ -200,7 +217,17 @@ struct RowSet: Sendable {
 
 extension TargetJournal {
     /// A file that is as the journal remembers it.
-    typealias Unchanged = (path: String, version: String, size: Int)
+    typealias Unchanged = (path: PathKey, version: String, size: Int)
+
+    /// The rows by composed path, of the paths that may have another normal form.
+    fileprivate var rowsByNormalForm: [PathKey: Int] {
+        var rows: [PathKey: Int] = [:]
+        for row in records.indices {
+            guard let path = records.path(at: row), !path.isASCII else { continue }
+            rows[NameFolding.normalization.fold(path)] = row
+        }
+        return rows
+    }
 
     /// How many files are read from the journal at a time.
     private static var filesInOnePage: Int { 512 }

@@ -42,8 +42,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     private struct State: Sendable {
         var session: TargetSession?
-        /// How many passes could not begin and have not ended.
-        var failedBegins = 0
+        /// The marks of passes that could not begin and have not ended.
+        var failedBegins: [Set<PassMark>] = []
         /// Files and directories that the last inventory could not look into.
         var unreadable = UnreadablePaths()
     }
@@ -93,17 +93,18 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             let session = try TargetSession(place, durability: durability, modes: modes, folding: folding, probe: probe)
             state.withLock { $0.session = session }
         } catch {
-            state.withLock { $0.failedBegins += 1 }
+            state.withLock { $0.failedBegins.append(PassMark.all) }
             throw error
         }
     }
 
-    /// Lets the directory go.
+    /// Ends the pass, and releases the directory if the pass has it.
     @concurrent
     public func syncDidEnd(_ report: SyncReport) async {
         let session = state.withLock { state -> TargetSession? in
-            if state.failedBegins > 0 {
-                state.failedBegins -= 1
+            // Another synchronizer's pass may have the session of a target that they share.
+            if let failed = state.failedBegins.firstIndex(of: PassMark.all) {
+                state.failedBegins.remove(at: failed)
                 return nil
             }
             defer { state.session = nil }
@@ -124,10 +125,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// - Throws: `StoreError` where the disk fails; ``SyncError/Code/targetVanished`` where the directory is removed meanwhile.
     @concurrent
     public func localInventory() async throws -> LocalInventory<Item> {
-        let session = state.withLock { $0.session }
+        let session = callingSession
         guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return LocalInventory([]) }
         let journal = try session?.journal ?? journal(in: root)
-        let scan = try DirectoryScan(of: root, journal: journal, probe: probe)
+        let scan = try DirectoryScan(of: root, journal: journal, folding: try knownFolding(), probe: probe)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
         // With a session the journal goes on changing, and a second owner would make each change copy it.
@@ -170,9 +171,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     }
 
     /// Names the items whose path is unsafe or clashes with another one, and those that are not well-formed.
-    public func refusals(among items: [Item]) async throws -> [SyncRefusal<String>] {
-        var refused: [SyncRefusal<String>] = []
-        var clashes = NameClashes(try folding ?? knownFolding())
+    public func refusals(among items: [Item]) async throws -> [SyncRefusal<PathKey>] {
+        var refused: [SyncRefusal<PathKey>] = []
+        var clashes = NameClashes(try knownFolding())
         let keys = Set(items.lazy.map(\.key))
         let unreadable = state.withLock { $0.unreadable }
         for item in items {
@@ -193,7 +194,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     /// Without a pass nothing is written: then it is only known from the second pass on what the disk takes for one name.
     private func knownFolding() throws -> NameFolding {
-        if let session = state.withLock({ $0.session }) { return session.folding }
+        if let folding { return folding }
+        if let session = callingSession { return session.folding }
         return try DirectoryHandle(opening: place)?.directory(RelativePath.reserved).map { try NameFolding.observe($0) } ?? []
     }
 
@@ -221,17 +223,15 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         guard wanted != nil || local.isForeign, let path = try? RelativePath(existing: local.key)  // The refusals report the reason.
         else { return true }
         if state.withLock({ $0.unreadable.cause(of: local.key) != nil }) { return true }
-        let session = state.withLock { $0.session }
-        guard let root = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
-        let places = root
-        var current = places
+        let session = callingSession
+        guard var current = try session?.places.root ?? DirectoryHandle(opening: place) else { return true }
         for part in path.parts.dropLast() {
             guard let next = try current.directory(part) else { return true }
             current = next
         }
         guard let name = path.parts.last, let status = try current.status(of: name) else { return true }
         do {
-            try probe?(.reads(local.key))
+            try probe?(.reads(local.key.path))
             // Only a file that may have the content is read; a foreign one is left alone if the process may not.
             guard let wanted else {
                 _ = try OpenFile(reading: name, in: current)
@@ -262,9 +262,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     /// Whether a file is still as the plan has seen it.
     @concurrent
-    public func isUnchanged(_ key: String, since entry: LocalEntry<Item>?) async throws -> Bool {
+    public func isUnchanged(_ key: PathKey, since entry: LocalEntry<Item>?) async throws -> Bool {
         let session = try session()
-        let path = try RelativePath(existing: session.spelling(of: key, here: entry?.key))
+        let path = try RelativePath(existing: key)
         return try session.places.whileThere { try session.isUnchanged(path, key: key, since: entry) }
     }
 
@@ -272,8 +272,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     @concurrent
     public func downloadContent(of item: Item) async throws {
         let session = try session()
-        _ = try RelativePath(item.key)
-        let path = try RelativePath(existing: session.spelling(of: item.key))
+        let path = try RelativePath(item.key)
         let digest = Self.digest(of: item)
         do {
             let part = try FilePart(of: item, in: session.places)
@@ -305,13 +304,13 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     /// - Returns: The files that were not replaced. Where more than half of at least 20 changed files share one digest that is not that of
     ///   emptiness, and that they did not share before, these are all of them, each with ``SyncError/Code/sharedContent``.
     @concurrent
-    public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<String>] {
+    public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<PathKey>] {
         try await session().installStaged(overriding: overrides)
     }
 
     /// Removes files, and directories that are empty then.
     @concurrent
-    public func remove(_ keys: Set<String>) async throws {
+    public func remove(_ keys: Set<PathKey>) async throws {
         let session = try session()
         try session.places.verify()
         try session.places.whileThere {
@@ -331,6 +330,11 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try session.places.verify()
         try await session.settle(isComplete: true)
     }
+
+    /// The session of the pass that calls.
+    ///
+    /// A plan has none: the pass beside which it may be made must not take what the plan sees for what it has seen itself.
+    private var callingSession: TargetSession? { DryRun.isOn ? nil : state.withLock { $0.session } }
 
     private func session() throws -> TargetSession {
         guard let session = state.withLock({ $0.session }) else {

@@ -39,11 +39,11 @@ public final class FilePart: Sendable {
 
     /// Opens the part of an item.
     init(of item: some FileItem, in places: TargetPlaces) throws {
-        path = item.key
+        path = item.path
         version = item.version
         // A size that does not fit is one that no file reaches.
         limit = item.byteCount.map { Int(clamping: $0) }
-        names = PartNames(path: item.key)
+        names = PartNames(path: item.path)
         self.places = places
         // Read-write for the owner, whatever mode the file gets with its name; no other user reads more than that one allows.
         let file = try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)

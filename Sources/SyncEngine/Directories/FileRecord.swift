@@ -64,14 +64,14 @@ struct FileRecord: Hashable, Sendable {
     // MARK: Text
 
     /// Writes `+ SIZE TIME INODE DIGEST VERSION PATH`.
-    func write(to line: inout [UInt8], path: String) {
+    func write(to line: inout [UInt8], path: PathKey) {
         line += "+ \(stamp.size) \(stamp.modified) \(stamp.inode) \(digest.hex) ".utf8
         LineText.escape(version, to: &line)
         line.append(LineText.space)
-        LineText.escape(path, to: &line)
+        LineText.escape(path.path, to: &line)
     }
 
-    static func read(_ line: UnsafeBufferPointer<UInt8>) -> (path: String, record: FileRecord)? {
+    static func read(_ line: UnsafeBufferPointer<UInt8>) -> (path: PathKey, record: FileRecord)? {
         var words = line.split(separator: LineText.space, maxSplits: 6, omittingEmptySubsequences: false).makeIterator()
         guard words.next()?.count == 1, let size = words.next().flatMap({ LineText.number($0) }), size >= 0,
             let modified = words.next().flatMap({ LineText.number($0) }), let inode = words.next().flatMap({ LineText.unsigned($0) }),
@@ -79,7 +79,7 @@ struct FileRecord: Hashable, Sendable {
             let path = words.next().flatMap({ LineText.unescape($0) })
         else { return nil }
         let stamp = FileStamp(size: size, modified: Int64(modified), inode: inode)
-        return (path, FileRecord(version: version, digest: digest, stamp: stamp))
+        return (PathKey(path), FileRecord(version: version, digest: digest, stamp: stamp))
     }
 }
 

@@ -47,9 +47,6 @@ public struct ListedFile: FileItem, Hashable, Codable {
         }
     }
 
-    /// The path.
-    public var key: String { path }
-
     /// The digest of the content, as 64 hexadecimal digits; `nil` where the list does not say.
     public var sha256: String? {
         get { digest.text }

@@ -19,6 +19,9 @@ struct NameFolding: OptionSet, Hashable, Sendable {
         return contains(.normalization) ? cased.precomposedStringWithCanonicalMapping : cased
     }
 
+    /// The same of a path.
+    func fold(_ path: PathKey) -> PathKey { PathKey(fold(path.path)) }
+
     /// A name that is made to find out, and another spelling under which a disk that folds finds it too.
     private static let probes = [("probe-k", "PROBE-K", letterCase), ("probe-\u{E9}", "probe-e\u{301}", normalization)]
 
@@ -42,7 +45,7 @@ struct NameFolding: OptionSet, Hashable, Sendable {
 struct NameClashes {
     private let folding: NameFolding
     /// The spelling that came first, by folded name; directories too.
-    private var spellings: [String: String] = [:]
+    private var spellings: [PathKey: PathKey] = [:]
 
     init(_ folding: NameFolding) {
         self.folding = folding
@@ -54,15 +57,12 @@ struct NameClashes {
     /// Takes a path that is there, or will be.
     ///
     /// - Returns: The path that it clashes with; it is then not taken.
-    mutating func insert(_ path: RelativePath) -> String? {
+    mutating func insert(_ path: RelativePath) -> PathKey? {
         guard !folding.isEmpty else { return nil }
-        var spelled = ""
-        var places: [(String, String)] = []
-        for part in path.parts {
-            spelled += spelled.isEmpty ? part : "/" + part
+        var places: [(PathKey, PathKey)] = []
+        for spelled in path.ancestors + [path.key] {
             let folded = folding.fold(spelled)
-            // Not `==`, which takes composed and decomposed for the same.
-            if let other = spellings[folded], !other.utf8.elementsEqual(spelled.utf8) { return other }
+            if let other = spellings[folded], other != spelled { return other }
             places.append((folded, spelled))
         }
         for (folded, spelled) in places { spellings[folded] = spelled }
@@ -70,13 +70,13 @@ struct NameClashes {
     }
 
     /// The other spelling by which a path is there; `nil` where it is not there, or by this one.
-    func otherSpelling(of path: String) -> String? {
-        guard !folding.isEmpty, let other = spellings[folding.fold(path)], !other.utf8.elementsEqual(path.utf8) else { return nil }
+    func otherSpelling(of path: PathKey) -> PathKey? {
+        guard !folding.isEmpty, let other = spellings[folding.fold(path)], other != path else { return nil }
         return other
     }
 
     /// Takes names that are there.
-    mutating func insert(_ paths: some Sequence<String>) {
+    mutating func insert(_ paths: some Sequence<PathKey>) {
         guard isNeeded else { return }
         for path in paths.sorted() {
             // A local file whose name is no path of ours is nobody's business here.
@@ -85,7 +85,7 @@ struct NameClashes {
     }
 
     /// Forgets a file that was removed; its directories stay known.
-    mutating func remove(_ path: String) {
+    mutating func remove(_ path: PathKey) {
         guard !folding.isEmpty else { return }
         spellings[folding.fold(path)] = nil
     }

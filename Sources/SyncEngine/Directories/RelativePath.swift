@@ -1,7 +1,7 @@
 internal import StoreCore
 
 /// A file's path below a directory that cannot lead out of it.
-struct RelativePath: Hashable, Sendable {
+struct RelativePath: Sendable {
     /// The names of the directories, from the top, and of the file.
     let parts: [String]
 
@@ -17,8 +17,9 @@ struct RelativePath: Hashable, Sendable {
     /// Checks a path of a list.
     ///
     /// - Throws: ``SyncError/Code/unsafeName``, whose message has the reason.
-    init(_ path: String) throws(SyncError) {
-        try self.init(existing: path)
+    init(_ key: PathKey) throws(SyncError) {
+        try self.init(existing: key)
+        let path = key.path
         func refuse(_ reason: String) -> SyncError { Self.refusal(of: path, reason) }
         guard path.utf8.count <= Self.longestPath else { throw refuse("it has \(path.utf8.count) bytes, more than \(Self.longestPath)") }
         guard parts.count <= Self.mostParts else { throw refuse("it has \(parts.count) parts, more than \(Self.mostParts)") }
@@ -33,7 +34,8 @@ struct RelativePath: Hashable, Sendable {
     /// Checks the path of a file that is in the directory already: it may be longer or deeper than one of a list, and never lead out.
     ///
     /// - Throws: ``SyncError/Code/unsafeName``, whose message has the reason.
-    init(existing path: String) throws(SyncError) {
+    init(existing key: PathKey) throws(SyncError) {
+        let path = key.path
         func refuse(_ reason: String) -> SyncError { Self.refusal(of: path, reason) }
         guard !path.isEmpty else { throw refuse("it is empty") }
         var parts: [String] = []
@@ -61,12 +63,23 @@ struct RelativePath: Hashable, Sendable {
         self.parts = parts
     }
 
+    /// The path as a key.
+    var key: PathKey { PathKey(parts.joined(separator: "/")) }
+
+    /// The path of the directory that the first parts name; empty for the root.
+    func directory(_ depth: Int) -> PathKey { PathKey(parts.prefix(depth).joined(separator: "/")) }
+
     /// The paths of the directories above, from the top.
-    var ancestors: [String] {
-        var all: [String] = []
-        for part in parts.dropLast() { all.append(all.last.map { $0 + "/" + part } ?? part) }
+    var ancestors: [PathKey] {
+        var all: [PathKey] = []
+        for part in parts.dropLast() { all.append(PathKey(all.last.map { $0.path + "/" + part } ?? part)) }
         return all
     }
+}
+
+extension PathKey {
+    /// The path for a message: short, and without characters that would act on a terminal.
+    var shownSafely: String { path.shownSafely }
 }
 
 extension String {

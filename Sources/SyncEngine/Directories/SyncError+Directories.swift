@@ -24,7 +24,7 @@ extension SyncError {
     }
 
     /// A file or directory that the process may not read.
-    static func unreadable(_ path: String, underlyingError: any Error) -> SyncError {
+    static func unreadable(_ path: PathKey, underlyingError: any Error) -> SyncError {
         SyncError(
             .unreadable,
             "looking at “\(path.shownSafely)”: it cannot be read by this process, and was left alone. Let this process read it, or move it "
@@ -38,18 +38,18 @@ extension SyncError {
                 + "wait until it has ended, and sync again")
     }
 
-    static func taken(_ path: String, by what: String) -> SyncError {
+    static func taken(_ path: PathKey, by what: String) -> SyncError {
         SyncError(.nameTaken, "putting “\(path.shownSafely)” in place: \(what); it was left alone. Move it away, and sync again")
     }
 
-    static func elsewhere(_ path: String, underlyingError: any Error) -> SyncError {
+    static func elsewhere(_ path: PathKey, underlyingError: any Error) -> SyncError {
         SyncError(
             .otherDisk,
             "putting “\(path.shownSafely)” in place: its directory is on another disk than the target, where no file can be put in one step. Make a "
                 + "target of that directory, or take the disk away, and sync again", underlyingError: underlyingError)
     }
 
-    static func clash(_ path: String, with other: String) -> SyncError {
+    static func clash(_ path: PathKey, with other: PathKey) -> SyncError {
         SyncError(
             .nameClash,
             "putting “\(path.shownSafely)” in place: this disk takes it for the same name as “\(other.shownSafely)”; neither was overwritten. Give one of them "

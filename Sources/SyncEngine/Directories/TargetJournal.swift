@@ -26,9 +26,9 @@ struct TargetJournal: Sendable {
         /// A file of this content is about to take the path's name, or has it.
         ///
         /// The record before stays known until the next one: the process may end between this line and the deed.
-        case put(String, FileRecord)
+        case put(PathKey, FileRecord)
         /// The path's file was removed.
-        case removed(String)
+        case removed(PathKey)
         /// An older journal was lost.
         case rebuilding
         /// Everything is as the source has it: whatever has no record now is not ours.
@@ -73,7 +73,7 @@ struct TargetJournal: Sendable {
     }
 
     /// Whether the name of a path is on the disk as far as the journal vouches for it.
-    func isSettled(_ path: String) -> Bool { records.row(of: path).map { records.line(at: $0) <= settledThrough } ?? true }
+    func isSettled(_ path: PathKey) -> Bool { records.row(of: path).map { records.line(at: $0) <= settledThrough } ?? true }
 
     /// The same of a row of the records.
     func isSettled(_ row: Int) -> Bool { records.line(at: row) <= settledThrough }
@@ -89,7 +89,7 @@ struct TargetJournal: Sendable {
     }
 
     /// Says that a file has its name now, and the record before is of no more use.
-    mutating func settle(_ path: String) {
+    mutating func settle(_ path: PathKey) {
         records.settle(path)
     }
 
@@ -184,7 +184,7 @@ struct TargetJournal: Sendable {
         if isFirst { return body.elementsEqual(Self.format) ? .header : nil }
         switch body[0] {
         case UInt8(ascii: "+"): return FileRecord.read(body).map { .put($0.path, $0.record) }
-        case UInt8(ascii: "-"): return LineText.unescape(body.dropFirst(2)).map { .removed($0) }
+        case UInt8(ascii: "-"): return LineText.unescape(body.dropFirst(2)).map { .removed(PathKey($0)) }
         case UInt8(ascii: "!"): return .rebuilding
         case UInt8(ascii: "."): return .rebuilt
         case UInt8(ascii: "="):
@@ -223,7 +223,7 @@ extension TargetJournal.Lines {
         case .put(let path, let record): record.write(to: &body, path: path)
         case .removed(let path):
             body += "- ".utf8
-            LineText.escape(path, to: &body)
+            LineText.escape(path.path, to: &body)
         case .rebuilding: body += "!".utf8
         case .rebuilt: body += ".".utf8
         case .synchronized: body += "=".utf8

@@ -14,9 +14,9 @@ final class TargetPlaces: Sendable {
     /// Told of each step just before it happens; for tests.
     let probe: (@Sendable (TargetStep) throws -> Void)?
     /// Directories below the root in which names were made, changed or removed since they were last brought to the disk.
-    private let touched = Lock<Set<String>>([])
+    private let touched = Lock<Set<PathKey>>([])
     /// Directories below the root that were made.
-    private let made = Lock<Set<String>>([])
+    private let made = Lock<Set<PathKey>>([])
 
     static let partsName = "parts"
 
@@ -88,12 +88,12 @@ final class TargetPlaces: Sendable {
             if let next = try current.directory(part) { return next }
             guard isMaking else { return nil }
             touch(path, depth: depth)
-            made.withLock { _ = $0.insert(path.parts.prefix(depth + 1).joined(separator: "/")) }
+            made.withLock { _ = $0.insert(path.directory(depth + 1)) }
             return try current.makeDirectory(part, mode: directoryMode)
         } catch {
             guard error.fileSystemErrno == notDirectory else { throw error }
             let kind = try current.status(of: part)?.kind ?? .other
-            throw SyncError.taken(path.parts.joined(separator: "/"), by: "“\(part.shownSafely)” must be a directory, but \(kind.words)")
+            throw SyncError.taken(path.key, by: "“\(part.shownSafely)” must be a directory, but \(kind.words)")
         }
     }
 
@@ -103,8 +103,7 @@ final class TargetPlaces: Sendable {
     /// new one, each of a whole file. To bring each of them to the disk by itself would cost more than the file.
     func touch(_ path: RelativePath, depth: Int? = nil) {
         guard durability == .power else { return }
-        let directory = path.parts.prefix(depth ?? path.parts.count - 1).joined(separator: "/")
-        touched.withLock { _ = $0.insert(directory) }
+        touched.withLock { _ = $0.insert(path.directory(depth ?? path.parts.count - 1)) }
     }
 
     /// Brings all names that have changed to the disk and, where the system can, all files.
@@ -117,9 +116,10 @@ final class TargetPlaces: Sendable {
         do {
             if try root.synchronizeFileSystem() { return }
             for path in paths {
-                let parts = path.split(separator: "/").map(String.init)
                 // A directory that was removed is a name that has changed in the one above.
-                try inDirectory(of: RelativePath(trusting: parts + [""]), isMaking: false) { directory, _ in try directory.synchronize() }
+                try inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: false) { directory, _ in
+                    try directory.synchronize()
+                }
             }
         } catch {
             touched.withLock { $0.formUnion(paths) }
@@ -140,7 +140,7 @@ final class TargetPlaces: Sendable {
     func removeEmptyMadeDirectories() throws {
         // Those within come behind the one they are in.
         for directory in made.withLock({ $0 }).sorted().reversed() {
-            let parts = directory.split(separator: "/").map(String.init)
+            let parts = directory.parts
             try removeEmptyDirectories(above: RelativePath(trusting: parts + [""]), upTo: parts.count)
         }
     }

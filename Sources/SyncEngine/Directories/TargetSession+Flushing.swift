@@ -13,10 +13,10 @@ extension TargetSession {
     private static let fewestVouched = 64
 
     /// Waits until a file's bytes are on the disk, where they have to be.
-    func settle(_ whole: FilePart.Whole, of key: String) async throws {
+    func settle(_ whole: FilePart.Whole, of key: PathKey) async throws {
         guard places.durability == .power else { return }
         guard whole.stamp.size < Self.largeSize, DirectoryHandle.synchronizesFileSystems else {
-            try places.probe?(.synchronizes(key))
+            try places.probe?(.synchronizes(key.path))
             return try whole.file.synchronize()
         }
         ItemMeter.current?.giveUpSlot()

@@ -20,9 +20,9 @@ extension TargetSession {
     }
 
     /// Whether the plan removes something in a directory of this name.
-    func makesWay(below key: String) -> Bool {
-        let directory = (key + "/").utf8
-        return state.withLock { state in state.removable.contains { $0.utf8.starts(with: directory) } }
+    func makesWay(below key: PathKey) -> Bool {
+        let directory = (key.path + "/").utf8
+        return state.withLock { state in state.removable.contains { $0.path.utf8.starts(with: directory) } }
     }
 
     /// Removes what is in the way of a file that has arrived, as far as the plan removes it and nobody has changed it since.
@@ -33,7 +33,7 @@ extension TargetSession {
     ///   - other: A file that the disk takes for the same, and that the plan removes.
     /// - Throws: ``SyncError/Code/changedLocally`` where somebody has, ``SyncError/Code/nameTaken`` where something is in a directory that the
     ///   plan does not remove; nothing of that directory is removed then.
-    func makeWay(for path: RelativePath, key: String, insteadOf other: String?) throws {
+    func makeWay(for path: RelativePath, key: PathKey, insteadOf other: PathKey?) throws {
         guard state.withLock({ !$0.removable.isEmpty }) else { return }
         // Several files may need the same place: to the second one it must look as if it had always been free.
         try makingWay.withLock { _ throws in
@@ -57,25 +57,27 @@ extension TargetSession {
     }
 
     /// Finds the files in a directory that is in the way of a key; throws unless all of them may go.
-    private func collect(_ directory: DirectoryHandle, of key: String) throws -> [String] {
-        var inside: [String] = []
+    private func collect(_ directory: DirectoryHandle, of key: PathKey) throws -> [PathKey] {
+        var inside: [PathKey] = []
         try DirectoryWalk.visit(directory) { directory, prefix in
-            let prefix = key + "/" + prefix
+            let prefix = key.path + "/" + prefix
             var inner: [String] = []
             var isEmpty = true
             var listing = try directory.list()
             while let entry = try listing.next() {
                 isEmpty = false
-                let path = prefix + entry.name
+                let path = PathKey(prefix + entry.name)
+                func refusal() -> SyncError {
+                    SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” is in it, which is not to be removed")
+                }
+                // The repaired text of another name may be the name of a file that the plan removes.
+                guard entry.isUTF8 else { throw refusal() }
                 guard let found = try directory.status(of: entry.name) else { continue }
                 if found.kind == .directory {
                     inner.append(entry.name)
                     continue
                 }
-                guard found.kind == .regular, state.withLock({ $0.removable.contains(path) }) else {
-                    throw SyncError.taken(
-                        key, by: "a directory has this name, and “\(path.shownSafely)” is in it, which is not to be removed")
-                }
+                guard found.kind == .regular, state.withLock({ $0.removable.contains(path) }) else { throw refusal() }
                 guard state.withLock({ $0.knows(FileStamp(found), of: path) }) else { throw SyncError.changedLocally(.contents) }
                 inside.append(path)
             }
@@ -86,7 +88,7 @@ extension TargetSession {
             }
             return inner
         } refuse: { path, error in
-            throw error.isDenial ? SyncError.unreadable(key + "/" + path, underlyingError: error) : error
+            throw error.isDenial ? SyncError.unreadable(PathKey(key.path + "/" + path), underlyingError: error) : error
         }
         return inside
     }
@@ -94,7 +96,7 @@ extension TargetSession {
     /// Removes a file that is in the way.
     ///
     /// - Parameter depth: How deep the last directory is that goes with it: another file may be about to get its name in one above.
-    private func replace(_ key: String, upTo depth: Int = 1) throws {
+    private func replace(_ key: PathKey, upTo depth: Int = 1) throws {
         guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
         let path = try RelativePath(existing: key)
         let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
@@ -107,7 +109,7 @@ extension TargetSession {
 
 extension TargetSession.State {
     /// Whether a file is still what the inventory has seen.
-    func knows(_ stamp: FileStamp?, of key: String) -> Bool {
+    func knows(_ stamp: FileStamp?, of key: PathKey) -> Bool {
         guard let stamp else { return false }
         return journal.records[key]?.matching(stamp) != nil || edited[key] == stamp
     }

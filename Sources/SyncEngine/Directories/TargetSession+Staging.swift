@@ -19,7 +19,7 @@ extension TargetSession {
     private static let installedAtATime = 64
 
     /// Remembers the updates that are staged.
-    func willStage(_ keys: some Sequence<String>) {
+    func willStage(_ keys: some Sequence<PathKey>) {
         let keys = Set(keys)
         state.withLock { state in
             state.stageable = keys
@@ -28,7 +28,7 @@ extension TargetSession {
     }
 
     /// Whether the update of a key is staged.
-    func isStaged(_ key: String) -> Bool { state.withLock { $0.stageable.contains(key) } }
+    func isStaged(_ key: PathKey) -> Bool { state.withLock { $0.stageable.contains(key) } }
 
     /// Stages an update; where the same content is in place already, only the journal learns of the new version.
     func stage(_ part: FilePart.Staged, of item: some FileItem, as path: RelativePath) throws {
@@ -49,9 +49,9 @@ extension TargetSession {
     }
 
     /// The digest of a file in place; `nil` where there is none, or the process may replace the file and not read it.
-    private func digestIfReadable(of name: String, in directory: DirectoryHandle, key: String) throws -> SHA256.Digest? {
+    private func digestIfReadable(of name: String, in directory: DirectoryHandle, key: PathKey) throws -> SHA256.Digest? {
         do {
-            try places.probe?(.reads(key))
+            try places.probe?(.reads(key.path))
             return try DirectoryScan.digest(of: name, in: directory)
         } catch  where error.isDenial {
             return nil
@@ -61,7 +61,7 @@ extension TargetSession {
     /// Installs the staged updates.
     ///
     /// - Returns: The files that were not replaced, each with the reason.
-    func installStaged(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<String>] {
+    func installStaged(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<PathKey>] {
         let staged = state.withLock { state in
             defer { state.staged = [:] }
             return state.staged
@@ -79,9 +79,9 @@ extension TargetSession {
         return await install(staged.sorted { $0.key < $1.key })
     }
 
-    private func install(_ updates: [(key: String, value: StagedUpdate)]) async -> [SyncRefusal<String>] {
-        await withTaskGroup(of: SyncRefusal<String>?.self) { group in
-            var refusals: [SyncRefusal<String>] = []
+    private func install(_ updates: [(key: PathKey, value: StagedUpdate)]) async -> [SyncRefusal<PathKey>] {
+        await withTaskGroup(of: SyncRefusal<PathKey>?.self) { group in
+            var refusals: [SyncRefusal<PathKey>] = []
             for (index, (key, update)) in updates.enumerated() {
                 if index >= Self.installedAtATime, let refusal = await group.next() ?? nil { refusals.append(refusal) }
                 group.addTask { [self] in

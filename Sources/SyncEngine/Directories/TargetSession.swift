@@ -18,21 +18,19 @@ final class TargetSession: Sendable {
         var length: Int
         var clashes: NameClashes
         /// What was there when an item was looked at just before its download, so that nothing newer is replaced.
-        var expected: [String: FileStamp?] = [:]
+        var expected: [PathKey: FileStamp?] = [:]
         /// The journal's lines of files that are about to get their name.
         var renaming: Set<Int> = []
-        /// How files are spelled here that the list spells otherwise: composed and decomposed characters are one key, and may be two files.
-        var spellings: [String: String] = [:]
         /// Edited files as the inventory has seen them.
-        var edited: [String: FileStamp] = [:]
+        var edited: [PathKey: FileStamp] = [:]
         /// Files of ours that are gone without any pass having removed them.
-        var vanished: [String] = []
+        var vanished: [PathKey] = []
         /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
-        var removable: Set<String> = []
+        var removable: Set<PathKey> = []
         /// The updates that the list gives nothing to check by, and those of them that have arrived.
-        var stageable: Set<String> = []
-        var staged: [String: StagedUpdate] = [:]
-        var replaced: Set<String> = []
+        var stageable: Set<PathKey> = []
+        var staged: [PathKey: StagedUpdate] = [:]
+        var replaced: Set<PathKey> = []
         /// Whether the journal vouches for everything that the pass has done.
         var isSettled = false
     }
@@ -96,18 +94,8 @@ final class TargetSession: Sendable {
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
     }
 
-    /// The spelling by which a file is there, or is to be made.
-    ///
-    /// - Parameter here: How the plan has seen it; `nil` where that was told before, or it was not there.
-    func spelling(of key: String, here: String? = nil) -> String {
-        state.withLock { state in
-            if let here, !here.utf8.elementsEqual(key.utf8) { state.spellings[key] = here }
-            return state.spellings[key] ?? key
-        }
-    }
-
     /// Whether a file is still as the plan has seen it; remembers what is there for the moment of replacing.
-    func isUnchanged(_ path: RelativePath, key: String, since entry: LocalEntry<some FileItem>?) throws -> Bool {
+    func isUnchanged(_ path: RelativePath, key: PathKey, since entry: LocalEntry<some FileItem>?) throws -> Bool {
         if entry != nil, state.withLock({ $0.replaced.contains(key) }) { return true }
         if makesWay(for: path) {
             // A file is in the place of one of its directories, so that nothing can be here.
@@ -137,7 +125,7 @@ final class TargetSession: Sendable {
     // MARK: Deeds
 
     /// Says that a file which is there is the one that the list has.
-    func adopt(_ key: String, version: String, digest: SHA256.Digest, stamp: FileStamp) throws {
+    func adopt(_ key: PathKey, version: String, digest: SHA256.Digest, stamp: FileStamp) throws {
         try write([.put(key, FileRecord(version: version, digest: digest, stamp: stamp))])
         state.withLock { $0.journal.settle(key) }
     }
@@ -180,13 +168,13 @@ final class TargetSession: Sendable {
         }
         defer { state.withLock { _ = $0.renaming.remove(line) } }
         do {
-            try places.probe?(.renames(key))
+            try places.probe?(.renames(key.path))
             if let inner = whole.directory, let working = try places.parts.directory(inner) {
                 try working.rename(whole.name, to: directory, as: name)
             } else {
                 try places.parts.rename(whole.name, to: directory, as: name)
             }
-            try places.probe?(.renamed(key))
+            try places.probe?(.renamed(key.path))
         } catch {
             // The name was not taken: what was known before is what is true.
             try write([before.map { .put(key, $0) } ?? .removed(key)])
@@ -197,7 +185,7 @@ final class TargetSession: Sendable {
     /// Removes a file and the directories that it leaves empty.
     ///
     /// - Parameter depth: How deep the last of these directories is.
-    func remove(_ path: RelativePath, key: String, upTo depth: Int = 1) throws {
+    func remove(_ path: RelativePath, key: PathKey, upTo depth: Int = 1) throws {
         if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
             if let found = try directory.status(of: name), found.kind != .regular { throw SyncError.taken(key, by: found.kind.words) }
@@ -222,10 +210,10 @@ final class TargetSession: Sendable {
     }
 
     /// Throws away parts of files that nobody is about to download.
-    func prune(keeping paths: some Sequence<String>) throws {
+    func prune(keeping paths: some Sequence<PathKey>) throws {
         var names: Set<String> = []
         for path in paths {
-            let own = PartNames(path: path)
+            let own = PartNames(path: path.path)
             names.formUnion([own.bytes, own.memory, own.directory])
         }
         var stale: [DirectoryListing.Entry] = []

@@ -9,9 +9,9 @@ struct HashedDiff<Item: SyncItem>: Sendable {
 
     private var builder: PlanBuilder<Item>
     private let duplicates: DuplicateKeys
-    /// The items, in the order in which their keys came first, and where the item of a key stands.
+    /// The items, in the order in which their keys came first, and the places of their keys.
     private var items: [Item] = []
-    private var places: [Item.Key: Int] = [:]
+    private var index = RowIndex()
     private var matches: [Match] = []
     /// What stands here for items that are different.
     private var partners: [Int: LocalEntry<Item>] = [:]
@@ -31,28 +31,26 @@ struct HashedDiff<Item: SyncItem>: Sendable {
     mutating func take(source page: [Item]) -> ArraySlice<Item> {
         let known = items.count
         for item in page {
-            // One look into the table, for a new key as for a known one.
-            let place = Self.place(&places[item.key, default: -1], orNew: items.count)
-            if place == items.count {
+            let key = item.key
+            let hash = RowIndex.hash(key)
+            if let place = place(of: key, hash: hash) {
+                builder.duplicated(key)
+                if duplicates == .keepLast { items[place] = item }
+            } else {
+                index.insert(hash, at: items.count)
                 items.append(item)
                 matches.append(.missing)
-            } else {
-                let isSame = builder.duplicated(item.key, first: items[place].key)
-                if isSame, duplicates == .keepLast { items[place] = item }
             }
         }
         return items[known...]
     }
 
-    private static func place(_ known: inout Int, orNew next: Int) -> Int {
-        if known < 0 { known = next }
-        return known
-    }
+    private func place(of key: Item.Key, hash: UInt32) -> Int? { index.position(hash) { items[$0].key == key } }
 
     /// Takes entries of the local side.
     mutating func take(local page: [LocalEntry<Item>]) throws(SyncError) {
         for entry in page {
-            guard let place = places[entry.key] else {
+            guard let place = place(of: entry.key, hash: RowIndex.hash(entry.key)) else {
                 guard goneKeys.insert(entry.key).inserted else { throw .duplicated(entry.key) }
                 gone.append(entry)
                 continue

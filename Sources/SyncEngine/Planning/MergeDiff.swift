@@ -37,8 +37,8 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         for item in page {
             if let last, !(last < item.key) {
                 guard last == item.key else { throw .unsorted(.sourceList, last, item.key) }
-                let isSame = builder.duplicated(item.key, first: last)
-                if isSame, duplicates == .keepLast { replaceLast(with: item) }
+                builder.duplicated(item.key)
+                if duplicates == .keepLast { replaceLast(with: item) }
                 continue
             }
             source.append(item)

@@ -58,20 +58,7 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     /// A key that the source has once more.
-    ///
-    /// - Parameters:
-    ///   - key: The key.
-    ///   - first: The same key as it came first.
-    /// - Returns: Whether it is the same key to the byte, so that `duplicates` decides which item counts.
-    mutating func duplicated(_ key: Item.Key, first: Item.Key) -> Bool {
-        // Strings in two normal forms are equal, and two names of files: such an item is refused, and no other with it.
-        if Item.self is any FileItem.Type, let text = key as? String, let other = first as? String, !text.utf8.elementsEqual(other.utf8) {
-            plan.refusals.append(SyncRefusal(key, because: SyncError.clash(text, with: other)))
-            return false
-        }
-        plan.duplicates.append(key)
-        return true
-    }
+    mutating func duplicated(_ key: Item.Key) { plan.duplicates.append(key) }
 
     /// The plan, or what is wrong with the source's keys.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {

@@ -1,7 +1,8 @@
+public import Foundation
 public import StoreCore
 
 /// Why a pass did not make the local side equal to the source.
-public struct SyncError: Error, Sendable, CustomStringConvertible {
+public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
     /// What kind of error this is.
     public var code: Code
     /// The operation that failed and what to do about it.
@@ -40,6 +41,9 @@ public struct SyncError: Error, Sendable, CustomStringConvertible {
         if let underlyingError { text += " (underlying: \("\(underlyingError)".escapedForDisplay()))" }
         return text
     }
+
+    /// The description, also as `localizedDescription`.
+    public var errorDescription: String? { description }
 
     /// The kinds of errors; the set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {

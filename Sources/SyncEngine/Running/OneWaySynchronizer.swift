@@ -55,28 +55,33 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     /// What `sync(overriding:)` would do now, and why; nothing is changed.
     ///
     /// Of the processor only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``, ``SyncProcessor/shouldUpdate(_:over:)``,
-    /// ``SyncProcessor/refusals(among:)`` and ``SyncProcessor/prepareDownload(_:)`` are called.
+    /// ``SyncProcessor/refusals(among:)`` and ``SyncProcessor/prepareDownload(_:)`` are called. They may be called beside those of a pass
+    /// that runs.
     ///
     /// - Returns: The plan; ``SyncPlan/gateRefusal`` says whether the safety gate would stop it.
     /// - Throws: ``SyncError``; `CancellationError` where the task is cancelled, as soon as the processor's call returns.
     public func plan() async throws -> SyncPlan<Processor.Item> {
         do {
-            var plan = try await Planning(processor: processor, options: options, time: time, board: nil).plan()
-            plan.gateRefusal = SafetyGate.refusal(of: plan, options: options, overrides: [])
-            plan.isDryRun = true
-            plan.arrangeDownloads(by: options.order)
-            if !plan.isEmpty {
-                do {
-                    plan.choose(try await processor.prepareDownload(plan))
-                } catch {
-                    throw StageFailure(stage: .prepare, error: error)
-                }
-            }
-            return plan
+            return try await DryRun.$isOn.withValue(true) { try await makePlan() }
         } catch {
             try Task.checkCancellation()
             throw SyncError(wrapping: error, stage: .plan)
         }
+    }
+
+    private func makePlan() async throws -> SyncPlan<Processor.Item> {
+        var plan = try await Planning(processor: processor, options: options, time: time, board: nil).plan()
+        plan.gateRefusal = SafetyGate.refusal(of: plan, options: options, overrides: [])
+        plan.isDryRun = true
+        plan.arrangeDownloads(by: options.order)
+        if !plan.isEmpty {
+            do {
+                plan.choose(try await processor.prepareDownload(plan))
+            } catch {
+                throw StageFailure(stage: .prepare, error: error)
+            }
+        }
+        return plan
     }
 
     /// Gives up: every waiting caller gets `cancelled` at once, what is in flight is cancelled, and no other pass begins.

@@ -145,6 +145,11 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 }
 
+/// Says of a task that it makes a plan that is only looked at.
+enum DryRun {
+    @TaskLocal static var isOn = false
+}
+
 /// Reads a list to its end, and does not take for an end what is none.
 struct ListReading<Reader: SourceReader> {
     private var reader: Reader

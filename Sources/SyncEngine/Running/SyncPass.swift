@@ -151,7 +151,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         board.change { report in
             for download in notInPlace {
                 if download.local == nil { report.addedCount -= 1 } else { report.updatedCount -= 1 }
-                report.downloadedBytes -= max(0, download.item.byteCount ?? 0)
+                report.downloadedBytes = report.downloadedBytes.saturatingAdd(-max(0, download.item.byteCount ?? 0))
                 report.pendingDownloadCount += 1
             }
         }

@@ -100,6 +100,21 @@ final class DirectoryBench: Sendable {
         }
     }
 
+    /// The paths of all files below, byte by byte; the target's own left out.
+    var keys: Set<PathKey> {
+        get throws {
+            let all = try FileManager.default.subpathsOfDirectory(atPath: url.path(percentEncoded: false)).filter {
+                !$0.hasPrefix(".storehouse")
+            }
+            var isDirectory: ObjCBool = false
+            return Set(
+                all.filter { path in
+                    let path = url.path(percentEncoded: false) + "/" + path
+                    return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && !isDirectory.boolValue
+                }.map { PathKey($0) })
+        }
+    }
+
     func exists(_ path: String) -> Bool {
         FileManager.default.fileExists(atPath: url.appending(path: path).path(percentEncoded: false))
     }

@@ -20,7 +20,7 @@ struct DirectoryModeTests {
     func `S9: a mirror's files and directories have the permissions that the umask leaves, however they arrive`(
         umask: String, file: Int, directory: Int
     ) async throws {
-        let contents = ["/small": Data("small".utf8), "/d/e/large": Data(repeating: 7, count: 400_000), "/d/small": Data("s".utf8)]
+        let contents = ["/small": Data("small".utf8), "/d/e/large": Data(repeating: 7, count: 270_000), "/d/small": Data("s".utf8)]
         let origin = try LoopbackOrigin { request in
             if request.path == "/list" {
                 return .json(

@@ -133,6 +133,22 @@ struct DirectoryTests {
         #expect(try bench.files.count == 3)
     }
 
+    @Test func `S14: a target that two synchronizers share is free once the pass that has it ends`() async throws {
+        let target = bench.target()
+        let (first, second) = ([PassMark(hub: ObjectIdentifier(bench), pass: 1)], [PassMark(hub: ObjectIdentifier(bench), pass: 2)])
+        try await PassMark.$all.withValue(Set(first)) { try await target.syncWillBegin() }
+        // The second pass has failed to begin, and has not ended yet.
+        let error = await syncError { try await PassMark.$all.withValue(Set(second)) { try await target.syncWillBegin() } }
+        #expect(error?.code == .targetLocked)
+        await PassMark.$all.withValue(Set(first)) { await target.syncDidEnd(SyncReport(pass: 1)) }
+        let third = bench.target()
+        try await third.syncWillBegin()
+        await PassMark.$all.withValue(Set(second)) { await target.syncDidEnd(SyncReport(pass: 2)) }
+        #expect(await syncError { try await bench.sync() }?.code == .targetLocked)
+        await third.syncDidEnd(SyncReport(pass: 3))
+        try await bench.sync()
+    }
+
     @Test(arguments: [
         "../x", "/etc/x", "a/../../x", "", "a//b", "a/", "./a", "a/.", "..", "nul\0byte", String(repeating: "n", count: 300),
         ".storehouse/journal",

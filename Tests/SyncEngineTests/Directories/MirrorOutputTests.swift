@@ -45,7 +45,7 @@ struct MirrorOutputTests {
         var journal = TargetJournal()
         let text =
             journal.line(for: .header)
-            + journal.line(for: .put(name, FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(status))))
+            + journal.line(for: .put(PathKey(name), FileRecord(version: "1", digest: SHA256.digest(of: [1]), stamp: FileStamp(status))))
             + journal.line(for: .synchronized)
         try Data(text).write(to: own.appending(path: "journal"))
         func run(_ more: String...) async throws -> String {

@@ -39,16 +39,19 @@ struct PowerTests {
         }
     }
 
+    /// A bench with many small files: under the sanitizer, hashing takes a second for a few hundred kilobytes.
     private static func bench(_ count: Int) throws -> DirectoryBench {
         let bench = try DirectoryBench()
-        for number in 0..<count { bench["d\(number % 7)/f\(number)"] = String(repeating: "\(number) ", count: number % 5 * 4_000 + 1) }
+        for number in 0..<count {
+            bench["d\(number % 7)/f\(number)"] = String(repeating: "\(number) ", count: number % 5 * (isSanitized ? 100 : 4_000) + 1)
+        }
         return bench
     }
 
-    @Test(arguments: [1, 4, 16], [false, true])
+    @Test(arguments: isSanitized ? [4] : [1, 4, 16], [false, true])
     func `S9 F1 with power no file has its name before a flush that began after its last byte`(concurrency: Int, early: Bool) async throws {
         let bench = try Self.bench(120)
-        bench["large"] = String(repeating: "large", count: 300_000)
+        bench["large"] = String(repeating: "large", count: 210_000)
         let log = Log()
         bench.probe.withLock { $0 = { log.addKeepingTheFirstFlush($0) } }
         let report = try await bench.sync(durability: .power, startsEarly: early, concurrency: concurrency)
@@ -228,14 +231,14 @@ struct PowerTests {
     }
 
     @Test func `S9 a journal vouches for the files up to a line and for no other, also when it is read back`() throws {
-        for seed in seeds(200) {
+        for seed in seeds(200, sanitized: 40) {
             var chance = SplitMix(seed: seed)
             var journal = TargetJournal()
             var text = journal.line(for: .header)
             // Which line speaks of a path that nobody vouches for yet.
-            var expected: [String: Int] = [:]
+            var expected: [PathKey: Int] = [:]
             for line in 2...60 {
-                let path = "p\(Int.random(in: 0..<12, using: &chance))"
+                let path = PathKey("p\(Int.random(in: 0..<12, using: &chance))")
                 let stamp = FileStamp(size: line, modified: Int64(line), inode: UInt64(line))
                 switch Int.random(in: 0..<8, using: &chance) {
                 case 0:
@@ -276,7 +279,7 @@ struct PowerTests {
                 case .renamed(let path): renamed.withLock { _ = $0.now.insert(path) }
                 case .flushBegins:
                     let journal = try Data(contentsOf: file).withUnsafeBytes { TargetJournal.read($0) }.journal
-                    let settled = Set(journal.records.paths.filter { journal.isSettled($0) })
+                    let settled = Set(journal.records.paths.filter { journal.isSettled($0) }.map(\.path))
                     vouched.withLock { $0 = max($0, settled.count) }
                     wrong.withLock { $0 += settled.subtracting(mayVouch.withLock { $0 }) }
                     renamed.withLock { $0.atBegin = $0.now }
@@ -293,7 +296,7 @@ struct PowerTests {
 
 extension TargetJournal {
     /// The paths that no line vouches for yet, with the line that speaks of them.
-    fileprivate var unsettled: [String: Int] {
+    fileprivate var unsettled: [PathKey: Int] {
         var copy = self
         let all = records.paths.filter { !isSettled($0) }.compactMap { path in records.row(of: path).map { (path, records.line(at: $0)) } }
         #expect(copy.unsettledCount == all.count)

@@ -104,5 +104,12 @@ struct ChoosingTests {
         bench.state.update { $0.source = [Thing(1, 4), Thing(2), Thing(3)] }
         #expect(try await OneWaySynchronizer(processor: shared, options: options).sync(overriding: .sharedContent).updatedCount == 1)
         #expect(bench.local[9] == nil)
+        // Sizes out of all proportion are taken back without an overflow.
+        bench.state.update { $0.source = (1...3).map { Thing($0, 9, bytes: .max) } }
+        let huge = Holding(bench: bench, refusals: (1...3).map { SyncRefusal($0, because: Trouble.lasting) })
+        let refused = await syncError {
+            try await OneWaySynchronizer(processor: huge, options: options).sync(overriding: .everythingChanged)
+        }
+        #expect(refused?.report?.updatedCount == 0 && refused?.report?.failures.count == 3)
     }
 }

@@ -156,6 +156,17 @@ struct RetryTests {
         #expect(bench.local == [1: 1, 4: 1, 7: 1])
     }
 
+    @Test(arguments: [RemovalTiming.afterDownloads, .beforeDownloads])
+    func `S5: the first removal that fails ends the pass`(timing: RemovalTiming) async throws {
+        let bench = Bench(source: [Thing(1), Thing(50)], local: Dictionary(uniqueKeysWithValues: (1...12).map { ($0, 1) }))
+        let stuck = Stuck(bench: bench, keys: [4, 7])
+        let options = SyncOptions(removalTiming: timing, removalLimit: .unlimited, retry: .never)
+        let error = await syncError { try await OneWaySynchronizer(processor: stuck, options: options).sync() }
+        #expect(error?.report?.failures.map(\.description) == ["removals, 4: \(Trouble.lasting)"])
+        #expect(error?.report?.pendingRemovals.compactMap { $0.value(as: Int.self) }.sorted() == Array(4...12))
+        #expect(bench.local[50] == (timing == .afterDownloads ? 1 : nil))
+    }
+
     /// Removes keys one after another until it meets one that is stuck, as a directory does.
     private struct Stuck: SyncProcessor {
         let bench: Bench

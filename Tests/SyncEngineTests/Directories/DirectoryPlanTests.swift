@@ -1,0 +1,76 @@
+import Foundation
+import StoreCore
+import Testing
+@testable import SyncEngine
+
+/// Plans that are made while a pass works in the same target.
+struct DirectoryPlanTests {
+    private let bench: DirectoryBench
+    private let isArriving = WatchedState(false)
+    private let mayArrive = WatchedState(false)
+
+    init() throws {
+        bench = try DirectoryBench(["kept": "kept", "gone": "gone", "old": "old"])
+    }
+
+    /// Sends contents as a bench does; one file waits in the middle until the test lets it go on.
+    private struct Gated: FileTransfer {
+        let bench: DirectoryBench
+        let isArriving: WatchedState<Bool>
+        let mayArrive: WatchedState<Bool>
+
+        func transfer(_ file: ListedFile, into part: FilePart) async throws {
+            if file.path == "new" {
+                isArriving.update { $0 = true }
+                try await mayArrive.wait { $0 ? () : nil }
+            }
+            try await BenchTransfer(bench: bench).transfer(file, into: part)
+        }
+    }
+
+    private func synchronizer() -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, Gated>> {
+        let target = DirectoryTarget(
+            directory: bench.url, transfer: Gated(bench: bench, isArriving: isArriving, mayArrive: mayArrive), durability: .crash
+        ) { [bench] in
+            ListedSource(bench.origin.withLock { $0.contents.map { ListedFile(path: $0, sha256: digest($1)) }.sorted { $0.key < $1.key } })
+        }
+        return OneWaySynchronizer(processor: target, options: SyncOptions(stopsOnError: false, retry: .never))
+    }
+
+    @Test func `S4: a plan made during a pass does not make the pass remove what was edited since its own`() async throws {
+        try await bench.sync()
+        bench["new"] = "new"
+        bench["gone"] = nil
+        let synchronizer = synchronizer()
+        let run = Task { try await synchronizer.sync() }
+        try await isArriving.wait { $0 ? () : nil }
+        try bench.write("edited by hand", "gone")
+        #expect(try await synchronizer.plan().removals.map(\.reason) == [.editedLocally])
+        mayArrive.update { $0 = true }
+        let error = await syncError { _ = try await run.value }
+        #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.changedLocally])
+        #expect(try bench.files["gone"] == "edited by hand")
+        #expect(try bench.files["new"] == "new")
+    }
+
+    @Test func `S4: a plan made during a pass writes nothing of files that it finds changed`() async throws {
+        try await bench.sync()
+        bench["new"] = "new"
+        let synchronizer = synchronizer()
+        let run = Task { try await synchronizer.sync() }
+        try await isArriving.wait { $0 ? () : nil }
+        // One is touched, one is gone, and one is put there as the list has it.
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: bench.url.appending(path: "kept").path)
+        try FileManager.default.removeItem(at: bench.url.appending(path: "old"))
+        try bench.write("new", "new")
+        let journal = try Data(contentsOf: bench.url.appending(path: ".storehouse/journal"))
+        let plan = try await synchronizer.plan()
+        #expect((plan.additions.map(\.item.path), plan.updates.count, plan.unchangedCount) == (["old"], 0, 3))
+        #expect(try Data(contentsOf: bench.url.appending(path: ".storehouse/journal")) == journal)
+        mayArrive.update { $0 = true }
+        _ = await run.result
+        try await bench.sync()
+        #expect(try bench.files == bench.origin.withLock { $0.contents })
+    }
+}
