@@ -30,10 +30,10 @@ let package = Package(
     targets: [
         // The framework: three modules on one core, none of which knows another.
         .target(name: "StoreCore", swiftSettings: settings),
-        .target(name: "TextStore", dependencies: ["StoreCore"], swiftSettings: settings),
+        .target(name: "TextStore", dependencies: ["StoreCore", "Wire"], swiftSettings: settings),
         .target(name: "RemoteRouting", dependencies: ["StoreCore", "Wire"], exclude: ["Wire"], swiftSettings: settings),
         .target(name: "SyncEngine", dependencies: ["StoreCore"], swiftSettings: settings),
-        // HTTP on Linux, without public API: an engine on libcurl, which is found at run time.
+        // HTTP without public API: an engine on libcurl, which is found at run time on Linux, and the delegate of a `URLSession`.
         .target(
             name: "Wire", dependencies: ["StoreCore", .target(name: "CurlShim", condition: .when(platforms: [.linux]))],
             path: "Sources/RemoteRouting/Wire", exclude: ["CurlShim"], swiftSettings: settings),
@@ -84,7 +84,7 @@ let package = Package(
             name: "RemoteRoutingTests", dependencies: ["RemoteRouting", "Wire", "StoreCore", "LoopbackOrigin", "HostileClient", "Trials"],
             swiftSettings: settings),
         .testTarget(
-            name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "LoopbackOrigin", "TextCrashWriter", "Trials"],
+            name: "TextStoreTests", dependencies: ["TextStore", "StoreCore", "Wire", "LoopbackOrigin", "TextCrashWriter", "Trials"],
             swiftSettings: settings),
         .testTarget(
             name: "SyncEngineTests", dependencies: ["SyncEngine", "StoreCore", "LoopbackOrigin", "SyncCrashWriter", "Mirror", "Trials"],
@@ -100,7 +100,10 @@ let package = Package(
         // The benchmarks, and what they ask of the allocator.
         .executableTarget(
             name: "Benchmarks",
-            dependencies: ["StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage"],
+            dependencies: [
+                "StoreCore", "RemoteRouting", "TextStore", "SyncEngine", "LoopbackOrigin", "Console", "Trials", "CHeapUsage",
+                "SyncCrashWriter",
+            ],
             path: "Tests/Benchmarks", swiftSettings: settings),
         .systemLibrary(name: "CHeapUsage", path: "Tests/Support/CHeapUsage"),
     ]

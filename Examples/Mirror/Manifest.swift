@@ -22,10 +22,7 @@ struct Origin: FileTransfer {
     }
 
     func transfer(_ file: ListedFile, into part: FilePart) async throws {
-        guard let url = URL(string: file.url ?? file.path, relativeTo: manifest) else {
-            throw Options.Mistake(description: "“\(file.url ?? file.path)” is no address")
-        }
-        let (host, path) = try reach(url.absoluteURL)
+        let (host, path) = try reach(file)
         if let size = file.byteCount, size <= Self.resumableSize { return try part.append(try await host.data(for: Route(path: path))) }
         // The download keeps its own part beside the file, continues where that stopped, and hashes the bytes as they arrive. The target
         // checks size and digest.
@@ -36,11 +33,27 @@ struct Origin: FileTransfer {
         }
     }
 
-    private func reach(_ url: URL) throws -> (RemoteHost, RoutePath) {
+    private func reach(_ file: ListedFile) throws -> (RemoteHost, RoutePath) {
+        // A path is no address: its “%”, “?” and “#” are characters of names.
+        guard let address = file.url else { return try reach(manifest.deletingLastPathComponent(), below: file.path) }
+        guard let url = URL(string: address, relativeTo: manifest) else { throw Options.Mistake(description: "“\(address)” is no address") }
+        return try reach(url.absoluteURL)
+    }
+
+    private func reach(_ url: URL, below path: String = "") throws -> (RemoteHost, RoutePath) {
         guard let name = url.host(), let scheme = url.scheme else { throw Options.Mistake(description: "\(url): no address") }
         guard url.query() == nil else { throw Options.Mistake(description: "\(url): addresses with a query are not supported") }
-        let path: RoutePath = "/\(segments: url.path(percentEncoded: false).split(separator: "/").map(String.init))"
+        let names = try Self.segments(of: url.path()).map { name in
+            guard let text = name.removingPercentEncoding else { throw Options.Mistake(description: "\(url): its path is not UTF-8") }
+            return text
+        }
+        let path: RoutePath = "/\(segments: names + Self.segments(of: path))"
         let host = RemoteHost(HostConfiguration(name, scheme: scheme == "http" ? .http : .https, port: url.port))
         return (host.with { $0.retry = .exponential(attempts: retries + 1) }, path)
+    }
+
+    /// The segments of a path, by bytes: as characters, a slash and an accent after it are one.
+    private static func segments(of path: String) -> [String] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -65,13 +65,13 @@ struct Show {
             return try json(
                 Plan(
                     additions: plan.additions.map(\.item.path), updates: plan.updates.map(\.item.path),
-                    removals: plan.removals.map(\.local.key), refused: plan.refusals.map { "\($0.error)" },
-                    skipped: plan.skipped.map(\.key), unchanged: plan.unchangedCount,
+                    removals: plan.removals.map(\.local.key.path), refused: plan.refusals.map { "\($0.error)" },
+                    skipped: plan.skipped.map(\.key.path), unchanged: plan.unchangedCount,
                     bytes: plan.downloadBytes, gate: plan.gateRefusal?.message))
         }
         for download in plan.additions { line("add     \(download.item.path)") }
         for download in plan.updates { line("update  \(download.item.path)  (\(download.reason.words))") }
-        for removal in plan.removals { line("remove  \(removal.local.key.escapedForDisplay())  (\(removal.reason.words))") }
+        for removal in plan.removals { line("remove  \(removal.local.key.path.escapedForDisplay())  (\(removal.reason.words))") }
         for refusal in plan.refusals { line("refuse  \(refusal.error)") }
         for skip in plan.skipped { line("skip    \(skip.error)") }
         if let gate = plan.gateRefusal { line("stop    \(Show.words(of: gate))") }

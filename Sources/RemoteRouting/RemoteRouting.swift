@@ -5,13 +5,18 @@
 //   ────────────└──── StoreCore ────┘─────────────
 //
 // A route is described as a value, sent to a host, and decoded; any route becomes a `Fetcher` for a
-// `Store`. The module knows StoreCore and Foundation, and neither of its neighbours.
+// `Store`. The module imports StoreCore and Foundation, and neither of its neighbors.
 //
-//   Routes, Bodies, Message, Fields    what is asked, as checked values
-//   Host                               the client: attempts, redirects, decoding
-//   Credentials, Interceptors, Errors  who asks, who looks on, what went wrong
-//   Transport                          one exchange, its deadlines and limits
-//   Streaming, Downloading, Events     bodies that are not held in memory
-//   Freshness, Links, Bridge           what a store makes of an answer
+//   Routes        describe a resource: path, parameters, options; build the request
+//   Messages      requests, responses, header fields, bodies
+//   Host          the client: attempts, redirects, decoding, interceptors, credentials, logs
+//   Cookies       the jar that keeps cookies and picks those of a request
+//   Transport     one exchange, its deadlines and limits; libcurl and URLSession
+//   Errors        failures, and the problems that servers describe
+//   Streams       bodies that are not held in memory: bytes, lines, events, downloads
+//   Stores        fetchers for stores: freshness, validators, page links
+//   Connectivity  the system's view of the network
+//   Testing       transports without a network
+//   Wire          the engine on libcurl, a target of its own
 
 internal import StoreCore

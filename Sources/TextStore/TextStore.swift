@@ -5,7 +5,8 @@
 //   └───────────── StoreCore ─────────────────────────
 //
 // Versions are compared and texts chosen by pure functions (Versions, Resolving, Session/SessionState); files lie on one shelf (Shelf);
-// the server is any `RevalidatingFetcher` (Fetching). The module knows StoreCore and Foundation, and neither of its neighbours.
+// the server is any `RevalidatingFetcher` (Fetching). The module imports StoreCore, Foundation and the internal target Wire, which sends HTTP
+// requests; it imports neither of its neighbors.
 // Texts are no keys of a `Store`, although their states are its states: a floor, a pointer and a set are about several texts at once, and
 // the engine of a store decides for one key at a time.
 

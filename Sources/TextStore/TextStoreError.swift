@@ -1,7 +1,8 @@
+public import Foundation
 public import StoreCore
 
 /// What went wrong with a text, a manifest, or the files of a session; it says which text, why, and what to do.
-public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertible {
+public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringConvertible {
     /// What kind of error this is.
     public var code: Code
     /// The text it is about; `nil` where it is about the manifest or the whole session.
@@ -10,7 +11,7 @@ public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertibl
     public var message: String
     /// What the error comes from, where something below failed.
     public var underlyingError: (any Error)?
-    /// How long the origin asked to be left alone.
+    /// How long the server asks clients to stay away (`Retry-After`, in seconds or as a date); `nil` if it does not.
     public var retryAfter: Duration?
 
     /// Makes an error.
@@ -20,7 +21,7 @@ public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertibl
     ///   - identifier: The text it is about.
     ///   - message: The operation that failed and what to do about it.
     ///   - underlyingError: What it comes from.
-    ///   - retryAfter: How long the origin asked to be left alone.
+    ///   - retryAfter: How long the server asks clients to stay away.
     public init(
         _ code: Code, identifier: String? = nil, _ message: String, underlyingError: (any Error)? = nil, retryAfter: Duration? = nil
     ) {
@@ -40,6 +41,9 @@ public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertibl
         // Identifiers come from manifests, and the text may go to a terminal.
         return text.escapedForDisplay()
     }
+
+    /// The description, also as `localizedDescription`.
+    public var errorDescription: String? { description }
 
     /// Whether both say the same; what they come from plays no part.
     public static func == (lhs: TextStoreError, rhs: TextStoreError) -> Bool {
@@ -70,7 +74,7 @@ public struct TextStoreError: Error, Sendable, Equatable, CustomStringConvertibl
 
         /// No text of that identifier was registered.
         public static let unknownIdentifier = Code(rawValue: "unknownIdentifier")
-        /// An identifier, session or directory that cannot be used.
+        /// An identifier, session, directory or header field that cannot be used.
         public static let invalidName = Code(rawValue: "invalidName")
         /// The identifier is registered with another source.
         public static let conflictingSource = Code(rawValue: "conflictingSource")

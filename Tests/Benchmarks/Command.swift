@@ -5,12 +5,13 @@ struct Command {
     static let experiments: [Experiment] =
         Experiment.hits + [.sharedFetch, .prefetch] + Experiment.observing + [.pages] + Experiment.memory + Experiment.files
         + Experiment.exchanges + Experiment.outsideExchanges + Experiment.routes + Experiment.texts + Experiment.synchronizing
-        + Experiment.mirroring
+        + Experiment.mirroring + Experiment.outsideMirrors
 
     static func main() async {
         do {
             #if os(macOS) || os(Linux)
-            if CommandLine.arguments.dropFirst().first == OriginCommand.argument { try await OriginCommand.run() }
+            let arguments = CommandLine.arguments.dropFirst()
+            if arguments.first == OriginCommand.argument { try await OriginCommand(arguments.dropFirst())?.run() }
             #endif
             let options = try Options(CommandLine.arguments.dropFirst())
             if options.helps {

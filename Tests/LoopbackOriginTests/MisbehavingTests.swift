@@ -131,6 +131,18 @@ struct MisbehavingTests {
         #expect(origin.requests.first?.ending == .complete)
     }
 
+    @Test func `an idle connection closes after a while, and one that is used again stays for its next response`() throws {
+        let origin = try origin(.closeIdle(after: .milliseconds(30)))
+        let client = try RawClient(origin)
+        try client.get("/one")
+        #expect(try client.readResponse().body == "0123456789")
+        try client.get("/two")
+        #expect(try client.readResponse().body == "0123456789")
+        #expect(try client.readToEnd() == ("", .closed))
+        #expect(origin.requests.map(\.ending) == [.complete, .complete])
+        #expect(origin.acceptedConnections == 1)
+    }
+
     @Test func `a kept connection may close when it is used again`() throws {
         let origin = try origin(.closeOnNextRequest)
         let client = try RawClient(origin)

@@ -29,11 +29,8 @@ public final class ManualConnectivity: Sendable {
     /// The current path.
     public var path: Connectivity.Path { state.withLock(\.path) }
 
-    /// The current status.
-    public var status: Connectivity.Status { path.status }
-
     /// The number of sequences that are being read.
-    public var readerCount: Int { state.withLock(\.readers.count) }
+    package var readerCount: Int { state.withLock(\.readers.count) }
 
     /// Sets the path; readers get it if it differs from the one before.
     ///

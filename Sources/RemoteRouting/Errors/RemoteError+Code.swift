@@ -73,6 +73,9 @@ extension RemoteError {
         /// Those of the way that pass by themselves.
         static let passing: Set<Code> = [.offline, .hostNotFound, .connectionRefused, .unreachable, .connectionLost]
 
+        /// The failures that come before anything is sent.
+        static let precedingSending: Set<Code> = [.unsupported, .offline, .hostNotFound, .connectionRefused]
+
         /// At which stage a transport's failure stands.
         var stage: Stage {
             switch self {

@@ -12,7 +12,7 @@ public import StoreCore
 /// ```
 ///
 /// A description never has a query, a field's value or a byte of a body: these may be secrets.
-public struct RemoteError: Error, Sendable, CustomStringConvertible {
+public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     /// Where it failed.
     public enum Stage: String, Hashable, Sendable {
         /// While the request was made; nothing was sent.
@@ -49,6 +49,20 @@ public struct RemoteError: Error, Sendable, CustomStringConvertible {
     public var attempts: Int
     /// Whether the request may be sent again, as far as its method and body go.
     public var mayRepeat: Bool
+    /// Whether the request, or a part of it, may have reached the server.
+    ///
+    /// `false` is certain: the server has seen nothing of the request, so sending it again is no second sending. `true` is the case after any
+    /// response but a refusal (401 before new credentials, 307 and 308 before the redirect), and after a failure that does not exclude it.
+    /// ``CurlTransport`` knows whether a request went out; ``URLSessionTransport`` reports `false` only where no connection was made.
+    ///
+    /// ```swift
+    /// do {
+    ///     try await api.send(Route(path: "/orders", method: .post, body: .json(order)))
+    /// } catch let error as RemoteError where error.mayHaveArrived {
+    ///     showOrders()  // the order may be there: look before ordering again
+    /// }
+    /// ```
+    public var mayHaveArrived: Bool
     /// What it comes from, where something below failed.
     public var underlyingError: (any Error)?
 
@@ -70,10 +84,12 @@ public struct RemoteError: Error, Sendable, CustomStringConvertible {
         body = Data()
         attempts = 1
         mayRepeat = false
+        // These have a response.
+        mayHaveArrived = stage == .status || stage == .decode
     }
 
     /// How much of an answer's body an error keeps, in bytes.
-    public static let keptBodyBytes = 65_536
+    static let keptBodyBytes = 65_536
 
     /// What the server calls this request in its own logs, where it says so.
     public var requestID: String? {
@@ -109,6 +125,9 @@ public struct RemoteError: Error, Sendable, CustomStringConvertible {
         // Some of the words are the server's, and the text may go to a terminal.
         return text.escapedForDisplay()
     }
+
+    /// The description, also as `localizedDescription`.
+    public var errorDescription: String? { description }
 
     /// Whether the cause is one that passes by itself: a lost connection, an overloaded server.
     var isPassing: Bool {

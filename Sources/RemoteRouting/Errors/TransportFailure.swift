@@ -7,10 +7,15 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     public var code: RemoteError.Code
     /// What happened and what to do about it; no addresses and no field values.
     public var message: String
+    /// Whether the request, or a part of it, may have reached the server.
+    public var mayHaveArrived: Bool
     /// What the failure comes from, where something below failed.
     public var underlyingError: (any Error)?
 
     /// Makes a failure.
+    ///
+    /// The request may have arrived, unless the code excludes it: ``RemoteError/Code/unsupported``, ``RemoteError/Code/offline``,
+    /// ``RemoteError/Code/hostNotFound`` and ``RemoteError/Code/connectionRefused``. A transport that knows more sets ``mayHaveArrived``.
     ///
     /// - Parameters:
     ///   - code: What kind of failure this is.
@@ -19,11 +24,19 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     public init(_ code: RemoteError.Code, _ message: String, underlyingError: (any Error)? = nil) {
         self.code = code
         self.message = message
+        mayHaveArrived = !RemoteError.Code.precedingSending.contains(code)
         self.underlyingError = underlyingError
     }
 
     /// The kind of failure, what happened, and what to do about it.
     public var description: String { "TransportFailure.\(code.rawValue): \(message.escapedForDisplay())" }
+
+    /// The same failure of a request of which nothing was sent.
+    var beforeSending: TransportFailure {
+        var copy = self
+        copy.mayHaveArrived = false
+        return copy
+    }
 
     static let cancelled = TransportFailure(.cancelled, "the task was cancelled, and the exchange ended with it")
     static let abandoned = TransportFailure(.cancelled, "nobody reads the body any more, so the exchange was ended")
@@ -43,5 +56,32 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
         case .attempt: self.init(.attemptTimedOut, "the answer was not complete\(said(limits.attempt)); allow more time for an attempt")
         case .overall: self.init(.overallTimedOut, "the time for all attempts is over; allow more, or try again later")
         }
+    }
+}
+
+extension TransportFailure {
+    init(_ failure: WireFailure) {
+        if let known = failure.underlyingError as? TransportFailure {
+            self = known
+            mayHaveArrived = failure.mayHaveArrived
+            return
+        }
+        let code: RemoteError.Code =
+            switch failure.code {
+            case .invalidRequest: .unsupported
+            case .bodyUnreadable: .bodyUnreadable
+            case .hostNotFound: .hostNotFound
+            case .connectionRefused: .connectionRefused
+            case .unreachable, .engineFailed: .unreachable
+            case .connectionLost: .connectionLost
+            case .tlsFailed: .tlsFailed
+            case .protocolViolation, .headTooLarge: .protocolViolation
+            case .timedOut(.head): .headTimedOut
+            case .timedOut(.idle): .idleTimedOut
+            case .timedOut(.attempt): .attemptTimedOut
+            case .timedOut(.overall): .overallTimedOut
+            }
+        self.init(code, failure.message, underlyingError: failure.underlyingError)
+        mayHaveArrived = failure.mayHaveArrived
     }
 }

@@ -14,22 +14,19 @@ struct RedirectPolicy {
     /// How many redirects of one request are followed.
     var limit: Int
 
-    /// What travels to another origin: nothing that says who asks.
-    private static let safeFields: Set<String> = [
-        "accept", "accept-encoding", "accept-language", "cache-control", "content-type", "if-modified-since", "if-none-match", "if-range",
-        "range", "user-agent",
-    ]
-
-    /// Decides what follows on an answer.
+    /// Decides what follows a response.
     ///
     /// - Parameters:
-    ///   - head: The answer.
-    ///   - request: What it answers, as it was sent.
-    ///   - count: How many redirects were followed already.
-    func decide(_ head: HTTPHead, to request: HTTPRequest, after count: Int) -> Decision {
-        guard [301, 302, 303, 307, 308].contains(head.status), let location = head.fields.values(of: "Location").first else { return .stay }
+    ///   - response: The response.
+    ///   - request: Its request, as it was sent.
+    ///   - count: The number of redirects that were followed before.
+    func decide(_ response: HTTPResponse, to request: HTTPRequest, after count: Int) -> Decision {
+        // In this order: no list is made for a response that is no redirect.
+        guard (300..<400).contains(response.status), [301, 302, 303, 307, 308].contains(response.status),
+            let location = response.fields.values(of: "Location").first
+        else { return .stay }
         var next = request
-        switch head.status {
+        switch response.status {
         case 303 where request.method != .head: next.method = .get
         case 301 where request.method == .post, 302 where request.method == .post: next.method = .get
         default: break
@@ -51,7 +48,7 @@ struct RedirectPolicy {
         guard count < limit else {
             return .refuse(.tooManyRedirects, "more than \(limit) redirects; the server sends its clients in circles")
         }
-        if target != origin { next.fields = next.fields.filtered { RedirectPolicy.safeFields.contains($0.lowercased()) } }
+        if target != origin { next.fields = next.fields.filtered { FieldRules.of($0).contains(.harmless) } }
         next.url = url
         return .follow(next)
     }
@@ -61,6 +58,8 @@ struct RedirectPolicy {
         guard !location.isEmpty, !location.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }),
             var target = URIReference(location).resolved(against: URIReference(base.absoluteString)), target.authority != nil
         else { return nil }
+        // In lower case, since FoundationNetworking takes no other (RFC 3986 §6.2.2.1).
+        target.scheme = target.scheme?.lowercased()
         // A fragment is the caller's affair and never sent.
         target.fragment = nil
         if target.path.isEmpty { target.path = "/" }

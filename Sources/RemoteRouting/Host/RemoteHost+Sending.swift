@@ -60,7 +60,9 @@ extension RemoteHost {
     ) async throws -> sending RemoteResponse<Value> {
         let answer = try await answer(for: route)
         let value = try await AnswerDecoding(self).decode(answer, of: route, as: type)
-        return RemoteResponse(value: value, head: answer.head, attempts: answer.attempts, duration: answer.duration)
+        return RemoteResponse(
+            value: value, status: answer.status, fields: answer.fields, url: answer.url, attempts: answer.attempts,
+            duration: answer.duration)
     }
 
     /// Sends a route and gives the whole answer with its bytes.
@@ -72,8 +74,7 @@ extension RemoteHost {
 
     /// The whole answer of a route, which is one of success.
     func answer(for route: some Routable) async throws -> RemoteResponse<Data> {
-        let outcome = try await RouteCall(route, at: self, .whole).run()
-        return outcome.response.map(outcome.body)
+        try await RouteCall(route, at: self, .whole).run().whole
     }
 
     private static func route(_ path: RoutePath, _ method: HTTPMethod, _ parameters: Parameters) -> Route {

@@ -31,9 +31,20 @@ public struct RemoteHost: Sendable {
     }
     /// How often a failure that passes is tried again, and when; only where sending twice is safe.
     public var retry = RetryPolicy.exponential(attempts: 3)
-    /// Whether credentials may travel without encryption to another machine: what `authorization` and interceptors write, and every
-    /// field of `secretFields`.
+    /// Whether credentials may travel without encryption to another machine.
+    ///
+    /// Credentials are the fields that an authorization, interceptors and ``cookies`` write, and all fields that ``ExchangeLog`` never shows.
     public var allowsInsecureCredentials = false
+    /// The cookies that the host keeps and sends; `nil`, the default, keeps and sends none.
+    ///
+    /// ```swift
+    /// let api = RemoteHost("api.example.com").with { $0.cookies = jar }
+    /// ```
+    ///
+    /// Several hosts may share a jar. Each request and each hop of a redirect gets its own cookies, after the request interceptors ran. A
+    /// `Cookie` field of the caller replaces the jar's and ends at the first redirect. Over plain http to another machine, a request with
+    /// cookies throws ``RemoteError/Code/insecureCredentials`` unless ``allowsInsecureCredentials`` is set.
+    public var cookies: CookieJar?
     /// Makes the decoder for answers.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
     /// Makes the encoder for bodies.
@@ -50,13 +61,13 @@ public struct RemoteHost: Sendable {
     /// What time is taken from.
     public var time: any TimeSource
     /// How requests say who asks; `nil` sends no credentials.
-    public var authorization: Authorization?
+    package var authorization: Authorization?
     /// Who looks at requests, outermost first.
-    public var requestInterceptors: [any RequestInterceptor] = []
+    package var requestInterceptors: [any RequestInterceptor] = []
     /// Who looks at answers; the last one sees them first.
-    public var responseInterceptors: [any ResponseInterceptor] = []
+    package var responseInterceptors: [any ResponseInterceptor] = []
     /// Who is told of every exchange; `nil` for nobody.
-    public var log: ExchangeLog?
+    package var log: ExchangeLog?
 
     var gate: ExchangeGate
     /// Draws the waits between attempts.
@@ -74,7 +85,7 @@ public struct RemoteHost: Sendable {
         time: any TimeSource = .system
     ) {
         self.configuration = configuration
-        self.transport = transport ?? DefaultTransport.shared
+        self.transport = transport ?? RemoteHost.sharedTransport
         self.limits = limits
         self.time = time
         gate = ExchangeGate(limit: limits.concurrentExchanges)
@@ -86,7 +97,7 @@ public struct RemoteHost: Sendable {
         with { $0.authorization = authorization }
     }
 
-    /// The same client without credentials.
+    /// The same client without credentials, except its cookies.
     public var unauthenticated: RemoteHost { with { $0.authorization = nil } }
 
     /// The same client with one more interceptor of requests, inside the others.
@@ -113,5 +124,26 @@ public struct RemoteHost: Sendable {
         var copy = self
         change(&copy)
         return copy
+    }
+}
+
+extension RemoteHost {
+    /// The transport of all hosts that are given none, so that they share connections.
+    private static let sharedTransport: any Transport = defaultTransport()
+
+    /// Makes the transport that suits the system.
+    ///
+    /// - Parameter path: The libcurl to load; `nil` for the system's.
+    static func defaultTransport(libcurl path: String? = nil) -> any Transport {
+        #if os(Linux)
+        do {
+            return try CurlTransport(width: 256, path: path)
+        } catch {
+            let reason = (error as? TransportFailure)?.message ?? "\(error)"
+            return URLSessionTransport(becauseOf: reason)
+        }
+        #else
+        return URLSessionTransport()
+        #endif
     }
 }

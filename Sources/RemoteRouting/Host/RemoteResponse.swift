@@ -4,33 +4,29 @@ public import Foundation
 public struct RemoteResponse<Value> {
     /// The value.
     public var value: Value
-    /// Status, fields, and who answered after all redirects.
-    public var head: HTTPHead
-    /// How many attempts were made.
-    public var attempts: Int
-    /// How long it took, from the call to the last byte, waits and refreshes included.
-    public var duration: Duration
-
     /// The status code.
-    public var status: Int { head.status }
+    public var status: Int
     /// The header.
-    public var fields: HTTPFields { head.fields }
-    /// Who answered, after all redirects.
-    public var url: URL { head.url }
+    public var fields: HTTPFields
+    /// The address that responded, after all redirects.
+    public var url: URL
+    /// The number of attempts.
+    public var attempts: Int
+    /// The time from the call to the last byte, waits and refreshes included; of a stream, to the head.
+    public var duration: Duration
 
     /// The same response with another value.
     func map<Other>(_ value: Other) -> RemoteResponse<Other> {
-        RemoteResponse<Other>(value: value, head: head, attempts: attempts, duration: duration)
+        RemoteResponse<Other>(value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration)
     }
+}
+
+extension RemoteResponse<HTTPResponse.Body> {
+    /// The same response with the bytes of its body, which is in memory.
+    var whole: RemoteResponse<Data> { map(value.data ?? Data()) }
 }
 
 extension RemoteResponse: Sendable where Value: Sendable {}
 
-/// What a route gives of whose answer only the success is of interest.
-public struct Empty: Codable, Hashable, Sendable {
-    /// Nothing.
-    public init() {}
-
-    /// Accepts whatever is there.
-    public init(from decoder: any Decoder) {}
-}
+/// The value of a response whose body does not matter.
+public struct Empty: Codable, Hashable, Sendable {}

@@ -29,25 +29,25 @@ public struct ParameterValue: Hashable, Sendable {
     /// A text.
     public static func text(_ text: String) -> ParameterValue { ParameterValue(.text(text)) }
     /// `true` or `false`.
-    public static func flag(_ flag: Bool) -> ParameterValue { ParameterValue(.flag(flag)) }
+    static func flag(_ flag: Bool) -> ParameterValue { ParameterValue(.flag(flag)) }
     /// An integer.
-    public static func integer(_ number: some BinaryInteger) -> ParameterValue { ParameterValue(.integer(String(number))) }
+    static func integer(_ number: some BinaryInteger) -> ParameterValue { ParameterValue(.integer(String(number))) }
     /// A number in its shortest form; NaN and infinity are refused when the request is built.
-    public static func number(_ number: some BinaryFloatingPoint & LosslessStringConvertible) -> ParameterValue {
+    static func number(_ number: some BinaryFloatingPoint & LosslessStringConvertible) -> ParameterValue {
         guard number.isFinite else { return ParameterValue(.notFinite) }
         let text = number.description
         return text.hasSuffix(".0") ? ParameterValue(.integer(String(text.dropLast(2)))) : ParameterValue(.fraction(text))
     }
     /// A decimal number; NaN is refused when the request is built.
-    public static func number(_ number: Decimal) -> ParameterValue {
+    static func number(_ number: Decimal) -> ParameterValue {
         number.isNaN ? ParameterValue(.notFinite) : ParameterValue(.fraction(number.description))
     }
     /// A date, written as `dates` says.
-    public static func date(_ date: Date) -> ParameterValue { ParameterValue(.date(date)) }
+    static func date(_ date: Date) -> ParameterValue { ParameterValue(.date(date)) }
     /// Several values, written as `lists` says.
-    public static func list(_ values: [ParameterValue]) -> ParameterValue { ParameterValue(.list(values)) }
+    static func list(_ values: [ParameterValue]) -> ParameterValue { ParameterValue(.list(values)) }
     /// Nested fields: `name[field]` in a query or form, an object in JSON.
-    public static func fields(_ fields: Parameters) -> ParameterValue { ParameterValue(.fields(fields)) }
+    static func fields(_ fields: Parameters) -> ParameterValue { ParameterValue(.fields(fields)) }
 }
 
 /// What can be the value of a parameter.
@@ -73,15 +73,13 @@ extension Parameters: ParameterConvertible {
     public var parameterValue: ParameterValue { .fields(self) }
 }
 
-extension String: ParameterConvertible {
-    /// The text.
-    public var parameterValue: ParameterValue { .text(self) }
-}
-
-extension Substring: ParameterConvertible {
+extension StringProtocol where Self: ParameterConvertible {
     /// The text.
     public var parameterValue: ParameterValue { .text(String(self)) }
 }
+
+extension String: ParameterConvertible {}
+extension Substring: ParameterConvertible {}
 
 extension Bool: ParameterConvertible {
     /// `true` or `false`.
@@ -104,15 +102,13 @@ extension UInt16: ParameterConvertible {}
 extension UInt32: ParameterConvertible {}
 extension UInt64: ParameterConvertible {}
 
-extension Double: ParameterConvertible {
-    /// The number in its shortest form.
+extension BinaryFloatingPoint where Self: LosslessStringConvertible & ParameterConvertible {
+    /// The number in its shortest form; NaN and infinity are refused when the request is built.
     public var parameterValue: ParameterValue { .number(self) }
 }
 
-extension Float: ParameterConvertible {
-    /// The number in its shortest form.
-    public var parameterValue: ParameterValue { .number(self) }
-}
+extension Double: ParameterConvertible {}
+extension Float: ParameterConvertible {}
 
 extension Decimal: ParameterConvertible {
     /// The number.

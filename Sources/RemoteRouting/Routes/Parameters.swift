@@ -8,26 +8,20 @@
 /// `name` alone. Nested fields are written `["user": ["name": "Ada"] as Parameters]`, since a dictionary would lose their order.
 public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// A name with its value.
-    public struct Element: Hashable, Sendable {
+    struct Element: Hashable, Sendable {
         /// The name.
-        public var name: String
+        var name: String
         /// The value.
-        public var value: ParameterValue
-
-        /// Makes a parameter.
-        public init(name: String, value: ParameterValue) {
-            self.name = name
-            self.value = value
-        }
+        var value: ParameterValue
     }
 
     /// The names and values, in order.
-    public var elements: [Element]
+    var elements: [Element]
 
     /// Makes parameters.
     ///
     /// - Parameter elements: The names and values, in order.
-    public init(_ elements: [Element] = []) {
+    init(_ elements: [Element]) {
         self.elements = elements
     }
 
@@ -42,7 +36,7 @@ public struct Parameters: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     }
 
     /// Whether there are none.
-    public var isEmpty: Bool { elements.isEmpty }
+    package var isEmpty: Bool { elements.isEmpty }
 
     /// Both lists, one after the other; a name of the second does not replace that of the first.
     public static func + (lhs: Parameters, rhs: Parameters) -> Parameters {

@@ -49,7 +49,8 @@ package struct RequestBuilder: Sendable {
 
     private func check(_ body: HTTPBody, allowedBy method: HTTPMethod) throws(RouteFault) {
         if case .none = body { return }
-        guard method != .get, method != .head, method.rawValue != "TRACE" else {
+        // A GET may have one (RFC 9110 §9.3.1); the transport refuses it where it cannot send it.
+        guard method != .head, method.rawValue != "TRACE" else {
             throw RouteFault(
                 .bodyNotAllowed, in: "body", "\(method.rawValue) has none (RFC 9110 §9.3); put the values into the query, or use POST")
         }

@@ -25,7 +25,7 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
     ///   - code: What kind of fault this is.
     ///   - part: The part of the route that is at fault.
     ///   - message: What is wrong with it and what to do; no values, since they may be secrets.
-    public init(_ code: Code, in part: String, _ message: String) {
+    init(_ code: Code, in part: String, _ message: String) {
         self.code = code
         self.part = part
         self.message = message

@@ -18,7 +18,7 @@ public struct RoutePath: Hashable, Sendable {
     private var fault: RouteFault?
 
     /// The host's base path itself.
-    public init() {}
+    init() {}
 
     /// The path as it goes on the wire.
     ///

@@ -1,4 +1,4 @@
-public import Foundation
+package import Foundation
 
 /// Who answers: scheme, host and port, as RFC 6454 §4 compares them.
 ///
@@ -6,29 +6,13 @@ public import Foundation
 /// let origin = try WebOrigin(scheme: .https, host: "api.example.com")
 /// assert(origin.description == "https://api.example.com")
 /// ```
-public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
-    /// The two schemes that are spoken here.
-    public enum Scheme: String, Hashable, Sendable {
-        /// Without encryption.
-        case http
-        /// With TLS.
-        case https
-
-        /// The port where none is said.
-        public var defaultPort: Int {
-            switch self {
-            case .http: 80
-            case .https: 443
-            }
-        }
-    }
-
+package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// The scheme.
-    public let scheme: Scheme
+    package let scheme: HostConfiguration.Scheme
     /// The host in lower case; an IPv6 address stands in brackets.
-    public let host: String
+    package let host: String
     /// The port, also where it is the scheme's own.
-    public let port: Int
+    package let port: Int
 
     /// Makes an origin.
     ///
@@ -37,7 +21,7 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     ///   - host: A name, an IPv4 address, or an IPv6 address with or without brackets; nothing else, no port and no user.
     ///   - port: The port; the scheme's own by default.
     /// - Throws: ``RouteFault/Code/invalidOrigin``.
-    public init(scheme: Scheme, host: String, port: Int? = nil) throws(RouteFault) {
+    package init(scheme: HostConfiguration.Scheme, host: String, port: Int? = nil) throws(RouteFault) {
         let port = port ?? scheme.defaultPort
         guard (1...65535).contains(port) else {
             throw RouteFault(.invalidOrigin, in: "port", "\(port) is no port; use one from 1 to 65535")
@@ -54,8 +38,9 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The origin of an address; `nil` where it is not http or https, has no host, or carries a user.
-    public init?(of url: URL) {
-        guard let scheme = url.scheme.flatMap({ Scheme(rawValue: $0.lowercased()) }), url.user(percentEncoded: true) == nil,
+    package init?(of url: URL) {
+        guard let scheme = url.scheme.flatMap({ HostConfiguration.Scheme(rawValue: $0.lowercased()) }),
+            url.user(percentEncoded: true) == nil,
             let host = url.host(percentEncoded: true)
         else { return nil }
         do {
@@ -66,7 +51,7 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The origin as an address begins with it, without the scheme's own port.
-    public var description: String {
+    package var description: String {
         port == scheme.defaultPort ? "\(scheme.rawValue)://\(host)" : "\(scheme.rawValue)://\(host):\(port)"
     }
 

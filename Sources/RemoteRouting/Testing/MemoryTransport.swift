@@ -17,15 +17,15 @@ public final class MemoryTransport: Transport {
     /// What comes back.
     public struct Answer: Sendable {
         /// The status code.
-        public var status: Int
+        package var status: Int
         /// The header.
-        public var fields: HTTPFields
+        package var fields: HTTPFields
         /// The body, in the pieces in which it comes.
         public var pieces: [Data]
         /// What ends the exchange behind the pieces; `nil` ends it well.
-        public var failure: TransportFailure?
+        package var failure: TransportFailure?
         /// Whether neither an end nor a failure comes behind the pieces.
-        public var stalls: Bool
+        package var stalls: Bool
 
         /// Makes an answer.
         ///
@@ -73,20 +73,19 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    /// Makes the answer to a request; throws a `TransportFailure` where there is none.
-    public typealias Handler = @Sendable (HTTPRequest) async throws -> Answer
-
     private struct Kept {
         var requests: [HTTPRequest] = []
         var open = 0
     }
 
-    private let handler: Handler
+    private let handler: @Sendable (HTTPRequest) async throws -> Answer
     /// Guards what was asked.
     private let kept = Lock(Kept())
 
     /// Makes a transport.
-    public init(_ handler: @escaping Handler) { self.handler = handler }
+    ///
+    /// - Parameter handler: Makes the answer to a request; throws a `TransportFailure` to fail the exchange.
+    public init(_ handler: @escaping @Sendable (_ request: HTTPRequest) async throws -> Answer) { self.handler = handler }
 
     /// Makes a transport that gives these answers, one for each request, in this order.
     ///
@@ -123,9 +122,9 @@ public final class MemoryTransport: Transport {
     public var exchangeCount: Int { kept.withLock(\.open) }
 
     /// Answers a request.
-    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
         let exchange = Exchange(limits: limits)
-        guard exchange.mayBegin() else { return try await exchange.reply() }
+        guard exchange.mayBegin() else { return try await exchange.response() }
         kept.withLock { kept in
             kept.requests.append(request)
             kept.open += 1
@@ -134,7 +133,7 @@ public final class MemoryTransport: Transport {
         let work = Task { [handler] in
             do {
                 let answer = try await handler(request)
-                exchange.receive(HTTPHead(status: answer.status, fields: answer.fields, url: request.url))
+                exchange.receive(HTTPResponse(status: answer.status, fields: answer.fields, url: request.url))
                 for piece in answer.pieces { exchange.receive(piece) }
                 if let failure = answer.failure { return exchange.fail(failure) }
                 if !answer.stalls { exchange.finish() }
@@ -147,6 +146,6 @@ public final class MemoryTransport: Transport {
             }
         }
         exchange.onStop { work.cancel() }
-        return try await exchange.reply()
+        return try await exchange.response()
     }
 }

@@ -15,24 +15,23 @@ internal import StoreCore
 /// Credentials and cookies are left out of what is kept.
 public struct RecordedExchanges: Hashable, Sendable, Codable {
     /// One exchange.
-    public struct Exchange: Hashable, Sendable, Codable {
+    struct Exchange: Hashable, Sendable, Codable {
         /// The method of the request.
-        public var method: String
+        var method: String
         /// The address of the request.
-        public var url: String
+        var url: String
         /// The status of the answer.
-        public var status: Int
+        var status: Int
         /// The header of the answer: names and values.
-        public var fields: [[String]]
+        var fields: [[String]]
         /// The body of the answer, unpacked.
-        public var body: Data
+        var body: Data
     }
 
     /// The exchanges, in the order in which their answers were complete.
-    public var exchanges: [Exchange] = []
+    var exchanges: [Exchange] = []
 
-    /// None yet.
-    public init() {}
+    init() {}
 
     /// Reads what was written by `encoded()`.
     ///
@@ -95,24 +94,16 @@ public final class ExchangeRecorder: Transport {
     public var exchanges: RecordedExchanges { kept.withLock(\.self) }
 
     /// Sends a request, and keeps the answer once all of it is there; nothing is streamed through it.
-    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
-        let reply = try await base.perform(request, limits: limits)
-        let body = try await reply.body.collect()
-        let fields = reply.head.fields.fields.filter { field in
-            let name = field.name.lowercased()
-            // The body is kept unpacked, so what says how it was packed and how long it was would be wrong.
-            return !ExchangeLog.secretFields.contains(name) && !["content-encoding", "content-length", "transfer-encoding"].contains(name)
-        }
+    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+        let response = try await base.perform(request, limits: limits)
+        let body = try await response.body.collect()
+        let fields = response.fields.fields.filter { FieldRules.of($0.name).isDisjoint(with: [.secret, .framing]) }
         kept.withLock {
             $0.exchanges.append(
                 RecordedExchanges.Exchange(
-                    method: request.method.rawValue, url: request.url.absoluteString, status: reply.head.status,
+                    method: request.method.rawValue, url: request.url.absoluteString, status: response.status,
                     fields: fields.map { [$0.name, $0.value] }, body: body))
         }
-        let copy = Exchange(limits: limits)
-        copy.receive(reply.head)
-        copy.receive(body)
-        copy.finish()
-        return try await copy.reply()
+        return HTTPResponse(status: response.status, fields: response.fields, url: response.url, body: body)
     }
 }

@@ -24,7 +24,7 @@ final class BodyDecoder: Sendable {
     /// The decoder for a body; `nil` where it is not encoded.
     ///
     /// - Throws: `TransportFailure` where the body has a coding that no request asks for.
-    static func decoder(for head: HTTPHead, limit: Int) throws(TransportFailure) -> BodyDecoder? {
+    static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? {
         guard let coding = head.fields["Content-Encoding"]?.lowercased(), !coding.isEmpty, coding != "identity" else { return nil }
         guard coding == "gzip" || coding == "x-gzip", let decoder = BodyDecoder(limit: limit) else {
             throw TransportFailure(
@@ -71,7 +71,7 @@ final class BodyDecoder: Sendable {
     }
     #else
     /// Elsewhere the system decodes.
-    static func decoder(for head: HTTPHead, limit: Int) throws(TransportFailure) -> BodyDecoder? { nil }
+    static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? { nil }
 
     func push(_ data: Data) {}
     func next() throws(TransportFailure) -> Data? { nil }

@@ -4,7 +4,7 @@ internal import Wire
 
 /// One exchange under way, between the transport that feeds it and the caller who reads: keeps deadlines and limits, and ends it once.
 ///
-/// A transport makes one for each request, feeds it from any thread, and returns ``reply()``. What it was told to do by ``onStop(_:)``
+/// A transport makes one for each request, feeds it from any thread, and returns ``response()``. What it was told to do by ``onStop(_:)``
 /// happens at most once: when the caller leaves, when a deadline passes or when more comes than may.
 public final class Exchange: Sendable {
     private enum Phase {
@@ -16,12 +16,14 @@ public final class Exchange: Sendable {
 
     private struct State {
         var phase = Phase.waitingForHead
-        var head: HTTPHead?
+        var head: HTTPResponse?
         var buffer: BodyBuffer
         var received = 0
         var deadlines: Deadlines
         /// Decodes the body where the source does not.
         var decoder: BodyDecoder?
+        /// Why no byte of the body can be used; status and fields count all the same.
+        var refusal: TransportFailure?
         /// Whether the source waits for the reader, and what makes it go on.
         var isPaused = false
         var resume: (@Sendable () -> Void)?
@@ -68,7 +70,7 @@ public final class Exchange: Sendable {
     }
 
     /// The limits it keeps.
-    public let limits: ExchangeLimits
+    package let limits: ExchangeLimits
     private let source: Source
     /// Guards everything that both sides see. Spilled bytes are written under it: their order is what it guards.
     private let state: Lock<State>
@@ -100,7 +102,7 @@ public final class Exchange: Sendable {
     // MARK: The transport's side
 
     /// Whether it has ended, well or not.
-    public var isOver: Bool { state.withLock(\.isOver) }
+    package var isOver: Bool { state.withLock(\.isOver) }
 
     /// Whether the request may go out; where the caller has left or a deadline has passed it may not, and the exchange ends here.
     ///
@@ -108,12 +110,14 @@ public final class Exchange: Sendable {
     ///
     /// - Returns: Whether the exchange is to go on.
     public func mayBegin() -> Bool {
-        if Task.isCancelled { stop(.cancelled) }
+        if Task.isCancelled { stop(.cancelled.beforeSending) }
         if source.keepsDeadlines {
-            if let deadline = limits.deadline, deadline <= limits.time.now { stop(TransportFailure(Deadlines.Part.overall, limits)) }
+            if let deadline = limits.deadline, deadline <= limits.time.now {
+                stop(TransportFailure(Deadlines.Part.overall, limits).beforeSending)
+            }
         } else {
             let next = state.withLock(\.deadlines.next)
-            if let next, next.instant <= limits.time.now { stop(TransportFailure(next.part, limits)) }
+            if let next, next.instant <= limits.time.now { stop(TransportFailure(next.part, limits).beforeSending) }
         }
         return !isOver
     }
@@ -141,9 +145,9 @@ public final class Exchange: Sendable {
         limits.onSent?(total, expected)
     }
 
-    /// The head has come; a second one is ignored.
-    public func receive(_ head: HTTPHead) {
-        _ = receive(head, nil, isComplete: false)
+    /// Receives the head of the response, with the first bytes of its body where it has any; ignores a second head.
+    public func receive(_ response: HTTPResponse) {
+        _ = receive(response, response.body.data, isComplete: false)
     }
 
     /// A piece of the body has come; ignored once the exchange is over, as happens where the reader has just left.
@@ -159,7 +163,7 @@ public final class Exchange: Sendable {
     /// A head, a piece of the body, the end, or several of them in this order; they wake the caller once.
     ///
     /// - Returns: Whether the source goes on, or waits until ``onResume(_:)``'s action is called.
-    func receive(_ head: HTTPHead?, _ data: Data?, isComplete: Bool) -> WireFlow {
+    func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool) -> WireFlow {
         let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         let failure = head.flatMap { Exchange.fault(of: $0) }
         var flow = WireFlow.goesOn
@@ -178,14 +182,14 @@ public final class Exchange: Sendable {
         return flow
     }
 
-    private func receive(_ head: HTTPHead, _ failure: TransportFailure?, at now: MonotonicInstant, _ state: inout State) {
+    private func receive(_ head: HTTPResponse, _ failure: TransportFailure?, at now: MonotonicInstant, _ state: inout State) {
         guard case .waitingForHead = state.phase else { return }
         if let failure { return fail(&state, failure, stops: true) }
         if source.leavesCoding {
             do throws(TransportFailure) {
                 state.decoder = try BodyDecoder.decoder(for: head, limit: limits.bodyBytes)
             } catch {
-                return fail(&state, error, stops: true)
+                state.refusal = error
             }
         }
         state.head = head
@@ -195,6 +199,7 @@ public final class Exchange: Sendable {
 
     private func receive(_ data: Data, at now: MonotonicInstant, _ state: inout State) {
         guard case .receiving = state.phase else { return }
+        if let refusal = state.refusal { return fail(&state, refusal, stops: true) }
         state.deadlines.moved(at: now)
         state.received += data.count
         guard state.received <= limits.bodyBytes else {
@@ -241,16 +246,21 @@ public final class Exchange: Sendable {
 
     /// Waits for the head.
     ///
-    /// - Throws: ``TransportFailure``; cancelling the task ends the exchange on the wire.
-    public func reply() async throws -> HTTPReply {
+    /// - Returns: The response, whose body still arrives.
+    /// - Throws: ``TransportFailure``. Canceling the task ends the exchange on the wire.
+    public func response() async throws -> HTTPResponse {
         watch()
         while true {
-            let answer: Result<HTTPHead, TransportFailure>? = state.withLock { state in
+            let head: Result<HTTPResponse, TransportFailure>? = state.withLock { state in
                 if let head = state.head { return .success(head) }
                 if case .failed(let failure) = state.phase { return .failure(failure) }
                 return nil
             }
-            if let answer { return HTTPReply(head: try answer.get(), body: HTTPReplyBody(self)) }
+            if let head {
+                var response = try head.get()
+                response.body = HTTPResponse.Body(self)
+                return response
+            }
             await wait { $0.head != nil || $0.isOver }
         }
     }
@@ -449,7 +459,7 @@ public final class Exchange: Sendable {
     }
 
     /// A head that contradicts itself about where the body ends (RFC 9112 §6.3).
-    private static func fault(of head: HTTPHead) -> TransportFailure? {
+    private static func fault(of head: HTTPResponse) -> TransportFailure? {
         guard let lengths = head.fields["Content-Length"]?.split(separator: ","), lengths.count > 1 else { return nil }
         guard Set(lengths.map(\.withoutBlanksAtEnds)).count > 1 else { return nil }
         return TransportFailure(.protocolViolation, "the answer has several lengths that differ, so nobody can know where it ends")

@@ -1,56 +1,56 @@
-public import Foundation
+internal import Foundation
 public import StoreCore
+internal import Wire
 
-/// Performs one exchange: a request goes out, the head of its answer comes back, and then the body in pieces.
+/// Performs one exchange: sends a request, receives the head of the response, and then the body in pieces.
 ///
-/// A transport follows no redirect, answers no challenge, keeps no cookie, caches nothing and tries nothing twice: all of that is decided
-/// above it. Most are made of an ``Exchange``, which keeps the limits:
+/// A transport follows no redirect, responds to no challenge, keeps no cookie, caches nothing and retries nothing: ``RemoteHost`` does that.
+/// An ``Exchange`` keeps the limits:
 ///
 /// ```swift
 /// struct EchoTransport: Transport {
-///     func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+///     func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
 ///         let exchange = Exchange(limits: limits)
-///         exchange.receive(HTTPHead(status: 200, url: request.url))
-///         exchange.receive(Data("hello".utf8))
+///         exchange.receive(HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8)))
 ///         exchange.finish()
-///         return try await exchange.reply()
+///         return try await exchange.response()
 ///     }
 /// }
 /// ```
 public protocol Transport: Sendable {
-    /// Sends a request and returns once the head of the answer is there.
+    /// Sends a request and returns once the head of the response has arrived.
     ///
-    /// An unsafe request (RFC 9110 §9.2.1) must reach the server at most once. Cancelling the task, and letting go of the reply before its
-    /// end, must end the exchange on the wire. Nothing may be sent for a task that is cancelled already; ``Exchange/mayBegin()`` tells.
+    /// An unsafe request (RFC 9110 §9.2.1) must reach the server at most once. Canceling the task, and releasing the body before its end,
+    /// must end the exchange on the wire. A transport sends nothing for a task that is canceled already; ``Exchange/mayBegin()`` checks that.
     ///
     /// - Parameters:
     ///   - request: The request, complete and checked.
-    ///   - limits: How long it may take and how much may come.
-    /// - Returns: The head, and a body to read.
-    /// - Throws: ``TransportFailure``; any other error is taken for a connection that failed.
-    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply
+    ///   - limits: How long the exchange may take, and how much may arrive.
+    /// - Returns: The response, whose body still arrives.
+    /// - Throws: ``TransportFailure``; any other error counts as a connection that failed.
+    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse
 }
 
 /// How long one exchange may take, and how much may come back.
 public struct ExchangeLimits: Sendable {
     /// From the last byte sent to the head of the answer; `nil` waits for ever.
-    public var head: Duration?
+    package var head: Duration?
     /// Between two pieces of the answer; `nil` waits for ever.
-    public var idle: Duration?
+    package var idle: Duration?
     /// From the start to the last byte; `nil` waits for ever.
-    public var attempt: Duration?
+    package var attempt: Duration?
     /// The moment at which everything must be over, whatever the attempt; `nil` where there is none.
-    public var deadline: MonotonicInstant?
+    package var deadline: MonotonicInstant?
     /// How many bytes the body may have, once decoded.
-    public var bodyBytes: Int
+    package var bodyBytes: Int
     /// How many bytes that nobody has read yet are held in memory; what is more goes to an unlinked temporary file.
-    public var memoryBytes: Int
+    package var memoryBytes: Int
     /// How many bytes that file may have.
-    public var spillBytes: Int
+    package var spillBytes: Int
     /// The clock that the durations are measured on.
-    public var time: any TimeSource
+    package var time: any TimeSource
     /// Called with how many bytes of the request's body have been sent in all, and how many there are; `nil` where nobody knows.
-    public var onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
+    package var onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
 
     /// Makes limits.
     ///
@@ -78,27 +78,11 @@ public struct ExchangeLimits: Sendable {
     }
 }
 
-/// What comes before the body of an answer.
-public struct HTTPHead: Hashable, Sendable {
-    /// The status code.
-    public var status: Int
-    /// The header, with the fields of one name joined where the platform joins them.
-    public var fields: HTTPFields
-    /// Who answered.
-    public var url: URL
-
-    /// Makes a head.
-    public init(status: Int, fields: HTTPFields = HTTPFields(), url: URL) {
-        self.status = status
-        self.fields = fields
-        self.url = url
-    }
+extension ExchangeLimits {
+    /// The deadlines among the limits.
+    var deadlines: Deadlines.Limits { Deadlines.Limits(head: head, idle: idle, attempt: attempt, overall: deadline) }
 }
 
-/// An answer whose head is there and whose body is still coming.
-public struct HTTPReply: Sendable {
-    /// Status and fields.
-    public var head: HTTPHead
-    /// The body; letting go of it before its end ends the exchange on the wire.
-    public var body: HTTPReplyBody
+extension Deadlines {
+    init(_ limits: ExchangeLimits, started: MonotonicInstant) { self.init(limits.deadlines, started: started) }
 }

@@ -11,6 +11,8 @@ package struct HeadReader {
     private var count = 0
     private var status = 0
     private var fields: [WireHead.Field] = []
+    /// Whether the next line is a status line.
+    private var isAtStart = true
     private var isDone = false
 
     package init() {}
@@ -31,16 +33,17 @@ package struct HeadReader {
         if isDone { return nil }
         let text = line.trimmingEnd()
         if text.isEmpty { return try finish() }
-        if text.starts(with: "HTTP/".utf8) {
+        if isAtStart, text.starts(with: "HTTP/".utf8) {
+            isAtStart = false
             fields = []
             status = HeadReader.status(of: text)
             return nil
         }
         if text[text.startIndex] == 0x20 || text[text.startIndex] == 0x09 {
             // An obsolete fold continues the line before (RFC 9112 §5.2).
-            if let last = fields.popLast() {
-                fields.append(WireHead.Field(name: last.name, value: last.value + " " + HeadReader.string(text.trimmed())))
-            }
+            guard !fields.isEmpty else { return nil }
+            // In place: a new text for each line would copy all lines before it.
+            fields[fields.count - 1].value += " " + HeadReader.string(text.trimmed())
             return nil
         }
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
@@ -51,7 +54,10 @@ package struct HeadReader {
 
     private mutating func finish() throws(WireFailure) -> WireHead? {
         // 101 stands: the request has not asked for another protocol.
-        if (100..<200).contains(status), status != 101 { return nil }
+        if (100..<200).contains(status), status != 101 {
+            isAtStart = true
+            return nil
+        }
         isDone = true
         let head = WireHead(status: status, fields: fields)
         guard (100..<1000).contains(status), HeadReader.hasOneLength(head), HeadReader.hasKnownCoding(head) else {

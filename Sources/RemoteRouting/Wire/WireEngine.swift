@@ -23,16 +23,24 @@ package final class WireEngine: Sendable {
     ///   - connections: How many connections are held at once, those of paused exchanges included.
     /// - Throws: `WireFailure` where the system has no descriptors left.
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(WireFailure) {
-        guard let mailbox = Mailbox() else {
+        // Made here and not on the thread, which could report a failure only to each exchange.
+        guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, min(connections, 64)) else {
             throw WireFailure(.engineFailed, "no descriptor is left for the network's thread; close some, or raise the limit")
         }
         self.mailbox = mailbox
-        let thread = Thread { WireLoop(library, mailbox, width: width, connections: connections).run() }
+        let address = UInt(bitPattern: handle)
+        let thread = Thread {
+            guard let handle = OpaquePointer(bitPattern: address) else { return }
+            WireLoop(library, mailbox, handle, width: width, connections: connections).run()
+        }
         thread.stackSize = 1 << 20
         thread.start()
     }
 
-    deinit { mailbox.post(.drain) }
+    deinit {
+        // In a forked process the mailbox may be locked for ever, and its descriptor would wake the other process.
+        if isUsable { mailbox.post(.drain) }
+    }
 
     /// Whether the engine's thread runs in this process, and not in one that this was forked from.
     package var isUsable: Bool { getpid() == process }

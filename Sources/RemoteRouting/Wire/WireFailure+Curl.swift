@@ -15,13 +15,16 @@ extension WireFailure {
             case 2, 4: (.engineFailed, "libcurl refused the exchange")
             case 27 where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange")
             case 3, 67: (.invalidRequest, "the address is not one that can be sent to; check it")
-            case 5, 6: (.hostNotFound, "the host's name is not known; check it, and the network")
+            case 5: (.unreachable, "the proxy cannot be found; check its address in the environment, and the network")
+            case 6: (.hostNotFound, "the host's name is not known; check it, and the network")
             case 7, 28, 97: WireFailure.unconnected(systemError)
             case 35 where systemError == ECONNRESET || text.contains("SYSCALL"):
                 (.connectionLost, "the connection ended while it was secured; try again")
             case 35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98:
                 (.tlsFailed, "no secure connection could be made; check the server's certificate and the scheme")
             case 18, 42, 52, 55, 65, 81, 92: (.connectionLost, "the connection ended in the middle; try again")
+            case 56 where text.contains("CONNECT") && !mayHaveArrived:
+                (.unreachable, "the proxy refused to connect; check its address and its credentials in the environment")
             // One code for a reset connection and for chunks that are none.
             case 56 where !text.contains("chunk"): (.connectionLost, "the connection ended in the middle; try again")
             // 43: a line of a trailer that is no field.
@@ -48,6 +51,12 @@ package struct CurlError: Error, Sendable, CustomStringConvertible {
     package let code: Int32
     /// What libcurl says; it may name hosts.
     package let text: String
+
+    init(code: Int32, text: String) {
+        self.code = code
+        // Where libcurl cannot use a proxy, it names the address of the proxy, password included.
+        self.text = text.contains("@") ? "the text is left out, since it may hold credentials" : text
+    }
 
     package var description: String { "CURLcode \(code): \(text)" }
 }

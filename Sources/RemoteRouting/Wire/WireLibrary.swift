@@ -9,18 +9,48 @@ package struct WireLibrary: Sendable {
         package let description: String
     }
 
-    /// The oldest version that is used: 7.66 refuses HTTP/0.9 by default.
-    package static let oldestVersion: UInt32 = 0x074200
+    /// What a libcurl says about itself.
+    package struct Build: Hashable, Sendable {
+        /// The version as text.
+        package var name: String
+        /// The version as a number: `0x075801` is 7.88.1.
+        package var version: UInt32
+        /// Whether it looks names up beside the loop, which a lookup would block otherwise.
+        package var hasThreads: Bool
+
+        package init(name: String, version: UInt32, hasThreads: Bool) {
+            self.name = name
+            self.version = version
+            self.hasThreads = hasThreads
+        }
+
+        init(_ number: Int32) {
+            self.init(
+                name: String(cString: wire_library_name(number)), version: wire_library_version(number),
+                hasThreads: wire_library_has_threads(number) != 0)
+        }
+
+        /// Whether libcurl asks before it sends, which keeps an unsafe request from being sent twice on a reused connection.
+        package var asksBeforeSending: Bool { version >= UInt32(WIRE_ASKS_BEFORE_SENDING) }
+
+        /// Why the library is not used; `nil` where it is.
+        package var problem: String? {
+            if version < UInt32(WIRE_OLDEST_VERSION) { return "libcurl \(name) is older than 7.66" }
+            if !hasThreads { return "libcurl \(name) looks names up without a thread" }
+            return nil
+        }
+    }
 
     /// The shim's number of the library.
     let number: Int32
     /// A file of certificates; `nil` where the library's own is there.
     let certificates: String?
 
+    /// What the library says about itself.
+    package let build: Build
+
     /// The version as text.
-    package var version: String { String(cString: wire_library_name(number)) }
-    /// Whether libcurl asks before it sends (7.80), which keeps an unsafe request from being sent twice on a reused connection.
-    package var asksBeforeSending: Bool { wire_library_version(number) >= 0x075000 }
+    package var version: String { build.name }
 
     /// Finds the process's libcurl or loads the system's.
     ///
@@ -29,14 +59,9 @@ package struct WireLibrary: Sendable {
     package init(path: String? = nil) throws(Missing) {
         number = path.map { wire_library_open($0) } ?? wire_library_default()
         guard number >= 0 else { throw Missing(description: "\(path ?? "libcurl.so.4") cannot be loaded") }
-        let version = String(cString: wire_library_name(number))
-        guard wire_library_version(number) >= WireLibrary.oldestVersion else {
-            throw Missing(description: "libcurl \(version) is older than 7.66")
-        }
-        guard wire_library_has_threads(number) != 0 else {
-            throw Missing(description: "libcurl \(version) looks names up without a thread")
-        }
-        guard wire_library_initialize(number) == 0 else { throw Missing(description: "libcurl \(version) cannot be initialized") }
+        build = Build(number)
+        if let problem = build.problem { throw Missing(description: problem) }
+        guard wire_library_initialize(number) == 0 else { throw Missing(description: "libcurl \(build.name) cannot be initialized") }
         certificates = WireLibrary.certificates(for: number)
     }
 

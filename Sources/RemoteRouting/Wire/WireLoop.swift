@@ -8,7 +8,7 @@ final class WireLoop {
     private let library: WireLibrary
     private let mailbox: Mailbox
     private var machine: WireMachine
-    private var handle: OpaquePointer?
+    private let handle: OpaquePointer
     private var transfers: [WireMachine.Ticket: WireTransfer] = [:]
     private var commands: [Mailbox.Command] = []
     /// The transfers that hold a head or a piece that their receivers have not got yet.
@@ -17,16 +17,15 @@ final class WireLoop {
     /// The time at the beginning of this turn.
     private(set) var now = SystemTime().now
 
-    init(_ library: WireLibrary, _ mailbox: Mailbox, width: Int, connections: Int) {
+    /// Takes over a loop of libcurl, which no other thread uses from here on.
+    init(_ library: WireLibrary, _ mailbox: Mailbox, _ handle: OpaquePointer, width: Int, connections: Int) {
         self.library = library
         self.mailbox = mailbox
-        machine = WireMachine(width: width, connections: connections, cannotAsk: !library.asksBeforeSending)
-        handle = wire_loop_make(library.number, mailbox.event, min(connections, 64))
+        machine = WireMachine(width: width, connections: connections, cannotAsk: !library.build.asksBeforeSending)
+        self.handle = handle
     }
 
-    deinit {
-        if let handle { wire_loop_free(handle) }
-    }
+    deinit { wire_loop_free(handle) }
 
     func run() {
         wire_thread_prepare()
@@ -40,11 +39,9 @@ final class WireLoop {
             report()
             if isDraining, machine.count == 0 { return }
             let mayWait = mailbox.mayFallAsleep(known: machine.count)
-            if let handle {
-                wire_loop_turn(handle, mayWait ? waitingTime : 0)
-                now = SystemTime().now
-                collect(handle)
-            }
+            wire_loop_turn(handle, mayWait ? waitingTime : 0)
+            now = SystemTime().now
+            collect()
         }
     }
 
@@ -68,17 +65,21 @@ final class WireLoop {
     }
 
     private func start(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver) {
-        guard handle != nil else {
+        guard request.fits else {
             return receiver.failed(
-                WireFailure(.engineFailed, "no descriptor is left for the network's thread; close some, or raise the limit"))
+                WireFailure(
+                    .invalidRequest,
+                    "the address and the fields of the request have more than \(WireRequest.headLimit) bytes; send large values in the body"
+                ))
         }
         transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
         machine.submitted(
-            ticket, mayRepeat: request.mayRepeat, isSecure: request.url.prefix(6).lowercased() == "https:", request.deadlines, at: now)
+            ticket, mayRepeat: request.mayRepeat, isSecure: request.url.prefix(6).lowercased() == "https:", isStream: request.isStream,
+            request.deadlines, at: now)
     }
 
     private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
-        guard let transfer = transfers[ticket], let handle else { return }
+        guard let transfer = transfers[ticket] else { return }
         let code = transfer.begin(on: handle, onFreshConnection: isFresh, certificates: library.certificates)
         guard code != 0 else { return }
         end(ticket, WireFailure(.invalidRequest, "libcurl takes no such request; check the address"))
@@ -112,7 +113,7 @@ final class WireLoop {
     /// Reports the transfer at the end of this turn, so that a small response wakes its receiver once.
     func reportLater(_ transfer: WireTransfer) { unreported.append(transfer) }
 
-    private func collect(_ handle: OpaquePointer) {
+    private func collect() {
         var code: Int32 = 0
         while let context = wire_loop_finished(handle, &code) {
             conclude(Unmanaged<WireTransfer>.fromOpaque(context).takeUnretainedValue(), code)

@@ -11,7 +11,7 @@ package struct WireMachine {
     package enum SendAction: Hashable {
         /// The request goes out.
         case send
-        /// The server has closed the connection, or sent on it what was not asked for: nothing goes out, and a fresh connection follows.
+        /// The server has closed the connection, or has sent bytes that no request asked for: a fresh connection replaces it.
         case restart
         /// The request has gone out before and must not again.
         case refuse
@@ -31,6 +31,7 @@ package struct WireMachine {
         var isRunning = false
         var isPaused = false
         let mayRepeat: Bool
+        let isStream: Bool
         var sends = 0
         var restarts = false
         var needsFreshConnection: Bool
@@ -46,7 +47,11 @@ package struct WireMachine {
     private var entries: [Ticket: Entry] = [:]
     /// The waiting exchanges in the order of their arrival; a canceled one is skipped.
     private var queue: ArraySlice<Ticket> = []
+    /// The waiting streams, likewise.
+    private var streams: ArraySlice<Ticket> = []
     private var runningCount = 0
+    /// How many streams hold a connection.
+    private var streamCount = 0
     private var pausedCount = 0
     /// No deadline comes before this.
     private var nextCheck = MonotonicInstant.distantFuture
@@ -65,24 +70,47 @@ package struct WireMachine {
 
     // MARK: Beginning and ending
 
-    /// A caller submitted an exchange.
-    package mutating func submitted(_ ticket: Ticket, mayRepeat: Bool, isSecure: Bool, _ limits: Deadlines.Limits, at now: MonotonicInstant)
-    {
+    /// How many connections streams may hold: readers may leave all of them paused, and other exchanges need the rest.
+    private var streamLimit: Int { max(1, connections - min(width, connections / 2)) }
+
+    /// A caller submitted an exchange; the tickets of later ones are larger.
+    ///
+    /// - Parameter isStream: Whether the reader takes the body in its own time, and perhaps never.
+    package mutating func submitted(
+        _ ticket: Ticket, mayRepeat: Bool, isSecure: Bool, isStream: Bool = false, _ limits: Deadlines.Limits, at now: MonotonicInstant
+    ) {
         // Over TLS a readable socket may hold a session ticket, so that a look at it says nothing.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)
-        entries[ticket] = Entry(mayRepeat: mayRepeat, needsFreshConnection: isFresh, deadlines: Deadlines(limits, started: now))
-        queue.append(ticket)
+        entries[ticket] = Entry(
+            mayRepeat: mayRepeat, isStream: isStream, needsFreshConnection: isFresh, deadlines: Deadlines(limits, started: now))
+        if isStream { streams.append(ticket) } else { queue.append(ticket) }
         expect(ticket)
     }
 
     /// Takes out the next exchange that may begin; `nil` where there is none or no room.
     package mutating func beginNext() -> (ticket: Ticket, onFreshConnection: Bool)? {
         guard runningCount < width, runningCount + pausedCount < connections else { return nil }
-        while let ticket = queue.popFirst() {
-            guard let isFresh = entries[ticket]?.needsFreshConnection else { continue }
-            entries[ticket]?.isRunning = true
-            runningCount += 1
-            return (ticket, isFresh)
+        let stream = streamCount < streamLimit ? WireMachine.first(of: &streams, in: entries) : nil
+        let other = WireMachine.first(of: &queue, in: entries)
+        // No ticket is as large as the one for none.
+        let ticket = min(stream ?? .max, other ?? .max)
+        guard let isFresh = entries[ticket]?.needsFreshConnection else { return nil }
+        entries[ticket]?.isRunning = true
+        runningCount += 1
+        if ticket == stream {
+            streams.removeFirst()
+            streamCount += 1
+        } else {
+            queue.removeFirst()
+        }
+        return (ticket, isFresh)
+    }
+
+    /// The first that has not left; those before it are dropped.
+    private static func first(of queue: inout ArraySlice<Ticket>, in entries: [Ticket: Entry]) -> Ticket? {
+        while let ticket = queue.first {
+            if entries[ticket] != nil { return ticket }
+            queue.removeFirst()
         }
         return nil
     }
@@ -92,7 +120,10 @@ package struct WireMachine {
         guard let entry = entries.removeValue(forKey: ticket) else { return false }
         release(entry)
         // Bounds the list to twice its use, however many leave before their turn.
-        if queue.count > 2 * (entries.count - runningCount - pausedCount) + 64 { queue.removeAll { entries[$0]?.isRunning != false } }
+        if queue.count + streams.count > 2 * (entries.count - runningCount - pausedCount) + 64 {
+            queue.removeAll { entries[$0] == nil }
+            streams.removeAll { entries[$0] == nil }
+        }
         return entry.isRunning
     }
 
@@ -110,6 +141,7 @@ package struct WireMachine {
 
     private mutating func release(_ entry: Entry) {
         guard entry.isRunning else { return }
+        if entry.isStream { streamCount -= 1 }
         if entry.isPaused { pausedCount -= 1 } else { runningCount -= 1 }
     }
 
@@ -118,12 +150,11 @@ package struct WireMachine {
     /// libcurl has a connection and is about to send.
     package mutating func willSend(_ ticket: Ticket, isReused: Bool, isReadable: Bool) -> SendAction {
         guard let entry = entries[ticket] else { return .refuse }
-        if !entry.mayRepeat {
-            if entry.sends > 0 { return .refuse }
-            if isReused && isReadable {
-                entries[ticket]?.restarts = true
-                return .restart
-            }
+        if !entry.mayRepeat, entry.sends > 0 { return .refuse }
+        if isReused && isReadable {
+            // libcurl would take bytes that arrived before the request for its response.
+            entries[ticket]?.restarts = true
+            return .restart
         }
         entries[ticket]?.sends += 1
         return .send

@@ -14,6 +14,9 @@ package struct WireRequest: Sendable {
         case stream(length: Int64?, open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?)
     }
 
+    /// How many bytes the address and the fields may have: libcurl holds heads of 1 MiB, its own lines and a proxy's included.
+    package static let headLimit = 1_000_000
+
     /// The absolute address.
     package var url: String
     /// The method, a token.
@@ -26,10 +29,13 @@ package struct WireRequest: Sendable {
     package var deadlines: Deadlines.Limits
     /// Whether the caller wants to know about each part of the body that is sent.
     package var reportsProgress = false
-    /// How many bytes one read from the socket takes.
-    package var bufferBytes = 16_384
+    /// Whether the reader takes the body in its own time; streams never hold all connections, and each read from the socket takes more.
+    package var isStream = false
     /// The lines of the header, each ended by NUL, as the shim wants them.
     private(set) var lines: [UInt8] = []
+
+    /// Whether libcurl can hold the head of the request.
+    var fits: Bool { url.utf8.count + lines.count <= WireRequest.headLimit }
 
     package init(url: String, method: String, body: Body = .none, mayRepeat: Bool, deadlines: Deadlines.Limits = Deadlines.Limits()) {
         self.url = url
@@ -66,7 +72,7 @@ package struct WireHead: Sendable {
     /// One field line.
     package struct Field: Sendable {
         package let name: String
-        package let value: String
+        package internal(set) var value: String
     }
 
     /// The status code.

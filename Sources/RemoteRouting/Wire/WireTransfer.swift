@@ -73,7 +73,8 @@ final class WireTransfer {
                             var wire = wire_request(
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
-                                buffer_bytes: request.bufferBytes, needs_fresh_connection: isFresh ? 1 : 0, certificates: certificates)
+                                buffer_bytes: request.isStream ? 131_072 : 16_384, needs_fresh_connection: isFresh ? 1 : 0,
+                                certificates: certificates)
                             return body(&wire)
                         }
                     }

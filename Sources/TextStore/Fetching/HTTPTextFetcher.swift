@@ -1,90 +1,136 @@
 internal import Foundation
 public import StoreCore
+internal import Wire
 
-#if canImport(FoundationNetworking)
-internal import FoundationNetworking
-#endif
-
-/// Gets texts and manifests over HTTP with Foundation's `URLSession`.
+/// Gets texts and manifests over HTTP.
 ///
 /// ```swift
 /// let texts = try TextStore(session: "legal", fetcher: HTTPTextFetcher(deadline: .seconds(10)))
 /// ```
 ///
-/// Taken are 200, and 304 to a conditional request; redirects are followed five times at most, within one scheme and without the fields of
-/// the file; no cookies, credentials or caches of the system are used. Bytes beyond the file's limit are not read. Six requests run at once
+/// On Linux, libcurl 7.66 or newer sends the requests, and no response can end the process. It is loaded at the first request. If it is
+/// missing, and on Apple's systems, Foundation's `URLSession` sends them. ``description`` says which.
+///
+/// Accepts 200, and 304 to a conditional request. Follows five redirects at most, within one scheme and without the fields of the file. Uses no
+/// cookies, credentials or caches of the system. Reads no bytes beyond the file's limit, which counts decoded bytes. Six requests run at once
 /// on one host, and the others wait in order.
-public final class HTTPTextFetcher: RevalidatingFetcher {
+public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible {
     /// How long a response may take, from the request to its last byte; the time in the queue of its host does not count.
     public let deadline: Duration
 
     private let time: any TimeSource
-    private let session: URLSession
     private let requests = FetchQueue(width: 6)
-    private let delegate: TextSessionDelegate
-    /// Where tasks are cancelled: never on the delegate's queue, which a task under cancellation may be waiting for.
-    private let cancelling = DispatchQueue(label: "TextStore.HTTPTextFetcher.cancelling")
+    /// Called at the first request, so that a start from bundle and disk does not load the network.
+    private let transport: @Sendable () -> any TextTransport
 
     /// Makes a fetcher.
     ///
     /// - Parameters:
-    ///   - deadline: How long a response may take, from the request to its last byte.
+    ///   - deadline: How long a response may take, from the request to its last byte, redirects included.
     ///   - time: The clock that the deadline is measured with.
-    public init(deadline: Duration = .seconds(30), time: some TimeSource = .system) {
-        self.deadline = deadline
-        self.time = time
-        let configuration = URLSessionConfiguration.ephemeral
-        configuration.httpCookieStorage = nil
-        configuration.httpShouldSetCookies = false
-        configuration.urlCache = nil
-        configuration.urlCredentialStorage = nil
-        configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
-        // Only a ceiling: the deadline is kept by this class, to the fraction of a second.
-        configuration.timeoutIntervalForRequest = 86_400
-        configuration.httpMaximumConnectionsPerHost = requests.width
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 1
-        delegate = TextSessionDelegate()
-        session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
+    public convenience init(deadline: Duration = .seconds(30), time: some TimeSource = .system) {
+        self.init(deadline: deadline, time: time) { SharedTextTransport.transport }
     }
 
-    deinit {
-        // A session that is not invalidated would live for ever.
-        session.finishTasksAndInvalidate()
+    init(deadline: Duration = .seconds(30), time: some TimeSource = .system, transport: @escaping @Sendable () -> any TextTransport) {
+        self.deadline = deadline
+        self.time = time
+        self.transport = transport
     }
+
+    /// The library that sends the requests, such as `libcurl 7.88.1`, or `URLSession` with the reason if it stands in; loads it.
+    public var description: String { transport().name }
 
     /// Gets a file, or learns that it has not changed.
     ///
     /// - Parameters:
     ///   - file: The file.
-    ///   - validator: What names the version that is here; `nil` where there is none.
-    /// - Throws: ``TextStoreError``; `CancellationError` when the task is cancelled.
+    ///   - validator: The validator of the version that the caller has; `nil` without one.
+    /// - Throws: ``TextStoreError``; `CancellationError` as soon as the task is canceled, which ends the request on the wire.
     public func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-        // What is cancelled later may be under way by then; this is not.
+        // A request that has begun may arrive, however soon it is canceled.
         try Task.checkCancellation()
+        var request = try TextRequest(file, validator)
         let host = "\(file.url.host() ?? "") \(file.url.port ?? 0)"
         try await requests.enter(host)
         defer { requests.leave(host) }
-        let exchange = TextExchange(file, isConditional: validator != nil)
-        var request = URLRequest(url: file.url)
-        request.timeoutInterval = 86_400
-        for (name, value) in file.headers { request.setValue(value, forHTTPHeaderField: name) }
-        if file.caching == .revalidated { request.setValue("no-cache", forHTTPHeaderField: "Cache-Control") }
-        if let tag = validator?.entityTag { request.setValue(tag, forHTTPHeaderField: "If-None-Match") }
-        if let date = validator?.lastModified { request.setValue(date, forHTTPHeaderField: "If-Modified-Since") }
-        let task = session.dataTask(with: request)
-        delegate.add(exchange, for: task)
-        exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
         let limit = time.now.advanced(by: deadline)
+        var response = try await send(request, for: file, until: limit)
+        for _ in 0..<5 {
+            guard let next = request.redirected(by: response.head) else { break }
+            request = next
+            response = try await send(request, for: file, until: limit)
+        }
+        return try await result(of: response, for: file, isConditional: request.isConditional)
+    }
+
+    private func send(_ request: TextRequest, for file: RemoteFile, until limit: MonotonicInstant) async throws -> TextExchange.Response {
+        let transport = transport()
+        let exchange = TextExchange(file, leavesCoding: transport.leavesCoding)
+        do { try transport.start(request, exchange) } catch { exchange.failed(error) }
         let timer = Task { [time, deadline] in
-            // Ends early when the answer has come.
+            // Canceled as soon as the response is complete.
             guard (try? await time.sleep(until: limit)) != nil else { return }
-            exchange.end(
-                .failure(
-                    TextStoreError(.timedOut, "getting \(file.url.absoluteString): no whole answer within \(deadline); try again later")))
+            exchange.expire(after: deadline)
         }
         defer { timer.cancel() }
-        task.resume()
-        return try await exchange.result()
+        return try await exchange.response()
+    }
+
+    private func result(
+        of response: TextExchange.Response, for file: RemoteFile, isConditional: Bool
+    ) async throws(TextStoreError) -> FetchResult<RemoteText> {
+        let name = file.url.absoluteString, head = response.head
+        switch head.status {
+        case 200:
+            // Not every system's loader fails when a connection ends early.
+            if let length = head.length, length != response.body.count {
+                throw TextStoreError(.lengthMismatch, "getting \(name): \(response.body.count) bytes came of \(length); try again later")
+            }
+            let bytes = transport().leavesCoding ? try await HTTPTextFetcher.decoded(response, of: file) : response.body
+            return .modified(
+                RemoteText(bytes: bytes, contentType: head.value(of: "Content-Type"), headers: head.headers), .unspecified, head.validator)
+        case 304 where isConditional:
+            return .notModified()
+        default:
+            let advice = (300..<400).contains(head.status) ? "give the file's own address" : "check the server"
+            throw TextStoreError(
+                .unexpectedStatus, "getting \(name): the server responded with \(head.status); \(advice)",
+                retryAfter: head.retryAfter(at: time.date))
+        }
+    }
+
+    /// Decodes a body within the file's limit, away from the caller's actor.
+    @concurrent
+    private static func decoded(_ response: TextExchange.Response, of file: RemoteFile) async throws(TextStoreError) -> Data {
+        guard let coding = response.head.coding else { return response.body }
+        #if os(Linux)
+        if coding == "gzip" || coding == "x-gzip", let inflater = Inflater() {
+            let bytes: Data?
+            do throws(WireFailure) { bytes = try inflater.decoded(response.body, limit: file.limit) } catch {
+                throw TextStoreError(.unreachable, "getting \(file.url.absoluteString): \(error.message)", underlyingError: error)
+            }
+            guard let bytes else { throw file.tooLarge }
+            return bytes
+        }
+        #endif
+        throw TextStoreError(
+            .unreachable, "getting \(file.url.absoluteString): the body is coded as “\(coding)”, which was not asked for; check the server")
     }
 }
+
+#if os(Linux)
+extension Inflater {
+    /// Decodes a whole body; `nil` if it has more bytes than the limit.
+    fileprivate func decoded(_ body: Data, limit: Int) throws(WireFailure) -> Data? {
+        var bytes = Data()
+        push(body)
+        while let piece = try next() {
+            guard bytes.count + piece.count <= limit else { return nil }
+            bytes.append(piece)
+        }
+        try finish()
+        return bytes
+    }
+}
+#endif

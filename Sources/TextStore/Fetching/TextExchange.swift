@@ -1,122 +1,133 @@
 internal import Foundation
 import StoreCore
+internal import Wire
 
-/// One request under way: collects the answer, ends once, and lets go of the connection when it ends early.
-final class TextExchange: Sendable {
+/// One request in flight: collects the response within its limit, and ends once.
+final class TextExchange: WireReceiver {
+    /// A complete response; the body of any status but 200 is empty.
+    struct Response: Sendable {
+        let head: WireHead
+        let body: Data
+    }
+
     private struct State {
-        var head: ResponseHead?
-        var bytes = Data()
-        var redirects = 0
-        var result: Result<FetchResult<RemoteText>, any Error>?
-        var waiting: CheckedContinuation<Void, Never>?
+        var head: WireHead?
+        var body = Data()
+        /// How many bytes of the body arrived, and may.
+        var count = 0
+        var most = 0
+        var result: Result<Response, any Error>?
         var stop: (@Sendable () -> Void)?
     }
 
     private let file: RemoteFile
-    private let isConditional: Bool
-    /// Guards what has come of the answer, and who waits for it.
-    private let state = Lock(State())
+    private let leavesCoding: Bool
+    private let state = WatchedState(State())
 
-    init(_ file: RemoteFile, isConditional: Bool) {
+    /// Makes the exchange of a file.
+    ///
+    /// - Parameters:
+    ///   - file: The file, with the limit of its bytes.
+    ///   - leavesCoding: Whether the body arrives with its content coding.
+    init(_ file: RemoteFile, leavesCoding: Bool) {
         self.file = file
-        self.isConditional = isConditional
+        self.leavesCoding = leavesCoding
     }
 
-    /// What lets go of the connection.
+    /// Sets what ends the exchange on the wire; called at once after an early end.
     func onStop(_ stop: @escaping @Sendable () -> Void) {
-        state.withLock { $0.stop = stop }
+        let isTooLate = state.update { state in
+            guard state.result == nil else { return true }
+            state.stop = stop
+            return false
+        }
+        if isTooLate { stop() }
     }
 
-    /// Waits for the answer.
-    func result() async throws -> FetchResult<RemoteText> {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isThere = state.withLock { state in
-                    if state.result == nil { state.waiting = continuation }
-                    return state.result != nil
-                }
-                if isThere { continuation.resume() }
-            }
-        } onCancel: {
-            end(.failure(CancellationError()))
+    /// Waits for the response.
+    ///
+    /// - Throws: ``TextStoreError``; `CancellationError` as soon as the task is canceled, which ends the exchange on the wire.
+    func response() async throws -> Response {
+        do { return try await state.wait { $0.result }.get() } catch {
+            end(.failure(error), isEarly: true)
+            throw error
         }
-        guard let result = state.withLock({ $0.result }) else { preconditionFailure("an exchange was woken without an answer") }
-        return try result.get()
+    }
+
+    /// The deadline passed.
+    func expire(after deadline: Duration) {
+        let error = TextStoreError(
+            .timedOut, "getting \(file.url.absoluteString): the response was not complete within \(deadline); try again later")
+        end(.failure(error), isEarly: true)
+    }
+
+    // MARK: The transport's side
+
+    func sent(_ total: Int64) {}
+
+    func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow {
+        let result = state.update { state -> Result<Response, any Error>? in
+            guard state.result == nil else { return nil }
+            if state.head == nil, let head {
+                state.head = head
+                state.most = most(head)
+                if head.status == 200, head.length ?? 0 > file.limit { return .failure(file.tooLarge) }
+            }
+            guard let head = state.head else {
+                return isComplete ? .failure(unreachable("the connection ended without a response; check the server", nil)) : nil
+            }
+            state.count += body.count
+            guard head.status == 200 else {
+                return isComplete || state.count > state.most ? .success(Response(head: head, body: Data())) : nil
+            }
+            guard state.count <= state.most else { return .failure(file.tooLarge) }
+            state.body.append(body)
+            return isComplete ? .success(Response(head: head, body: state.body)) : nil
+        }
+        if let result { end(result, isEarly: !isComplete) }
+        return .goesOn
+    }
+
+    func failed(_ failure: WireFailure) {
+        // The status stands, however the body behind it ended.
+        let head = state.read { $0.head }
+        let result: Result<Response, any Error> =
+            if let head, head.status != 200 {
+                .success(Response(head: head, body: Data()))
+            } else {
+                .failure(unreachable(failure.message, failure.underlyingError ?? failure))
+            }
+        end(result, isEarly: false)
+    }
+
+    /// How many bytes of the body are read.
+    private func most(_ head: WireHead) -> Int {
+        // A short body of an error or a redirect is read to keep the connection.
+        guard head.status == 200 else { return 65_536 }
+        // A coding adds some bytes to short bodies.
+        return leavesCoding && head.coding != nil ? max(file.limit, file.limit &+ 65_536) : file.limit
+    }
+
+    private func unreachable(_ message: String, _ cause: (any Error)?) -> TextStoreError {
+        TextStoreError(.unreachable, "getting \(file.url.absoluteString): \(message)", underlyingError: cause)
     }
 
     /// Ends the exchange; the first end counts.
-    func end(_ result: Result<FetchResult<RemoteText>, any Error>) {
-        let (waiting, stop) = state.withLock { state -> (CheckedContinuation<Void, Never>?, (@Sendable () -> Void)?) in
-            guard state.result == nil else { return (nil, nil) }
+    private func end(_ result: Result<Response, any Error>, isEarly: Bool) {
+        let stop = state.update { state -> (@Sendable () -> Void)? in
+            guard state.result == nil else { return nil }
             state.result = result
-            state.bytes = Data()
-            defer {
-                state.waiting = nil
-                state.stop = nil
-            }
-            return (state.waiting, state.stop)
+            state.body = Data()
+            defer { state.stop = nil }
+            return isEarly ? state.stop : nil
         }
         stop?()
-        waiting?.resume()
     }
+}
 
-    // MARK: What happens to the answer
-
-    /// Where a redirect leads; `nil` where it is not followed and is itself the answer.
-    func redirect(to url: URL?) -> URL? {
-        guard let url, let scheme = url.scheme?.lowercased(), scheme == file.url.scheme?.lowercased() else { return nil }
-        return state.withLock { state in
-            state.redirects += 1
-            return state.redirects <= 5 ? url : nil
-        }
-    }
-
-    func receive(_ head: ResponseHead) {
-        let isLong = head.status == 200 && !head.isCoded && (head.length ?? 0) > file.limit
-        state.withLock { $0.head = head }
-        if isLong { end(.failure(tooLarge)) }
-    }
-
-    func receive(_ data: Data) {
-        let isLong = state.withLock { state in
-            guard state.result == nil, state.head?.status == 200 else { return false }
-            guard state.bytes.count + data.count <= file.limit else { return true }
-            state.bytes.append(data)
-            return false
-        }
-        if isLong { end(.failure(tooLarge)) }
-    }
-
-    func fail(_ error: any Error) {
-        let name = file.url.absoluteString
-        end(.failure(TextStoreError(.unreachable, "getting \(name): the origin did not answer; try again later", underlyingError: error)))
-    }
-
-    func finish() {
-        let (head, bytes) = state.withLock { ($0.head, $0.bytes) }
-        end(Result { try answer(head, bytes) })
-    }
-
-    private func answer(_ head: ResponseHead?, _ bytes: Data) throws(TextStoreError) -> FetchResult<RemoteText> {
-        let name = file.url.absoluteString
-        guard let head else { throw TextStoreError(.unreachable, "getting \(name): the answer is not one of HTTP; look at the address") }
-        switch head.status {
-        case 200:
-            // A connection that ended early is no error to every system's loader.
-            if !head.isCoded, let length = head.length, length != bytes.count {
-                throw TextStoreError(.lengthMismatch, "getting \(name): \(bytes.count) bytes came of \(length); try again later")
-            }
-            return .modified(RemoteText(bytes: bytes, contentType: head.contentType, headers: head.headers), .unspecified, head.validator)
-        case 304 where isConditional:
-            return .notModified()
-        default:
-            let advice = (300..<400).contains(head.status) ? "let the address be the file's own" : "look at the server"
-            throw TextStoreError(
-                .unexpectedStatus, "getting \(name): the origin answered \(head.status); \(advice)", retryAfter: head.retryAfter)
-        }
-    }
-
-    private var tooLarge: TextStoreError {
-        TextStoreError(.tooLarge, "getting \(file.url.absoluteString): more than the limit of \(file.limit) bytes; raise the file's limit")
+extension RemoteFile {
+    /// The error of a body that is longer than the limit.
+    var tooLarge: TextStoreError {
+        TextStoreError(.tooLarge, "getting \(url.absoluteString): more than the limit of \(limit) bytes; raise the file's limit")
     }
 }

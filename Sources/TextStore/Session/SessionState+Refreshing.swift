@@ -332,9 +332,7 @@ extension SessionState {
         guard !observers.isEmpty else { return nil }
         var next: MonotonicInstant?
         func add(_ deadline: MonotonicInstant) { if deadline > instant { next = min(next ?? deadline, deadline) } }
-        func add(_ date: Date) {
-            if date > now { add(instant.advanced(by: Duration(saturating: date.timeIntervalSince(now)))) }
-        }
+        func add(_ date: Date) { add(instant.advanced(by: Duration(saturating: date.timeIntervalSince(now)))) }
         if versionSource?.remoteFile != nil, let record = manifestRecord { add(record.dueAt(now)) }
         if let expires = manifest?.expires { add(expires) }
         func add(_ identifier: String) {

@@ -13,7 +13,7 @@ extension Experiment {
             exchange("exchange", "one exchange, 1 KB of JSON, keep-alive", width: 1, count: 400, quick: 150),
             exchange("exchange-1000", "1 000 exchanges at once, each", width: 1_000, count: 1_000, quick: 1_000),
             exchange("exchange-64-wide", "10 000 exchanges, 64 wide, each", width: 64, count: 10_000, quick: 1_000),
-            exchangeMemory,
+            exchangeMemory, wireMemory,
         ]
     }
 
@@ -59,45 +59,53 @@ extension Experiment {
             transport: URLSessionTransport(configuration: settings), limits: HostLimits(concurrentExchanges: 1_000))
     }
 
-    /// The origin looks while it answers, when most of the exchanges are under way; it is in the same process, for both alike.
     private static let exchangeMemory = Experiment(
         section: .memory,
         figures: [Figure(name: "exchange-1000-peak", title: "most bytes held by 1 000 exchanges at once", unit: .bytes)]
     ) { _ in
-        let origin = try LoopbackOrigin()
-        let profile = Profile.some
-        let seen = Mutex((requests: 0, most: 0.0))
-        origin.on(.get, "/profile") { _ in
-            seen.withLock { seen in
-                seen.requests += 1
-                // The allocator walks through all that is free, under its own lock: at each request that would be most of the work.
-                if seen.requests.isMultiple(of: 16) { seen.most = max(seen.most, HeapUsage.bytes) }
-            }
-            return .json(profile)
-        }
-        let (bare, host) = (BareSession(), host(of: origin))
-        let url = origin.url.appending(path: "profile")
-        @Sendable func peak(_ body: @escaping @Sendable () async throws -> Void) async throws -> [Double] {
-            let before = HeapUsage.bytes
-            seen.withLock { $0.most = before }
-            _ = try await spread(1_000, over: 1_000, body)
-            return [seen.withLock { $0.most } - before]
-        }
+        let meter = try PeakMeter()
+        let (bare, host) = (BareSession(), host(of: meter.origin))
+        return [
+            (.mutex, { try await meter.peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0))) } }),
+            (.storehouse, { try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) } }),
+        ]
+    }
+
+    /// With new connections in each round, as many for both.
+    private static let wireMemory = Experiment(
+        section: .memory,
+        figures: [Figure(name: "wire-1000-peak", title: "the same through the default transport, without connections before", unit: .bytes)]
+    ) { _ in
+        let meter = try PeakMeter()
         return [
             (
                 .mutex,
                 {
-                    // The closure keeps the origin running.
-                    defer { withExtendedLifetime(origin) {} }
-                    return try await peak { blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: url))) }
+                    let bare = BareSession()
+                    defer { bare.invalidate() }
+                    return try await meter.peak {
+                        blackHole(try JSONDecoder().decode(Profile.self, from: try await bare.data(from: $0)))
+                    }
                 }
             ),
-            (.storehouse, { try await peak { blackHole(try await host.send("/profile") as Profile) } }),
+            (
+                .storehouse,
+                {
+                    let configuration = HostConfiguration("127.0.0.1", scheme: .http, port: Int(meter.origin.port))
+                    let limits = HostLimits(concurrentExchanges: 1_000)
+                    #if os(Linux)
+                    let host = RemoteHost(configuration, transport: try CurlTransport(width: 64), limits: limits)
+                    #else
+                    let host = RemoteHost(configuration, limits: limits)
+                    #endif
+                    return try await meter.peak { _ in blackHole(try await host.send("/profile") as Profile) }
+                }
+            ),
         ]
     }
 
     /// The time of one exchange where so many run at a time.
-    private static func spread(
+    fileprivate static func spread(
         _ count: Int, over width: Int, _ body: @escaping @Sendable () async throws -> Void
     ) async throws -> [Double] {
         let watch = Stopwatch()
@@ -107,6 +115,39 @@ extension Experiment {
         }
         for task in tasks { try await task.value }
         return [watch.nanoseconds / Double(count)]
+    }
+}
+
+/// Measures the most bytes that 1 000 exchanges hold.
+///
+/// The origin looks while it responds, when most exchanges are under way. It shares the process with every contestant.
+private struct PeakMeter: Sendable {
+    let origin: LoopbackOrigin
+    private let seen = Seen()
+
+    private final class Seen: Sendable {
+        let counts = Mutex((requests: 0, most: 0.0))
+    }
+
+    init() throws {
+        let profile = Profile.some
+        origin = try LoopbackOrigin()
+        origin.on(.get, "/profile") { [seen] _ in
+            seen.counts.withLock { counts in
+                counts.requests += 1
+                // The allocator walks through all free memory under its own lock: at each request that would be most of the work.
+                if counts.requests.isMultiple(of: 16) { counts.most = max(counts.most, HeapUsage.bytes) }
+            }
+            return .json(profile)
+        }
+    }
+
+    func peak(_ body: @escaping @Sendable (URL) async throws -> Void) async throws -> [Double] {
+        let url = origin.url.appending(path: "profile")
+        let before = HeapUsage.bytes
+        seen.counts.withLock { $0.most = before }
+        _ = try await Experiment.spread(1_000, over: 1_000) { try await body(url) }
+        return [seen.counts.withLock { $0.most } - before]
     }
 }
 

@@ -2,7 +2,7 @@ internal import StoreCore
 internal import Synchronization
 
 extension Experiment {
-    static var memory: [Experiment] { [cachedKey, idleObserver, stalledObserver, leftByCall, leftByObserver] }
+    static var memory: [Experiment] { [cachedKey, idleObserver, stalledObserver, leftByCall, leftByObserver, leftBySleep] }
 
     // MARK: What is kept
 
@@ -204,6 +204,34 @@ extension Experiment {
             (.actor, { await leftBehindByObservers(count) { stays in for await _ in await actor.observe(0) where !stays() { return } } }),
             (.storehouse, { await leftBehindByObservers(count) { stays in for await _ in store[0].publish() where !stays() { return } } }),
         ]
+    }
+
+    /// Deadlines of requests are seldom reached, so that most sleeps are canceled.
+    private static let leftBySleep = Experiment(
+        section: .memory, figures: [Figure(name: "left-by-sleep", title: "bytes left behind per canceled sleep of 120 s", unit: .bytes)],
+        isSteady: true
+    ) { scale in
+        let count = scale.times(20_000, quick: 10_000)
+        return [
+            (.floor, { await leftBehindBySleeps(count) { try? await Task.sleep(for: .seconds(120), clock: .continuous) } }),
+            (
+                .storehouse,
+                {
+                    let time = SystemTime()
+                    return await leftBehindBySleeps(count) { try? await time.sleep(until: time.now.advanced(by: .seconds(120))) }
+                }
+            ),
+        ]
+    }
+
+    private static func leftBehindBySleeps(_ count: Int, _ sleep: @escaping @Sendable () async -> Void) async -> [Double] {
+        await leftBehind(by: count) { _ in
+            let task = Task { await sleep() }
+            // Most tasks sleep by then. A task that does not is canceled before, and leaves nothing either.
+            await Task.yield()
+            task.cancel()
+            await task.value
+        }
     }
 
     private static func leftBehindByObservers(

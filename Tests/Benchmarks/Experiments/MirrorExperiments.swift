@@ -6,7 +6,7 @@ internal import SyncEngine
 extension Experiment {
     static var mirroring: [Experiment] { [mirror, mirrorAgain] }
 
-    private static let width = 16
+    static let width = 16
 
     /// Each round into a fresh directory. The origin shares the process with both, and so does its work.
     private static let mirror = Experiment(
@@ -109,7 +109,7 @@ extension Experiment {
         return peers
     }
 
-    private static func synchronizer(
+    static func synchronizer(
         _ host: RemoteHost, _ path: String
     ) -> OneWaySynchronizer<DirectoryTarget<ListedSource<ListedFile>, HostTransfer>> {
         let transfer = HostTransfer(host: host)
@@ -130,7 +130,7 @@ extension Experiment {
 
 extension LoopbackOrigin {
     /// Gives the list, and each file by its path; as cheap as it gets, since what it costs is in every figure.
-    fileprivate convenience init(_ files: ListedFiles) throws {
+    convenience init(_ files: ListedFiles) throws {
         let list = Response.json(files.files)
         let contents = files.contents.mapValues { Response.data($0).tagged() }
         // Pages of links are for programs that find their files by them.

@@ -2,9 +2,17 @@ internal import Foundation
 internal import StoreCore
 internal import SyncEngine
 internal import Synchronization
+internal import Trials
 
 extension Experiment {
-    static var synchronizing: [Experiment] { [plan(.sortedByKey), plan(.unsorted), planMemory, unchanged(100_000), unchanged(1_000_000)] }
+    static var synchronizing: [Experiment] {
+        let all = [plan(.sortedByKey), plan(.unsorted), planMemory, unchanged(100_000), unchanged(1_000_000)]
+        #if os(Linux)
+        return all + [filesMemory]
+        #else
+        return all
+        #endif
+    }
 
     /// Both sides are made while they are read, which is in every figure; the floor is nothing but that.
     private static func plan(_ order: SourceOrder) -> Experiment {
@@ -92,6 +100,34 @@ extension Experiment {
         blackHole(try await OneWaySynchronizer(processor: processor).plan().updates.count)
         return most.withLock { $0 }
     }
+
+    #if os(Linux)
+    /// The whole process, which reads a list, looks at every file, and does nothing else.
+    private static let filesMemory = Experiment(
+        section: .sync,
+        figures: [Figure(name: "sync-files-peak", title: "most memory of a process that finds 100 000 files unchanged", unit: .bytes)],
+        isSteady: true
+    ) { _ in
+        let place = BenchmarkDirectory()
+        let directory = try place.makeDirectory()
+        @Sendable func run(_ mode: String) throws -> [Int] {
+            let child = try ChildProcess("SyncCrashWriter", [directory, "0", "100000", "crash", mode])
+            return child.rest.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+        }
+        // The first pass writes the journal.
+        for mode in ["fill", "idle"] { _ = try run(mode) }
+        return [
+            (
+                .storehouse,
+                {
+                    defer { withExtendedLifetime(place) {} }
+                    guard let kilobytes = try run("idle").last else { throw CocoaError(.fileReadCorruptFile) }
+                    return [Double(kilobytes) * 1024]
+                }
+            )
+        ]
+    }
+    #endif
 
     private static func unchanged(_ count: Int) -> Experiment {
         let isSmall = count == 100_000

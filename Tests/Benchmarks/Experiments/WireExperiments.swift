@@ -1,7 +1,6 @@
 internal import Foundation
 internal import LoopbackOrigin
 internal import RemoteRouting
-internal import Synchronization
 internal import Trials
 
 #if os(macOS) || os(Linux)
@@ -44,11 +43,16 @@ extension Experiment {
         _ name: String, _ title: String, width: Int, count: Int, quick: Int, asksCurl: Bool = false,
         _ make: @escaping @Sendable (URL) -> @Sendable () async throws -> Void
     ) -> Experiment {
-        Experiment(section: .wire, figures: figures(name, title)) { scale in
-            let origin = try OriginProcess()
+        var figures = figures(name, title)
+        // The processor time once more: a figure has one budget, and this one is compared with two contestants.
+        if asksCurl {
+            figures.append(Figure(name: "\(name)-session", title: "the same beside bare URLSession", unit: .nanoseconds))
+        }
+        return Experiment(section: .wire, figures: figures) { scale in
+            let origin = try OriginProcess(.profile)
             let times = scale.times(count, quick: quick)
-            let (bare, own) = (BareSession(), make(origin.url))
-            let url = origin.url
+            let url = origin.url.appending(path: "profile")
+            let (bare, own) = (BareSession(), make(url))
             var contestants: [(Contestant, Round)] = [
                 (
                     .mutex,
@@ -79,7 +83,7 @@ extension Experiment {
     /// A POST beside a GET, both through the same host.
     private static let post = Experiment(section: .wire, figures: figures("post-1", "a POST of 1 KB beside a GET, one after another")) {
         scale in
-        let origin = try OriginProcess()
+        let origin = try OriginProcess(.profile)
         let times = scale.times(2_000, quick: 500)
         let host = host(of: origin.url)
         let body = Data(count: 1_000)
@@ -102,7 +106,7 @@ extension Experiment {
         ]
     }
 
-    /// Wall time and this process's processor time of each.
+    /// Wall time and, twice, this process's processor time of each.
     private static func spent(
         _ count: Int, over width: Int, _ body: @escaping @Sendable () async throws -> Void
     ) async throws -> [Double] {
@@ -111,43 +115,17 @@ extension Experiment {
             Task { for _ in stride(from: worker, to: count, by: width) { try await body() } }
         }
         for task in tasks { try await task.value }
-        return [watch.nanoseconds / Double(count), (processTime() - before) / Double(count)]
+        let processor = (processTime() - before) / Double(count)
+        return [watch.nanoseconds / Double(count), processor, processor]
     }
 
-    /// The same of another program.
-    private static func ranOutside(_ count: Int, _ program: String, _ arguments: [String]) throws -> [Double] {
+    /// The same of another program and its children.
+    static func ranOutside(_ count: Int, _ program: String, _ arguments: [String]) throws -> [Double] {
         let (watch, before) = (Stopwatch(), processTimeOfChildren())
         let process = try ChildProcess(program, arguments)
         guard process.wait() else { throw CocoaError(.executableLoad) }
-        return [watch.nanoseconds / Double(count), (processTimeOfChildren() - before) / Double(count)]
-    }
-}
-
-/// An origin in a process of its own, which ends with this object.
-private final class OriginProcess: Sendable {
-    let url: URL
-    /// Only held: the process is killed when it is released.
-    private let process: Mutex<ChildProcess>
-
-    init() throws {
-        let process = try ChildProcess("/proc/self/exe", [OriginCommand.argument])
-        guard let line = process.readLine(), let url = URL(string: line) else { throw CocoaError(.executableLoad) }
-        self.url = url
-        self.process = Mutex(process)
-    }
-}
-
-/// What the process of an origin does.
-enum OriginCommand {
-    static let argument = "--origin"
-
-    /// Serves until the process is killed.
-    static func run() async throws {
-        let origin = try LoopbackOrigin()
-        let body = Data(count: 1_024)
-        for method in [LoopbackOrigin.Method.get, .post] { origin.on(method, "/profile") { _ in .data(body) } }
-        say(origin.url.appending(path: "profile").absoluteString)
-        while true { try await Task.sleep(for: .seconds(3_600)) }
+        let processor = (processTimeOfChildren() - before) / Double(count)
+        return [watch.nanoseconds / Double(count), processor, processor]
     }
 }
 

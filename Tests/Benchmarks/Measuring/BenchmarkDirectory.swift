@@ -13,6 +13,12 @@ final class BenchmarkDirectory: Sendable {
         return url.path(percentEncoded: false)
     }
 
+    /// Removes a directory before the experiment ends, for rounds that fill the disk.
+    func remove(_ path: String) {
+        // What stays is removed with the root.
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
     deinit {
         // Rubbish in the system's directory for rubbish.
         try? FileManager.default.removeItem(at: root)

@@ -13,7 +13,8 @@ struct PassingRefreshTests {
     }
 
     private func host(_ bench: Bench) -> RemoteHost {
-        bench.host().authorized(
+        // On a busy machine an exchange may take longer than the usual deadlines, and its retry would be another request.
+        bench.host().with { $0.timeouts = .init(head: .seconds(600), idle: .seconds(600), overall: .seconds(600)) }.authorized(
             by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
                 try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
             })

@@ -69,11 +69,11 @@ struct DownloadFaultTests {
     }
 
     private static func decide(_ fields: [String: String], known validator: String) throws -> DownloadDecision {
-        var head = HTTPHead(status: 206, url: URL(filePath: "/"))
-        try head.fields.append("Content-Range", "bytes 5-9/10")
-        for (name, value) in fields { try head.fields.append(name, value) }
+        var header = HTTPFields()
+        try header.append("Content-Range", "bytes 5-9/10")
+        for (name, value) in fields { try header.append(name, value) }
         return DownloadDecision.decide(
-            head, offset: 5, known: DownloadState(address: "https://h/f", validator: validator, total: 10))
+            status: 206, fields: header, offset: 5, known: DownloadState(address: "https://h/f", validator: validator, total: 10))
     }
 
     @Test(arguments: [

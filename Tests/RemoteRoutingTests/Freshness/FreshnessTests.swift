@@ -152,7 +152,7 @@ struct FreshnessTests {
         let date = FreshnessTests.date(-5)
         let damaged = Validator(entityTag: "a\r\nX: y", lastModified: "*")
         let isConditional = headers.append(conditionsOf: damaged, now: FreshnessTests.now)
-        #expect(!isConditional && headers.isEmpty)
+        #expect(!isConditional && headers.lines.isEmpty)
         let isNowConditional = headers.append(
             conditionsOf: Validator(entityTag: #"W/"a""#, lastModified: date), now: FreshnessTests.now)
         #expect(isNowConditional)

@@ -81,7 +81,7 @@ struct AdviceTests {
         let memory = MemoryTransport { _ in .status(204) }
         let manual = ManualConnectivity(.offline)
         try await RemoteHost("a.example", transport: memory).send("/x")
-        #expect(manual.status == .offline)
+        #expect(manual.path.status == .offline)
         #expect(memory.requests.count == 1)
     }
 
@@ -145,12 +145,12 @@ struct AdviceTests {
     }
 
     private struct EchoTransport: Transport {
-        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
             let exchange = Exchange(limits: limits)
-            exchange.receive(HTTPHead(status: 200, url: request.url))
+            exchange.receive(HTTPResponse(status: 200, url: request.url))
             exchange.receive(Data("hello".utf8))
             exchange.finish()
-            return try await exchange.reply()
+            return try await exchange.response()
         }
     }
 
@@ -162,11 +162,11 @@ struct AdviceTests {
         let stops = WatchedState(0)
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
         exchange.onStop { stops.update { $0 += 1 } }
-        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
-        exchange.receive(HTTPHead(status: 500, url: URL(filePath: "/")))
+        exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
+        exchange.receive(HTTPResponse(status: 500, url: URL(filePath: "/")))
         exchange.receive(Data("a".utf8))
-        var reply: HTTPReply? = try await exchange.reply()
-        #expect(reply?.head.status == 200)
+        var reply: HTTPResponse? = try await exchange.response()
+        #expect(reply?.status == 200)
         reply = nil
         #expect(stops.current == 1)
         exchange.receive(Data("b".utf8))
@@ -186,7 +186,7 @@ struct AdviceTests {
         final class Wire: Sendable {}
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
         #expect(!exchange.isOver)
-        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
+        exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
         #expect(!exchange.isOver)
         exchange.finish()
         #expect(exchange.isOver)
@@ -197,6 +197,6 @@ struct AdviceTests {
             exchange.onStop { withExtendedLifetime(held) {} }
         }
         #expect(wire == nil)
-        #expect(try await exchange.reply().head.status == 200)
+        #expect(try await exchange.response().status == 200)
     }
 }

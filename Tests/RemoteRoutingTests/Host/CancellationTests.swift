@@ -15,20 +15,45 @@ struct CancellationTests {
         func intercept(_ request: inout HTTPRequest) async throws {
             if !waitsForAnswer { try await gate.wait { $0 ? () : nil } }
         }
-        func intercept(_ response: inout HTTPAnswer, to request: HTTPRequest) async throws {
+        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
             if waitsForAnswer { try await gate.wait { $0 ? () : nil } }
         }
     }
 
-    @Test(arguments: [HTTPMethod.get, .post])
-    func `H13 who leaves before the session is called sends nothing`(_ method: HTTPMethod) async throws {
+    /// Keeps a transport from beginning anything, until the returned function is called.
+    private func hold(_ transport: any Transport, _ origin: LoopbackOrigin) async throws -> () async throws -> Void {
+        if let session = transport as? URLSessionTransport {
+            session.starting.suspend()
+            return { session.starting.resume() }
+        }
+        // The engine's one thread waits in the progress of another exchange.
+        let (isHeld, mayGoOn) = (WatchedState(false), DispatchSemaphore(value: 0))
+        var limits = ExchangeLimits(head: nil)
+        limits.onSent = { _, _ in
+            guard !isHeld.current else { return }
+            isHeld.update { $0 = true }
+            mayGoOn.wait()
+        }
+        let holder = HTTPRequest(method: .post, url: origin.url.appending(path: "holder"), body: .data(Data("abc".utf8)))
+        let task = Task { [limits] in try await transport.perform(holder, limits: limits).body.collect() }
+        try await isHeld.wait { $0 ? () : nil }
+        return {
+            mayGoOn.signal()
+            _ = try await task.value
+        }
+    }
+
+    @Test(arguments: [HTTPMethod.get, .post], RealTransport.available)
+    func `H13: a call that is canceled before the transport begins it sends nothing`(_ method: HTTPMethod, _ kind: RealTransport)
+        async throws
+    {
         let origin = try LoopbackOrigin { .text($0.path) }
-        let transport = URLSessionTransport()
-        transport.starting.suspend()
+        let transport = try kind.make()
+        let release = try await hold(transport, origin)
         let calls = (0..<20).map { number in
             Task {
                 let request = HTTPRequest(method: method, url: origin.url.appending(path: "left/\(number)"))
-                // No time of its own: with many tests at once it may take long until it is cancelled.
+                // No time of its own: with many tests at once it may take long until it is canceled.
                 return try await transport.perform(request, limits: ExchangeLimits(head: nil))
             }
         }
@@ -36,11 +61,11 @@ struct CancellationTests {
             call.cancel()
             await #expect { _ = try await call.value } throws: { ($0 as? TransportFailure)?.code == .cancelled }
         }
-        transport.starting.resume()
-        // Whoever comes next is behind them.
+        try await release()
+        // The next request waits behind them.
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
         #expect(try await host.data(for: Route(path: "/next")) == Data("/next".utf8))
-        #expect(origin.requests.map(\.path) == ["/next"])
+        #expect(origin.requests.map(\.path).filter { $0 != "/holder" } == ["/next"])
     }
 
     @Test(arguments: [HTTPMethod.get, .post, .delete], RealTransport.available.flatMap { [($0, true), ($0, false)] })
@@ -72,7 +97,7 @@ struct CancellationTests {
     /// Cancels the call that it is part of when an answer has come.
     private struct Leaving: Transport {
         var base: any Transport
-        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+        func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
             let reply = try await base.perform(request, limits: limits)
             withUnsafeCurrentTask { $0?.cancel() }
             return reply
@@ -84,7 +109,7 @@ struct CancellationTests {
         struct Counting: Transport {
             var base: MemoryTransport
             var count: @Sendable (String) -> Void
-            func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+            func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
                 count(request.url.path())
                 return try await base.perform(request, limits: limits)
             }

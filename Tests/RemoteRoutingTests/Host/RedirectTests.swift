@@ -39,6 +39,7 @@ struct RedirectTests {
         Row(status: 302, location: "//b.example/x", expected: "GET https://b.example/x"),
         Row(status: 302, location: "/x#token", expected: "GET https://a.example/x"),
         Row(status: 302, location: "https://a.example", expected: "GET https://a.example/"),
+        Row(status: 302, location: "HTTPS://A.example/X", expected: "GET https://A.example/X"),
         Row(status: 302, from: "http://a.example/", location: "https://a.example/x", expected: "GET https://a.example/x"),
         // What is never followed.
         Row(status: 302, location: "http://a.example/x", expected: "redirectRefused"),
@@ -66,8 +67,8 @@ struct RedirectTests {
             method: method, url: try #require(URL(string: url)), fields: fields, body: hasBody ? .data(Data("abc".utf8)) : .none)
     }
 
-    private static func head(_ status: Int, _ location: String?, _ url: URL) throws -> HTTPHead {
-        var head = HTTPHead(status: status, url: url)
+    private static func head(_ status: Int, _ location: String?, _ url: URL) throws -> HTTPResponse {
+        var head = HTTPResponse(status: status, url: url)
         if let location { try head.fields.append("Location", location) }
         return head
     }

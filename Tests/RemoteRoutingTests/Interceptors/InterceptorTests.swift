@@ -17,9 +17,9 @@ struct InterceptorTests {
             try request.fields.append("X-Mark", name)
         }
 
-        func intercept(_ response: inout HTTPAnswer, to request: HTTPRequest) async throws {
+        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
             log.update { $0.append("←\(name) \(request.fields["X-Mark"] ?? "")") }
-            response.body += Data(name.utf8)
+            response.body = HTTPResponse.Body((response.body.data ?? Data()) + Data(name.utf8))
         }
     }
 
@@ -35,6 +35,32 @@ struct InterceptorTests {
         }
         #expect(try await host.data(for: Route(path: "/x")) == Data("a, bba".utf8))
         #expect(log.current == ["→a", "→b", "←b a, b", "←a a, b"])
+    }
+
+    private struct Replacing: ResponseInterceptor {
+        var seen: WatchedState<[Bool]>
+
+        func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
+            seen.update { $0.append(response.body.data == nil) }
+            if response.fields["X-Replace"] != nil { response.body = HTTPResponse.Body(Data("replaced".utf8)) }
+        }
+    }
+
+    @Test(arguments: TransportKind.allCases)
+    func `a streamed body still arrives when interceptors see it, and they may replace it`(_ kind: TransportKind) async throws {
+        let bench = try Bench(kind)
+        bench.on("GET", "/kept") { _ in .text("kept") }
+        bench.on("GET", "/x") { _ in .text("x").setting("X-Replace", to: "yes") }
+        let seen = WatchedState<[Bool]>([])
+        // One place: a stream that is replaced gives its place back.
+        let host = bench.host().with { $0.limits.concurrentExchanges = 1 }.intercepting(responses: Replacing(seen: seen))
+        for (path, expected) in [("/kept", "kept"), ("/x", "replaced"), ("/kept", "kept")] as [(RoutePath, String)] {
+            var bytes = Data()
+            for try await piece in try await host.bytes(for: Route(path: path)) { bytes += piece }
+            #expect(bytes == Data(expected.utf8))
+        }
+        #expect(try await host.data(for: Route(path: "/kept")) == Data("kept".utf8))
+        #expect(seen.current == [true, true, true, false])
     }
 
     private struct Changing: RequestInterceptor {

@@ -100,7 +100,7 @@ struct StreamingTests {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("one\ntwo\r\nthree, which is long").misbehaving(.drip(bytes: 4, every: .milliseconds(1))) }
         var lines: [String] = []
-        for try await line in try await bench.host().bytes(for: Route(path: "/x")).lines { lines.append(line) }
+        for try await line in try await bench.host().bytes(for: Route(path: "/x")).lines() { lines.append(line) }
         #expect(lines == ["one", "two", "three, which is long"])
         let error = try await remoteError {
             for try await _ in try await bench.host().bytes(for: Route(path: "/x")).lines(limit: 10) {}
@@ -160,14 +160,14 @@ struct StreamingTests {
         let limits = ExchangeLimits(head: .seconds(10), time: ManualTime())
         let exchange = Exchange(limits: limits)
         let time = try #require(limits.time as? ManualTime)
-        let task = Task { try await exchange.reply().head.status }
+        let task = Task { try await exchange.response().status }
         try await time.sleepers(atLeast: 1)
         for sent in 1...5 {
             time.advance(by: .seconds(9))
             exchange.sent(Int64(sent), of: 5)
             try await time.sleepers(atLeast: 1)
         }
-        exchange.receive(HTTPHead(status: 204, url: URL(filePath: "/")))
+        exchange.receive(HTTPResponse(status: 204, url: URL(filePath: "/")))
         exchange.finish()
         #expect(try await task.value == 204)
     }

@@ -7,8 +7,6 @@ import Testing
 /// What the layer below does on a connection that the server has closed meanwhile.
 @Suite(.timeLimit(.minutes(10)))
 struct OnceTests {
-    // The first test is for `URLSession` alone, whose unsafe requests always get a fresh connection: `ReuseTests` has what holds on a
-    // reused one.
     private static let methods: [(HTTPMethod, RouteBody)] = [
         (.post, .data(Data("abc".utf8))), (.post, .none), (.delete, .none), (.put, .data(Data("abc".utf8))), (.patch, .none),
         (
@@ -21,23 +19,33 @@ struct OnceTests {
         ),
     ]
 
-    @Test(arguments: 0..<6, [LoopbackOrigin.Misbehavior.closeOnNextRequest, .closeSilently])
-    func `H7 an unsafe request reaches the server at most once`(_ index: Int, _ way: LoopbackOrigin.Misbehavior) async throws {
+    @Test(
+        arguments: 0..<6, RealTransport.available.flatMap { [($0, LoopbackOrigin.Misbehavior.closeOnNextRequest), ($0, .closeSilently)] })
+    func `H7: an unsafe request reaches the server at most once`(
+        _ index: Int, _ way: (kind: RealTransport, end: LoopbackOrigin.Misbehavior)
+    ) async throws {
         let origin = try LoopbackOrigin()
-        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(way) }
+        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(way.end) }
         let (method, body) = OnceTests.methods[index]
         let name = try #require(LoopbackOrigin.Method(rawValue: method.rawValue))
         origin.on(name, "/x") { .data($0.body) }
-        let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: URLSessionTransport())
-            .with { $0.retry = .never }
+        let host = try way.kind.host(origin.port) { $0.retry = .never }
+        let isUnsafe = method == .post || method == .patch
+        // `URLSession` sends these on fresh connections. libcurl reuses one, which the server closes with the request unread or unanswered.
+        let mayBeLost = way.kind == .curl && way.end == .closeOnNextRequest
         for _ in 1...5 {
             _ = try await host.data(for: Route(path: "/warm"))
+            if way.end == .closeSilently { try await origin.waitUntil { $0.openConnections == 0 } }
             origin.forget()
-            let echo = try await host.data(for: Route(path: "/x", method: method, body: body))
+            do {
+                let echo = try await host.data(for: Route(path: "/x", method: method, body: body))
+                #expect(origin.requests(to: "/x").last?.body == echo)
+            } catch let error as RemoteError where mayBeLost && isUnsafe {
+                #expect(error.code == .connectionLost)
+            }
             let seen = origin.requests(to: "/x")
-            #expect(seen.count == 1)
-            #expect(seen.first?.body == echo)
-            #expect(seen.first?.method.rawValue == method.rawValue)
+            #expect(seen.count == 1 || mayBeLost && !isUnsafe && seen.count == 2)
+            #expect(seen.allSatisfy { $0.method.rawValue == method.rawValue })
         }
     }
 

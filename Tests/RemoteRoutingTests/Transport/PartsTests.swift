@@ -73,11 +73,11 @@ struct PartsTests {
 
     @Test func `H8 what nobody has read yet is held on disk, and read from there`() async throws {
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil, bodyBytes: .max, memoryBytes: 100_000, spillBytes: 5_000_000))
-        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
+        exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
         let piece = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) })
         for _ in 0..<60 { exchange.receive(piece) }
         exchange.finish()
-        let reply = try await exchange.reply()
+        let reply = try await exchange.response()
         var whole = Data()
         for try await some in reply.body { whole.append(some) }
         #expect(whole.count == 3_000_000)
@@ -88,10 +88,10 @@ struct PartsTests {
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil, bodyBytes: .max, memoryBytes: 1000, spillBytes: 10_000))
         let stops = WatchedState(0)
         exchange.onStop { stops.update { $0 += 1 } }
-        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
+        exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
         for _ in 0..<20 { exchange.receive(Data(count: 1000)) }
         #expect(stops.current == 1)
-        let reply = try await exchange.reply()
+        let reply = try await exchange.response()
         await #expect { for try await _ in reply.body {} } throws: { ($0 as? TransportFailure)?.code == .bodyTooLarge }
     }
 

@@ -67,8 +67,8 @@ struct WireFormTests {
 
     @Test func `H13 two tasks may wait for one body, and neither is lost`() async throws {
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
-        exchange.receive(HTTPHead(status: 200, url: URL(filePath: "/")))
-        let body = try await exchange.reply().body
+        exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
+        let body = try await exchange.response().body
         let tasks = (0..<2).map { _ in
             Task {
                 var iterator = body.makeAsyncIterator()

@@ -24,6 +24,15 @@ struct HeadReaderTests {
         #expect(head.values(of: "A") == ["1", "3"])
     }
 
+    @Test(arguments: ["HTTP/1.1 404 Not: Found", "HTTP/: 1", "HTTP/1.1 100 Continue: x"])
+    func `W1: a line in the middle of a head is no status line`(_ line: String) throws {
+        let head = try #require(try read("HTTP/1.1 200 OK\r\nA: 1\r\n\(line)\r\nB: 2\r\n\r\n"))
+        #expect(head.status == 200)
+        #expect(head.values(of: "A") == ["1"] && head.values(of: "B") == ["2"])
+        let hidden = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\(line)\r\nContent-Length: 2\r\n\r\n"
+        #expect { try read(hidden) } throws: { ($0 as? WireFailure)?.code == .protocolViolation }
+    }
+
     @Test func `an interim response and trailers are dropped`() throws {
         let head = try #require(try read("HTTP/1.1 103 X\r\nLink: a\r\n\r\nHTTP/1.1 200 OK\r\nB: 2\r\n\r\nETag: c\r\n\r\n"))
         #expect(head.status == 200)

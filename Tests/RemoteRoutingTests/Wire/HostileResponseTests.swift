@@ -43,6 +43,7 @@ struct HostileResponseTests {
             try await group.waitForAll()
         }
         let counts = seen.current
+        if isLongRun { print("W1: \(total) responses: \(counts.sorted { $0.key < $1.key })") }
         #expect(counts.values.reduce(0, +) == total)
         #expect(counts["response", default: 0] > 0 && counts["connectionLost", default: 0] > 0, "\(counts)")
         #expect(counts["unreachable"] == nil, "an unknown failure: \(counts)")
@@ -59,36 +60,6 @@ struct HostileResponseTests {
         #expect(error.code == .protocolViolation)
     }
 
-    @Test func `W4: a response of twenty thousand fields delays no other exchange`() async throws {
-        let head = "HTTP/1.1 200 OK\r\n" + String(repeating: "X-Field: 12345678\r\n", count: 20_000) + "Content-Length: 0\r\n\r\n"
-        let hostile = try LoopbackOrigin { _ in .verbatim(head) }
-        let quiet = try LoopbackOrigin { _ in .text("well") }
-        let transport = try RealTransport.curl.make()
-        func host(_ origin: LoopbackOrigin) -> RemoteHost {
-            RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
-                $0.retry = .never
-            }
-        }
-        func times(_ count: Int) async throws -> [Duration] {
-            var times: [Duration] = []
-            for _ in 0..<count {
-                let start = ContinuousClock.now
-                _ = try await host(quiet).data(for: Route(path: "/x"))
-                times.append(ContinuousClock.now - start)
-            }
-            return times.sorted()
-        }
-        let alone = try await times(200)
-        let attack = Task {
-            while !Task.isCancelled { _ = try? await host(hostile).data(for: Route(path: "/x")) }
-        }
-        let beside = try await times(200)
-        attack.cancel()
-        await attack.value
-        // Two processors serve the clients, both origins and all other tests; a library that scans all fields for each takes seconds.
-        #expect(beside[198] < alone[198] * 2 + .seconds(1), "p99 alone \(alone[198]), beside \(beside[198])")
-    }
-
     @Test(arguments: [302, 307])
     func `W3: a redirect with an endless body is followed at its head`(_ status: Int) async throws {
         let origin = try LoopbackOrigin { _ in .text("end") }
@@ -99,12 +70,18 @@ struct HostileResponseTests {
         origin.on(.get, "/long") { _ in
             LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 1 << 30).with(status: status).setting("Location", to: "/end")
         }
+        // Within the limit of a response's body, and beyond that of a redirect's.
+        origin.on(.get, "/medium") { _ in
+            LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 250).with(status: status).setting("Location", to: "/end")
+        }
         origin.on(.get, "/short") { _ in .redirect(to: "/end", status: status).misbehaving(.declareLengths([30]), .closeSilently) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
-        for path in ["/endless", "/long", "/short"] {
+        for path in ["/endless", "/long", "/medium", "/short"] {
             #expect(try await host.data(for: Route(path: RoutePath(stringLiteral: path))) == Data("end".utf8))
         }
         try await origin.waitUntil { $0.requests(to: "/endless").first?.ending == .clientLeft }
+        try await origin.waitUntil { $0.requests(to: "/medium").first?.ending != nil }
+        #expect(origin.requests(to: "/medium").first?.ending == .clientLeft)
         let sent = try #require(origin.requests(to: "/endless").first?.bodyBytesSent)
         // What is read, and what lies in the system's buffers.
         #expect(sent < 12 << 20, "\(sent) bytes")

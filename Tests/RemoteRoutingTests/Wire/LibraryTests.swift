@@ -1,10 +1,11 @@
 #if os(Linux)
 import Foundation
 import LoopbackOrigin
-import RemoteRouting
 import StoreCore
 import Testing
 import Wire
+
+@testable import RemoteRouting
 
 /// Which libcurl is used, and what happens without one.
 @Suite
@@ -17,6 +18,18 @@ struct LibraryTests {
         #expect("\(URLSessionTransport())" == "URLSession")
     }
 
+    @Test(arguments: [
+        (0x074103, true, "libcurl X is older than 7.66", false), (0x074200, true, nil, false),
+        (0x074200, false, "libcurl X looks names up without a thread", false),
+        (0x074f01, true, nil, false), (0x075000, true, nil, true), (0x075801, false, "libcurl X looks names up without a thread", true),
+        (0x081400, true, nil, true), (0, false, "libcurl X is older than 7.66", false),
+    ])
+    func `a libcurl is used by its version and features`(_ version: UInt32, _ hasThreads: Bool, _ problem: String?, _ asks: Bool) {
+        let build = WireLibrary.Build(name: "X", version: version, hasThreads: hasThreads)
+        #expect(build.problem == problem)
+        #expect(build.asksBeforeSending == asks)
+    }
+
     @Test(arguments: ["/nowhere/libcurl.so.4", "/dev/null", "libc.so.6"])
     func `a libcurl that is none is refused with the reason`(_ path: String) {
         #expect {
@@ -25,6 +38,11 @@ struct LibraryTests {
             guard let failure = error as? TransportFailure else { return false }
             return failure.code == .unsupported && failure.message == "\(path) cannot be loaded"
         }
+    }
+
+    @Test func `a host without libcurl says that it has URLSession, and why`() {
+        let transport = RemoteHost.defaultTransport(libcurl: "/nowhere/libcurl.so.4")
+        #expect("\(RemoteHost("a.example", transport: transport).transport)" == "URLSession (/nowhere/libcurl.so.4 cannot be loaded)")
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))

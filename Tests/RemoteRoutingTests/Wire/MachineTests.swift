@@ -52,6 +52,40 @@ struct MachineTests {
         #expect(begun(&machine) == [6, 7])
     }
 
+    @Test func `W5: streams that are never read leave connections for other exchanges, in the order of arrival`() {
+        var machine = WireMachine(width: 2, connections: 6)
+        for ticket in UInt64(1)...10 {
+            machine.submitted(ticket, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+        }
+        func beginAndPause() -> [UInt64] {
+            let tickets = begun(&machine)
+            for ticket in tickets { machine.paused(ticket) }
+            return tickets
+        }
+        #expect([beginAndPause(), beginAndPause(), beginAndPause()] == [[1, 2], [3, 4], []])
+        for ticket in UInt64(11)...14 { machine.submitted(ticket, mayRepeat: true, isSecure: false, Deadlines.Limits(), at: start) }
+        #expect(begun(&machine) == [11, 12])
+        _ = machine.ended(11)
+        #expect(begun(&machine) == [13])
+        // A stream that ends makes room for the next one, which came before the exchange that waits.
+        _ = machine.left(2)
+        _ = machine.ended(12)
+        #expect(begun(&machine) == [5])
+        _ = machine.ended(13)
+        #expect(begun(&machine) == [14])
+        for ticket in UInt64(1)...14 { _ = machine.left(ticket) }
+        #expect(machine.count == 0)
+        machine.submitted(15, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+        #expect(begun(&machine) == [15])
+    }
+
+    @Test(arguments: [(1, 1), (1, 2), (256, 1), (256, 512)])
+    func `W5: a stream begins whatever the limits are`(_ width: Int, _ connections: Int) {
+        var machine = WireMachine(width: width, connections: connections)
+        machine.submitted(1, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
+        #expect(begun(&machine) == [1])
+    }
+
     @Test func `W2: an unsafe request is sent once`() {
         var machine = machine()
         _ = begun(&machine)
@@ -77,8 +111,20 @@ struct MachineTests {
         #expect(machine.beginNext()?.onFreshConnection == true)
         var repeatable = self.machine(cannotAsk: cannotAsk, mayRepeat: true, isSecure: isSecure)
         #expect(repeatable.beginNext()?.onFreshConnection == false)
-        #expect(repeatable.willSend(1, isReused: true, isReadable: true) == .send)
+        #expect(repeatable.willSend(1, isReused: true, isReadable: false) == .send)
         #expect(repeatable.willSend(1, isReused: false, isReadable: false) == .send)
+    }
+
+    @Test(arguments: [true, false])
+    func `W2: no request goes out where bytes have arrived that no request asked for`(_ isSecure: Bool) {
+        var machine = machine(mayRepeat: true, isSecure: isSecure)
+        #expect(machine.beginNext()?.onFreshConnection == false)
+        #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
+        #expect(machine.ended(1) == .beginAgain)
+        #expect(machine.willSend(1, isReused: false, isReadable: true) == .send)
+        // libcurl repeats what may be repeated where a reused connection ends without a response.
+        #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
+        #expect(machine.ended(1) == .beginAgain)
     }
 
     @Test func `H6: deadlines follow what happens, and stand still for the time between pieces while the reader is behind`() {

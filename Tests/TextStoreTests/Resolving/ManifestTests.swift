@@ -32,6 +32,40 @@ struct ManifestTests {
         }
     }
 
+    @Test(arguments: 1...4)
+    func `T6: JSON is read as deep as allowed and no deeper`(depth: Int) {
+        func isRead(_ arrays: Int) -> Bool {
+            let bytes = Array((String(repeating: "[", count: arrays) + "1" + String(repeating: "]", count: arrays)).utf8)
+            let value = bytes.withUnsafeBufferPointer { bytes in
+                Result { () throws(JSONValue.Malformed) in try JSONValue.read(bytes, depth: depth) }
+            }
+            if case .success = value { return true }
+            return false
+        }
+        #expect(isRead(depth - 1))
+        #expect(!isRead(depth))
+    }
+
+    @Test func `T6: every digit of a fraction of a second counts`() throws {
+        let whole = try #require(RFC3339.date("2026-11-22T10:00:00Z"))
+        let date = try #require(RFC3339.date("2026-11-22T10:00:00.0987654321Z"))
+        #expect(abs(date.timeIntervalSince(whole) - 0.098_765_432_1) < 0.000_001)
+        #expect(RFC3339.date("2026-11-22T10:00:00.Z") == nil)
+        #expect(RFC3339.date("2026-11-22T10:00:00.9:Z") == nil)
+    }
+
+    @Test func `T6: entries that differ in one field are different`() throws {
+        let version = try SemanticVersion(parsing: "1.0.0+a")
+        let entry = VersionManifest.Entry(version: version)
+        let others: [VersionManifest.Entry] = [
+            .init(version: try SemanticVersion(parsing: "1.0.0+b")), .init(version: version, url: "a"),
+            .init(version: version, sha256: "a"),
+            .init(version: version, length: 1), .init(version: version, group: "a"), .init(version: version, isRollback: true),
+        ]
+        #expect(entry == VersionManifest.Entry(version: version))
+        for other in others { #expect(entry != other) }
+    }
+
     @Test func `T6: JSON is read with its numbers and members as they were written`() throws {
         let text = #" {"a":[-0, 10.50e+3,1E-2, 0.0],"b":{},"a":[ ],"\ud83d\ude00\n\/\"\\\b\f\r\tA\u00e9":[true,false,null]} "#
         let bytes = Array(text.utf8)

@@ -71,6 +71,14 @@ struct ResolutionTests {
         #expect(after.rankOfBundled(SemanticVersion("2.0.1"), edition: nil) > after.rank)
     }
 
+    @Test func `T3: an entry that lists the version of the floor as a rollback changes nothing`() throws {
+        var floors = Floors()
+        _ = floors.activated("eula", rank: rank("1.0.0"), digest: digest("a"))
+        let floor = try #require(floors.texts["eula"])
+        let same = VersionManifest.Entry(version: try SemanticVersion(parsing: "1.0.0"), isRollback: true)
+        #expect(floor.rankOfOffered(same, edition: Edition(revision: 8)) == floor.rank)
+    }
+
     @Test func `T3 of two floors the higher one counts, text by text`() {
         var one = Floors(), other = Floors()
         _ = one.activated("eula", rank: rank("2.0.0"), digest: digest("a"))

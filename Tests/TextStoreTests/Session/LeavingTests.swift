@@ -44,18 +44,4 @@ struct LeavingTests {
         for await state in states { if state.content?.text == "New", !state.isLoading { break } }
         #expect(bench.origin.requests(to: "/eula.txt").count == 1)
     }
-
-    @Test func `whoever has left before a fetch begins sends nothing`() async throws {
-        bench.serve("eula", "New")
-        let fetcher = HTTPTextFetcher(), file = RemoteFile(url: bench.origin.url.appending(path: "eula.txt"))
-        for _ in 0..<20 {
-            let call = Task {
-                withUnsafeCurrentTask { $0?.cancel() }
-                return try await fetcher.fetch(param: file, revalidating: nil)
-            }
-            await #expect(throws: CancellationError.self) { _ = try await call.value }
-        }
-        _ = try await fetcher.fetch(param: file, revalidating: nil)
-        #expect(bench.origin.requests.count == 1)
-    }
 }

@@ -228,26 +228,6 @@ struct RefreshTests {
         #expect(privacy.version == SemanticVersion("1.0.0") && privacy.fallbackReason?.code == .verificationFailed)
     }
 
-    @Test func `T15 the fetcher keeps its deadline, its key for its origin, and follows a redirect of the same scheme`() async throws {
-        bench.origin.on(.get, "/slow") { _ in .text("x").misbehaving(.neverAnswer) }
-        let fetcher = HTTPTextFetcher(deadline: .seconds(5), time: bench.time)
-        async let slow = fetcher.fetch(param: RemoteFile(url: bench.origin.url.appending(path: "slow")), revalidating: nil)
-        try await bench.time.sleepers(atLeast: 1)
-        bench.time.advance(by: .seconds(5))
-        do {
-            _ = try await slow
-            Issue.record("it came")
-        } catch { #expect((error as? TextStoreError)?.code == .timedOut) }
-
-        bench.origin.on(.get, "/moved") { _ in .redirect(to: "/there") }
-        bench.origin.on(.get, "/there") { _ in .text("here") }
-        let moved = RemoteFile(url: bench.origin.url.appending(path: "moved"), headers: ["X-Key": "secret"])
-        guard case .modified(let answer, _, _) = try await fetcher.fetch(param: moved, revalidating: nil) else { return }
-        #expect(answer.bytes == Data("here".utf8))
-        #expect(bench.origin.requests(to: "/moved").last?.headers["X-Key"] == "secret")
-        #expect(bench.origin.requests(to: "/there").last?.headers["X-Key"] == nil)
-    }
-
     @Test(arguments: [false, true])
     func `T9 refreshing waits for what the newest manifest says, also of a text that is being fetched as an older one says`(
         oldFails: Bool

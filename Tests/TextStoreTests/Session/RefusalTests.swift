@@ -51,11 +51,13 @@ struct RefusalTests {
             entry: #"{"version":"2.0.0","url":"file:///etc/passwd"}"#),
     ]
 
-    @Test(arguments: bad)
-    func `T4 T5 what is no text, or not the text, is refused by name, and the last good one stays`(bad: Bad) async throws {
+    @Test(arguments: bad, RealTextTransport.available)
+    func `T4, T5: a response that is not the text is refused by its code, and the last good text stays`(
+        bad: Bad, transport: RealTextTransport
+    ) async throws {
         bench.serve(manifest: #"{"texts":{"eula":\#(bad.entry)}}"#)
         bench.origin.on(.get, "/eula.txt") { _ in bad.response }
-        let store = try await bench.started()
+        let store = try await bench.started(fetcher: transport.fetcher())
         let text = try await store.text(for: bench.source("eula"), awaiting: patient)
         #expect(text.version == SemanticVersion("1.0.0") && text.text == "Bundled terms 1" && text.staleSince != nil)
         #expect(
@@ -65,13 +67,14 @@ struct RefusalTests {
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
     }
 
-    @Test(arguments: [
-        LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 5), .reset(afterBodyBytes: 5), .resetBeforeHead, .declareLengths([20]),
-    ])
-    func `T5 a text that is cut short is refused`(misbehavior: LoopbackOrigin.Misbehavior) async throws {
+    @Test(
+        arguments: [
+            LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 5), .reset(afterBodyBytes: 5), .resetBeforeHead, .declareLengths([20]),
+        ], RealTextTransport.available)
+    func `T5: a text that is cut short is refused`(misbehavior: LoopbackOrigin.Misbehavior, transport: RealTextTransport) async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.origin.on(.get, "/eula.txt") { _ in .text("Remote terms 2").misbehaving(misbehavior, .closeSilently) }
-        let store = try await bench.started()
+        let store = try await bench.started(fetcher: transport.fetcher())
         let text = try await store.text(for: bench.source("eula"), awaiting: patient)
         #expect(text.text == "Bundled terms 1" && text.fallbackReason != nil)
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
@@ -200,18 +203,6 @@ struct RefusalTests {
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .fileSystem)
         _ = await #expect(throws: TextStoreError.self) { try await store.accept(text) }
         #expect(try Data(contentsOf: bench.place.file("state")) == Data("in the way".utf8))
-    }
-
-    @Test func `T5 the fetcher itself stops at the limit, counted in decoded bytes`() async throws {
-        bench.origin.on(.get, "/bomb") { _ in .gzipBomb(inflatingTo: 100_000_000, type: "text/plain") }
-        bench.origin.on(.get, "/endless") { _ in .text(String(repeating: "x", count: 1001)).framed(.chunked(bytes: 100)) }
-        for path in ["bomb", "endless"] {
-            let file = RemoteFile(url: bench.origin.url.appending(path: path), limit: 1000)
-            let error = await #expect(throws: TextStoreError.self) {
-                try await HTTPTextFetcher().fetch(param: file, revalidating: nil)
-            }
-            #expect(error?.code == .tooLarge)
-        }
     }
 
     @Test func `T3 who is refused because another store was faster shows what that one has stored`() async throws {

@@ -120,9 +120,10 @@ struct Bench {
 
     /// A store with both texts registered and versions known, as an app has it after its start.
     func started(
-        _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(), group: String? = nil
+        _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(), group: String? = nil,
+        fetcher: HTTPTextFetcher = HTTPTextFetcher(deadline: .seconds(20))
     ) async throws -> TextStore {
-        let store = try store(session, bundle: bundle, policy: policy)
+        let store = try store(session, bundle: bundle, policy: policy, fetcher: fetcher)
         try await store.register([source("eula", group: group), source("privacy", group: group)])
         await store.setVersionSource(versions)
         return store

@@ -3,10 +3,6 @@ internal import Foundation
 internal import StoreCore
 internal import Wire
 
-#if canImport(FoundationNetworking)
-internal import FoundationNetworking
-#endif
-
 /// Performs exchanges with libcurl, which is found or loaded at run time.
 ///
 /// The default of ``RemoteHost`` on Linux. No response ends the process, a slow reader stops the server instead of filling memory or a
@@ -21,10 +17,7 @@ internal import FoundationNetworking
 /// Requests go by HTTP/1.1. A body of known length is sent with `Content-Length`, any other in chunks. Proxies are those of the
 /// environment (`http_proxy`, `https_proxy`, `no_proxy`). The head of a response may have 1 000 fields and 256 KiB.
 public final class CurlTransport: Transport, CustomStringConvertible {
-    private let library: WireLibrary
-    private let width: Int
-    /// Guards which engine is used: a forked process has none of its own until its first request.
-    private let engine: Lock<WireEngine>
+    private let client: WireClient
 
     /// Makes a transport with connections and a thread of its own.
     ///
@@ -38,10 +31,7 @@ public final class CurlTransport: Transport, CustomStringConvertible {
     /// Makes a transport on the libcurl of a path; for tests.
     package init(width: Int, path: String?) throws {
         do {
-            if !WireLibrary.isInitializationThreadSafe { CurlTransport.initializeFoundation() }
-            library = try WireLibrary(path: path)
-            self.width = width
-            engine = Lock(try CurlTransport.engine(library, width: width))
+            client = try WireClient(path: path, width: width, connections: max(width, CurlTransport.descriptorLimit / 2))
         } catch let missing as WireLibrary.Missing {
             throw TransportFailure(.unsupported, "\(missing)", underlyingError: missing)
         } catch let failure as WireFailure {
@@ -50,53 +40,31 @@ public final class CurlTransport: Transport, CustomStringConvertible {
     }
 
     /// The library and its version.
-    public var description: String { "libcurl \(library.version)" }
+    public var description: String { client.name }
 
     /// How many exchanges are in flight, for tests.
-    package var exchangeCount: Int { engine.withLock(\.count) }
+    package var exchangeCount: Int { client.exchangeCount }
 
     /// Sends a request and returns once the head of the response is there.
-    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
         // A manual clock cannot be waited for on the engine's thread.
         let keepsDeadlines = limits.time is SystemTime
         let exchange = Exchange(
             limits: limits, source: Exchange.Source(keepsDeadlines: keepsDeadlines, waitsForReader: true, leavesCoding: true))
         if exchange.mayBegin() { try begin(request, exchange, keepsDeadlines: keepsDeadlines) }
-        return try await exchange.reply()
+        return try await exchange.response()
     }
 
     private func begin(_ request: HTTPRequest, _ exchange: Exchange, keepsDeadlines: Bool) throws(TransportFailure) {
         let wire = try WireRequest(request, exchange.limits, keepsDeadlines: keepsDeadlines)
-        let engine = try usableEngine()
+        let engine: WireEngine
+        do throws(WireFailure) { engine = try client.usableEngine() } catch { throw TransportFailure(error) }
         let ticket = engine.start(wire, CurlReceiver(exchange, request))
         exchange.onStop { engine.cancel(ticket) }
         exchange.onResume { engine.resume(ticket) }
     }
 
-    private func usableEngine() throws(TransportFailure) -> WireEngine {
-        do throws(WireFailure) {
-            return try engine.withLock { engine throws(WireFailure) in
-                // The old one's thread did not come along into a forked process.
-                if !engine.isUsable { engine = try CurlTransport.engine(library, width: width) }
-                return engine
-            }
-        } catch {
-            throw TransportFailure(error)
-        }
-    }
-
-    private static func engine(_ library: WireLibrary, width: Int) throws(WireFailure) -> WireEngine {
-        try WireEngine(library, width: width, connections: max(width, descriptorLimit() / 2))
-    }
-
-    private static func descriptorLimit() -> Int {
-        Int(clamping: sysconf(Int32(_SC_OPEN_MAX)))
-    }
-
-    /// `URLSession` initializes libcurl as well, which before 7.84 must not happen while another thread does.
-    private static func initializeFoundation() {
-        URLSession(configuration: .ephemeral).invalidateAndCancel()
-    }
+    private static var descriptorLimit: Int { Int(clamping: sysconf(Int32(_SC_OPEN_MAX))) }
 }
 
 /// Hands what arrives over to an exchange.
@@ -118,19 +86,21 @@ private final class CurlReceiver: WireReceiver {
     func sent(_ total: Int64) { exchange.sent(total, of: length) }
 
     func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow {
-        exchange.receive(head.map { HTTPHead($0, url: url) }, body, isComplete: isComplete)
+        exchange.receive(head.map { HTTPResponse($0, url: url) }, body, isComplete: isComplete)
     }
 
     func failed(_ failure: WireFailure) {
         if case .timedOut(let part) = failure.code {
-            exchange.fail(TransportFailure(part, exchange.limits))
+            var late = TransportFailure(part, exchange.limits)
+            late.mayHaveArrived = failure.mayHaveArrived
+            exchange.fail(late)
         } else {
             exchange.fail(TransportFailure(failure))
         }
     }
 }
 
-extension HTTPHead {
+extension HTTPResponse {
     init(_ head: WireHead, url: URL) {
         var fields = HTTPFields()
         // Ignores malformed fields instead of failing the response (RFC 9110 §5).
@@ -156,8 +126,8 @@ extension WireRequest {
             url: request.url.absoluteString, method: method.rawValue, body: body, mayRepeat: request.mayRepeat,
             deadlines: keepsDeadlines ? limits.deadlines : Deadlines.Limits())
         reportsProgress = limits.onSent != nil
-        // A body without a bound is a large one.
-        if limits.bodyBytes > 64 << 20 { bufferBytes = 131_072 }
+        // A body without a bound is not read as a whole.
+        isStream = limits.bodyBytes > 64 << 20
         var (hasCoding, hasAccept, hasType) = (false, false, false)
         for field in request.fields.fields {
             switch field.name.utf8.count {

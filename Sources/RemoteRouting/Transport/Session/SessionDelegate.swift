@@ -47,7 +47,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
             return completionHandler(.performDefaultHandling, nil)
         }
         // The 401 is the answer. On Linux head and body have come before the question, and leaving that open would hang.
-        exchange.receive(HTTPHead(response, fallback: task.originalRequest?.url))
+        exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
         exchange.finish()
         completionHandler(.cancelAuthenticationChallenge, nil)
     }
@@ -74,7 +74,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
             if let response = response as? HTTPURLResponse {
                 // On Linux interim answers (RFC 9110 §15.2) come here too; the answer follows.
                 guard !(100..<200).contains(response.statusCode) || response.statusCode == 101 else { return completionHandler(.allow) }
-                exchange.receive(HTTPHead(response, fallback: dataTask.originalRequest?.url))
+                exchange.receive(HTTPResponse(response, fallback: dataTask.originalRequest?.url))
             } else {
                 exchange.stop(TransportFailure(.protocolViolation, "the answer is not one of HTTP"))
             }
@@ -93,7 +93,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         } else {
             // On Linux a 3xx without a location is never reported before; a second head is ignored.
             if let response = task.response as? HTTPURLResponse {
-                entry.exchange.receive(HTTPHead(response, fallback: task.originalRequest?.url))
+                entry.exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
             }
             entry.exchange.finish()
         }
@@ -101,13 +101,15 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     }
 }
 
-extension HTTPHead {
+extension HTTPResponse {
     init(_ response: HTTPURLResponse, fallback: URL?) {
         var fields = HTTPFields()
         for (name, value) in response.allHeaderFields {
             guard let name = name as? String, let value = value as? String else { continue }
-            // A field that is none (RFC 9110 §5) is not worth failing an answer for that can be read without it.
-            try? fields.append(name, value[...].withoutBlanksAtEnds)
+            // `URLSession` joins the values of a name by commas, which are ambiguous in this one (RFC 9110 §5.3).
+            let lines = name.equalsIgnoringCase("Set-Cookie") ? SetCookieParser.separate(value) : [value]
+            // Ignores malformed header fields instead of failing the response (RFC 9110 §5).
+            for line in lines { try? fields.append(name, line[...].withoutBlanksAtEnds) }
         }
         self.init(status: response.statusCode, fields: fields, url: response.url ?? fallback ?? URL(filePath: "/"))
     }

@@ -15,12 +15,19 @@ extension TransportFailure {
         self.init(urlErrorCode: known ? nsError.code : -1, text: nsError.localizedDescription, underlyingError: error)
     }
 
+    /// The errors that come before the request is sent. A certificate is checked then; other failures of TLS may come later.
+    private static let errorsBeforeSending: Set<Int> = [
+        NSURLErrorCannotConnectToHost,
+        NSURLErrorServerCertificateHasBadDate, NSURLErrorServerCertificateUntrusted, NSURLErrorServerCertificateHasUnknownRoot,
+        NSURLErrorServerCertificateNotYetValid, NSURLErrorAppTransportSecurityRequiresSecureConnection,
+    ]
+
     /// The pure part: a code of `NSURLErrorDomain` and the text beside it.
-    init(urlErrorCode code: Int, text: String, underlyingError: (any Error)? = nil) {
+    init(urlErrorCode: Int, text: String, underlyingError: (any Error)? = nil) {
         let text = text.lowercased()
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
         let (code, message): (RemoteError.Code, String) =
-            switch code {
+            switch urlErrorCode {
             case NSURLErrorCancelled: (.cancelled, "the task was cancelled")
             case NSURLErrorNotConnectedToInternet, NSURLErrorDataNotAllowed, NSURLErrorInternationalRoamingOff:
                 (.offline, "there is no network; try again once there is")
@@ -35,6 +42,8 @@ extension TransportFailure {
                 (.tlsFailed, "no secure connection could be made; check the server's certificate and the scheme")
             case _ where says("network is unreachable", "no route to host"):
                 (.unreachable, "the host cannot be reached; check the network")
+            case _ where says("could not resolve", "couldn't resolve", "name or service not known"):
+                (.hostNotFound, "the host's name is not known; check it, and the network")
             case NSURLErrorCannotConnectToHost:
                 (.connectionRefused, "the host does not accept connections there; check the port, and whether the server runs")
             case _ where says("transfer closed", "connection reset", "recv failure", "send failure", "broken pipe", "empty reply"):
@@ -47,5 +56,6 @@ extension TransportFailure {
             default: (.unreachable, "the exchange failed, and the system does not say why; check the network, then try again")
             }
         self.init(code, message, underlyingError: underlyingError)
+        if TransportFailure.errorsBeforeSending.contains(urlErrorCode) { mayHaveArrived = false }
     }
 }

@@ -58,14 +58,14 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     package var exchangeCount: Int { delegate.count }
 
     /// Sends a request and returns once the head of the answer is there.
-    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+    public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
         let isFresh = !request.method.isSafe
         if exchange.mayBegin() {
             starting.async { [self] in start(wire, exchange, isFresh: isFresh) }
         }
-        return try await exchange.reply()
+        return try await exchange.response()
     }
 
     private func start(_ wire: URLRequest, _ exchange: Exchange, isFresh: Bool) {
@@ -116,7 +116,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
                     wire.httpBodyStream = BodyInputStream(try stream.open()) { exchange.stop(.unreadableBody($0)) }
                 }
             } catch {
-                throw .unreadableBody(error)
+                throw .unreadableBody(error).beforeSending
             }
         }
         return wire

@@ -2,12 +2,15 @@
 
 #define _GNU_SOURCE
 #include "curl-library.h"
+#include "curl-options.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 // Weak: NULL unless the program links libcurl itself, which a statically linked one must.
 #define WIRE_WEAK(result, name, parameters) extern result name parameters __attribute__((weak));
@@ -21,6 +24,7 @@ static int library_count;
 static int default_library = -1;
 /// Guards the list; an entry is complete before its number is given out and does not change but for its initialization.
 static pthread_mutex_t libraries_lock = PTHREAD_MUTEX_INITIALIZER;
+static int is_prepared_for_fork;
 static pthread_once_t default_once = PTHREAD_ONCE_INIT;
 
 wire_library *wire_library_of(int number) { return &libraries[number]; }
@@ -50,12 +54,12 @@ static int keep(wire_library found) {
         if (libraries[number].curl_easy_init == found.curl_easy_init) return number;
     if (library_count == WIRE_LIBRARIES) return -1;
     // The argument is the form that the caller knows; `age` says which one the library fills in.
-    curl_version_start *version = found.curl_version_info(3);
+    curl_version_start *version = found.curl_version_info(CURLVERSION_FOURTH);
     if (!version) return -1;
     found.version = version->version_num;
     found.name = version->version;
     found.features = version->features;
-    if (version->age >= 6) found.certificates = version->cainfo ? version->cainfo : version->capath;
+    if (version->age >= CURLVERSION_SEVENTH) found.certificates = version->cainfo ? version->cainfo : version->capath;
     libraries[library_count] = found;
     return library_count++;
 }
@@ -105,34 +109,52 @@ int wire_library_open(const char *path) {
 unsigned wire_library_version(int library) { return libraries[library].version; }
 const char *wire_library_name(int library) { return libraries[library].name; }
 const char *wire_library_certificates(int library) { return libraries[library].certificates; }
-int wire_library_has_threads(int library) { return libraries[library].features >> 7 & 1; }
-int wire_library_is_thread_safe(int library) { return libraries[library].features >> 30 & 1; }
+int wire_library_has_threads(int library) { return (libraries[library].features & CURL_VERSION_ASYNCHDNS) != 0; }
+int wire_library_is_thread_safe(int library) { return (libraries[library].features & CURL_VERSION_THREADSAFE) != 0; }
 
 // MARK: The process's end
 
 // `exit` frees what OpenSSL holds while threads still run. This handler is registered behind OpenSSL's and therefore runs before it: it
 // waits until every loop is between two turns, and keeps them there.
 static pthread_rwlock_t process_lock = PTHREAD_RWLOCK_INITIALIZER;
+static atomic_int is_ending;
 
-void wire_process_enter(void) { pthread_rwlock_rdlock(&process_lock); }
+void wire_process_enter(void) {
+    pthread_rwlock_rdlock(&process_lock);
+    if (!atomic_load(&is_ending)) return;
+    pthread_rwlock_unlock(&process_lock);
+    // Many loops that come and go could keep the writer out.
+    for (;;) pause();
+}
+
 void wire_process_leave(void) { pthread_rwlock_unlock(&process_lock); }
 
 static void hold_loops(void) {
-    struct timespec limit;
-    clock_gettime(CLOCK_REALTIME, &limit);
-    // A loop that calls `exit` itself, or whose caller blocks it, must not keep the process for ever.
-    limit.tv_sec += 1;
-    pthread_rwlock_timedwrlock(&process_lock, &limit);
+    // Registered once for each library; the first call holds all loops.
+    if (atomic_exchange(&is_ending, 1)) return;
+    // A loop that calls `exit` itself, or whose caller blocks it, must not keep the process for longer than a second. Counted in steps:
+    // the locks with a limit take it from the wall clock, which may jump.
+    struct timespec millisecond = {.tv_nsec = 1000000};
+    for (int step = 0; step < 1000 && pthread_rwlock_trywrlock(&process_lock) != 0; step++) nanosleep(&millisecond, NULL);
+}
+
+/// A forked process has none of the threads that may have held the locks.
+static void forget_loops(void) {
+    pthread_rwlock_t open = PTHREAD_RWLOCK_INITIALIZER;
+    pthread_mutex_t free = PTHREAD_MUTEX_INITIALIZER;
+    process_lock = open;
+    libraries_lock = free;
 }
 
 int wire_library_initialize(int number) {
     wire_library *library = &libraries[number];
     pthread_mutex_lock(&libraries_lock);
     if (!library->is_initialized) {
-        // 3: CURL_GLOBAL_DEFAULT. There is no cleanup, since others in the process may use the library.
-        library->initialization = library->curl_global_init(3);
+        // There is no cleanup, since others in the process may use the library.
+        library->initialization = library->curl_global_init(CURL_GLOBAL_DEFAULT);
         library->is_initialized = 1;
         atexit(hold_loops);
+        if (!is_prepared_for_fork) is_prepared_for_fork = pthread_atfork(NULL, NULL, forget_loops) == 0;
     }
     int result = library->initialization;
     pthread_mutex_unlock(&libraries_lock);

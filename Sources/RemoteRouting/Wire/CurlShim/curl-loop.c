@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include "curl-library.h"
+#include "curl-options.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -77,12 +79,12 @@ static int64_t now(void) {
 static int on_socket(CURL *easy, int socket, int what, void *context, void *of_socket) {
     (void)easy;
     wire_loop *loop = context;
-    if (what == 4) {
+    if (what == CURL_POLL_REMOVE) {
         // Closed already where it was libcurl's resolver's.
         epoll_ctl(loop->epoll, EPOLL_CTL_DEL, socket, NULL);
         return 0;
     }
-    struct epoll_event event = {.events = (what & 1 ? EPOLLIN : 0) | (what & 2 ? EPOLLOUT : 0), .data.fd = socket};
+    struct epoll_event event = {.events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0), .data.fd = socket};
     int operation = of_socket ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int result = epoll_ctl(loop->epoll, operation, socket, &event);
     if (result < 0 && errno == EEXIST) result = epoll_ctl(loop->epoll, EPOLL_CTL_MOD, socket, &event);
@@ -114,12 +116,12 @@ wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     if (loop->epoll < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, event, &wake) < 0) goto failed;
     loop->multi = loop->curl->curl_multi_init();
     if (!loop->multi) goto failed;
-    loop->curl->curl_multi_setopt(loop->multi, 20001, on_socket);
-    loop->curl->curl_multi_setopt(loop->multi, 10002, loop);
-    loop->curl->curl_multi_setopt(loop->multi, 20004, on_timer);
-    loop->curl->curl_multi_setopt(loop->multi, 10005, loop);
-    // MAXCONNECTS: idle connections that are kept.
-    loop->curl->curl_multi_setopt(loop->multi, 6, cached_connections);
+    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
+    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
+    // The idle connections that are kept.
+    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, cached_connections);
     return loop;
 failed:
     if (loop->epoll >= 0) close(loop->epoll);
@@ -161,12 +163,13 @@ void wire_loop_turn(wire_loop *loop, int milliseconds) {
             continue;
         }
         uint32_t what = events[index].events;
-        int mask = (what & EPOLLIN ? 1 : 0) | (what & EPOLLOUT ? 2 : 0) | (what & (EPOLLERR | EPOLLHUP) ? 4 : 0);
+        int mask = (what & EPOLLIN ? CURL_CSELECT_IN : 0) | (what & EPOLLOUT ? CURL_CSELECT_OUT : 0)
+            | (what & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
         loop->curl->curl_multi_socket_action(loop->multi, events[index].data.fd, mask, &running);
     }
     if (loop->timer >= 0 && (loop->timer == 0 || loop->timer <= now())) {
         loop->timer = -1;
-        loop->curl->curl_multi_socket_action(loop->multi, -1, 0, &running);
+        loop->curl->curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
     wire_process_leave();
 }
@@ -175,11 +178,11 @@ void *wire_loop_finished(wire_loop *loop, int *code) {
     int left;
     CURLMsg *message;
     while ((message = loop->curl->curl_multi_info_read(loop->multi, &left))) {
-        if (message->msg != 1) continue;
+        if (message->msg != CURLMSG_DONE) continue;
         char *context = NULL;
         // The message dies with the handle's removal, so it is read first.
         *code = message->data.result;
-        loop->curl->curl_easy_getinfo(message->easy, 0x100000 + 21, &context);
+        loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
         if (context) return ((wire_transfer *)context)->context;
     }
     return NULL;
@@ -204,7 +207,7 @@ static size_t on_read(char *bytes, size_t size, size_t count, void *transfer) {
 
 static int on_seek(void *transfer, int64_t offset, int origin) {
     wire_transfer *own = transfer;
-    return origin == 0 ? own->callbacks.seek(own->context, offset) : 2;
+    return origin == SEEK_SET ? own->callbacks.seek(own->context, offset) : CURL_SEEKFUNC_CANTSEEK;
 }
 
 /// libcurl's description of an address.
@@ -238,7 +241,7 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
     (void)remote, (void)local;
     wire_transfer *own = transfer;
     long made = 1;
-    own->loop->curl->curl_easy_getinfo(own->easy, 0x200000 + 26, &made);
+    own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_NUM_CONNECTS, &made);
     int port = local_port & 0xFFFF, is_readable = 0;
     if (made > 0) {
         int count = own->opened_count < 4 ? own->opened_count : 4;
@@ -278,71 +281,70 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     const wire_library *curl = transfer->loop->curl;
     CURL *easy = transfer->easy;
-    curl->curl_easy_setopt(easy, 10103, transfer);
-    curl->curl_easy_setopt(easy, 10010, transfer->error);
-    // NOSIGNAL, HTTP and HTTPS only, PATH_AS_IS, SUPPRESS_CONNECT_HEADERS, no HTTP/0.9, no user in the address, HTTP/1.1.
-    curl->curl_easy_setopt(easy, 99, 1L);
-    curl->curl_easy_setopt(easy, 181, 3L);
-    curl->curl_easy_setopt(easy, 234, 1L);
-    curl->curl_easy_setopt(easy, 265, 1L);
-    curl->curl_easy_setopt(easy, 285, 0L);
-    curl->curl_easy_setopt(easy, 278, 1L);
-    curl->curl_easy_setopt(easy, 84, 2L);
-    curl->curl_easy_setopt(easy, 98, request->buffer_bytes);
-    if (request->certificates) curl->curl_easy_setopt(easy, 10065, request->certificates);
-    curl->curl_easy_setopt(easy, 20079, on_header);
-    curl->curl_easy_setopt(easy, 10029, transfer);
-    curl->curl_easy_setopt(easy, 20011, on_body);
-    curl->curl_easy_setopt(easy, 10001, transfer);
-    curl->curl_easy_setopt(easy, 20163, on_open);
-    curl->curl_easy_setopt(easy, 10164, transfer);
-    if (curl->version >= 0x075000) {
-        curl->curl_easy_setopt(easy, 20312, on_will_send);
-        curl->curl_easy_setopt(easy, 10313, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
+    curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl->curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
+    curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->buffer_bytes);
+    if (request->certificates) curl->curl_easy_setopt(easy, CURLOPT_CAINFO, request->certificates);
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl->curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+    if (curl->version >= WIRE_ASKS_BEFORE_SENDING) {
+        curl->curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_will_send);
+        curl->curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
     }
-    if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, 74, 1L);
-    int code = curl->curl_easy_setopt(easy, 10002, request->url);
+    if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    int code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
     if (code) return code;
 
     for (const char *line = request->fields; *line; line += strlen(line) + 1) {
         struct curl_slist *longer = curl->curl_slist_append(transfer->fields, line);
-        if (!longer) return 27;
+        if (!longer) return CURLE_OUT_OF_MEMORY;
         transfer->fields = longer;
     }
-    curl->curl_easy_setopt(easy, 10023, transfer->fields);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->fields);
 
     int is_head = strcmp(request->method, "HEAD") == 0;
     switch (request->body) {
     case WIRE_BODY_NONE:
         if (is_head) {
-            curl->curl_easy_setopt(easy, 44, 1L);
+            curl->curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
         } else {
-            curl->curl_easy_setopt(easy, 80, 1L);
+            curl->curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
         }
         break;
     case WIRE_BODY_EMPTY:
-        curl->curl_easy_setopt(easy, 47, 1L);
-        curl->curl_easy_setopt(easy, 30120, (int64_t)0);
-        curl->curl_easy_setopt(easy, 10015, "");
+        curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (int64_t)0);
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "");
         break;
     case WIRE_BODY_COPIED:
-        curl->curl_easy_setopt(easy, 47, 1L);
-        curl->curl_easy_setopt(easy, 30120, request->length);
-        code = curl->curl_easy_setopt(easy, 10165, request->bytes);
+        curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, request->length);
+        code = curl->curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, request->bytes);
         break;
     case WIRE_BODY_READ:
-        curl->curl_easy_setopt(easy, 47, 1L);
-        curl->curl_easy_setopt(easy, 30120, request->length);
-        curl->curl_easy_setopt(easy, 20012, on_read);
-        curl->curl_easy_setopt(easy, 10009, transfer);
-        curl->curl_easy_setopt(easy, 20167, on_seek);
-        curl->curl_easy_setopt(easy, 10168, transfer);
+        curl->curl_easy_setopt(easy, CURLOPT_POST, 1L);
+        curl->curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, request->length);
+        curl->curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
+        curl->curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
+        curl->curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+        curl->curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer);
         break;
     }
     if (code) return code;
-    if (!is_head) curl->curl_easy_setopt(easy, 10036, request->method);
+    if (!is_head) curl->curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
     wire_process_enter();
-    code = curl->curl_multi_add_handle(transfer->loop->multi, easy) ? 2 : 0;
+    code = curl->curl_multi_add_handle(transfer->loop->multi, easy) ? CURLE_FAILED_INIT : CURLE_OK;
     wire_process_leave();
     transfer->is_running = code == 0;
     return code;
@@ -357,7 +359,7 @@ void wire_transfer_end(wire_transfer *transfer) {
     transfer->is_running = 0;
     // Before 8.2 a handle keeps a pointer to the last field of its last response, which is freed by then: a response that begins with a
     // folded line would make libcurl follow it.
-    int is_kept = loop->idle_count < IDLE_TRANSFERS && curl->version >= 0x080200;
+    int is_kept = loop->idle_count < IDLE_TRANSFERS && curl->version >= WIRE_RESETS_HANDLES;
     if (is_kept) {
         curl->curl_easy_reset(transfer->easy);
         loop->idle[loop->idle_count++] = transfer;
@@ -372,7 +374,7 @@ void wire_transfer_end(wire_transfer *transfer) {
 
 void wire_transfer_resume(wire_transfer *transfer, int receiving_waits, int sending_waits) {
     wire_process_enter();
-    transfer->loop->curl->curl_easy_pause(transfer->easy, (receiving_waits ? 1 : 0) | (sending_waits ? 4 : 0));
+    transfer->loop->curl->curl_easy_pause(transfer->easy, (receiving_waits ? CURLPAUSE_RECV : 0) | (sending_waits ? CURLPAUSE_SEND : 0));
     wire_process_leave();
 }
 
@@ -380,7 +382,7 @@ const char *wire_transfer_error(const wire_transfer *transfer) { return transfer
 
 int wire_transfer_system_error(const wire_transfer *transfer) {
     long number = 0;
-    transfer->loop->curl->curl_easy_getinfo(transfer->easy, 0x200000 + 25, &number);
+    transfer->loop->curl->curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &number);
     return (int)number;
 }
 

@@ -44,12 +44,11 @@ extension Route {
 }
 
 struct EchoTransport: Transport {
-    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPReply {
+    func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
         let exchange = Exchange(limits: limits)
-        exchange.receive(HTTPHead(status: 200, url: request.url))
-        exchange.receive(Data("hello".utf8))
+        exchange.receive(HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8)))
         exchange.finish()
-        return try await exchange.reply()
+        return try await exchange.response()
     }
 }
 
@@ -167,6 +166,15 @@ private func faults(_ api: RemoteHost, id: String) async throws {
     }
 }
 
+private func order(_ order: [String: Int], at api: RemoteHost) async throws {
+    func showOrders() {}
+    do {
+        try await api.send(Route(path: "/orders", method: .post, body: .json(order)))
+    } catch let error as RemoteError where error.mayHaveArrived {
+        showOrders()  // the order may be there: look before ordering again
+    }
+}
+
 private func origins() throws {
     let origin = try WebOrigin(scheme: .https, host: "api.example.com")
     assert(origin.description == "https://api.example.com")
@@ -243,7 +251,7 @@ private func streams(_ api: RemoteHost, file: FileHandle, url: URL, digest: Stri
     try await api.download(Route(path: "/films/7.mp4"), to: url, sha256: digest) { print($0.fraction ?? 0) }
     let bytes = try await api.bytes(for: Route(path: "/export"))
     for try await piece in bytes { try file.write(contentsOf: piece) }
-    for try await line in try await api.bytes(for: Route(path: "/log")).lines { print(line) }
+    for try await line in try await api.bytes(for: Route(path: "/log")).lines() { print(line) }
     for try await event in api.events(for: Route(path: "/changes")) { apply(event.data) }
     let photo: Photo = try await api.upload(Route(path: "/photos", method: .post, body: .file(url))) { progress in
         print(progress.fraction ?? 0)
@@ -281,10 +289,11 @@ private func recording(_ route: Route, file: URL) async throws {
     print(api)
 }
 
-private func pieces(of reply: HTTPReply) async throws {
+private func pieces(of request: HTTPRequest) async throws {
     struct Digest { mutating func update(_ data: Data) {} }
     var digest = Digest()
-    for try await piece in reply.body { digest.update(piece) }
+    let response = HTTPResponse(status: 200, url: request.url, body: Data("hello".utf8))
+    for try await piece in response.body { digest.update(piece) }
 }
 
 #if os(Linux)

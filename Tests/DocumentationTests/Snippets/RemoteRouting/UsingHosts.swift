@@ -193,7 +193,7 @@ struct StreamsAndFilesTests {
         let shop = RemoteHost(
             "shop.example.com", transport: MemoryTransport { _ in .init(body: Data("one\ntwo\n".utf8)) })
         try await Printed.$page.withValue(printed) {
-            for try await line in try await shop.bytes(for: Route(path: "/export")).lines {
+            for try await line in try await shop.bytes(for: Route(path: "/export")).lines() {
                 print(line)
             }
         }

@@ -133,3 +133,8 @@ private func mirror(url: URL, api: FileClient, digest: String) async throws {
     let shared = FileModes(files: 0o664, directories: 0o2775)
     print(file, report, shared)
 }
+
+private func keys() {
+    let key: PathKey = "films/1927/metropolis.mp4"
+    print(key.path)
+}

@@ -22,6 +22,7 @@ struct AnswerPlan {
         case hangUp
         case reset
         case closeOnNextRequest
+        case closeIdle(after: Duration)
         /// Waits for the client to leave.
         case hang
     }
@@ -168,6 +169,7 @@ extension AnswerPlan {
                 case .breakChunk(let place): chunkBreak = place
                 case .closeSilently: connection = .hangUp
                 case .closeLate(let delay): (connection, closeDelay) = (.hangUp, delay)
+                case .closeIdle(let delay): connection = .closeIdle(after: delay)
                 case .closeOnNextRequest: connection = .closeOnNextRequest
                 }
             }

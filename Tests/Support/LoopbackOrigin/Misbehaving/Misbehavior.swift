@@ -33,6 +33,8 @@ extension LoopbackOrigin {
         case closeSilently
         /// The connection is closed that long behind the answer, and the head does not say so; a request that arrives meanwhile is not read.
         case closeLate(after: Duration)
+        /// The connection is closed where no further request arrives for that long, and the head does not say so.
+        case closeIdle(after: Duration)
         /// The connection stays open until the next request arrives on it, and is closed without an answer to that.
         case closeOnNextRequest
     }

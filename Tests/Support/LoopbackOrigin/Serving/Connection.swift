@@ -24,6 +24,8 @@ final class Connection {
     private var outbound: (bytes: ArraySlice<UInt8>, isBody: Bool) = ([], false)
     private var exchange: Exchange?
     private var closesOnNextRequest = false
+    /// Whether the deadline is the end of the connection's patience with an idle client.
+    private var closesAtDeadline = false
     /// Set when a malformed request was answered: behind the answer nothing can be read.
     private var closesWhenSent = false
 
@@ -63,7 +65,7 @@ extension Connection {
 
     func deadlinePassed() {
         deadline = nil
-        if phase == .lingering { close() } else { proceed() }
+        if phase == .lingering || closesAtDeadline { close() } else { proceed() }
     }
 
     /// The handler has answered; an answer to an exchange that is over comes too late and is dropped.
@@ -107,6 +109,10 @@ extension Connection {
     }
 
     private func begin(_ parsed: ParsedRequest) {
+        if closesAtDeadline {
+            closesAtDeadline = false
+            deadline = nil
+        }
         let request = service.journal.requestArrived(parsed, on: number)
         guard !closesOnNextRequest else {
             var record = LoopbackOrigin.RecordedRequest(request: request)
@@ -192,6 +198,10 @@ extension Connection {
         case .keepAlive: understand()
         case .closeOnNextRequest:
             closesOnNextRequest = true
+            understand()
+        case .closeIdle(let patience):
+            deadline = .now + patience
+            closesAtDeadline = true
             understand()
         case .close: linger()
         case .hangUp: close()

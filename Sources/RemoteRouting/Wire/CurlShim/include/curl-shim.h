@@ -1,6 +1,6 @@
 // libcurl and zlib without their headers: found at run time, called through typed functions.
 //
-// All functions that take a `wire_loop` or a `wire_transfer` belong to the one thread that made the loop.
+// All functions that take a `wire_loop` or a `wire_transfer` belong to one thread, which the loop's maker may hand it over to.
 
 #ifndef STOREHOUSE_CURL_SHIM_H
 #define STOREHOUSE_CURL_SHIM_H
@@ -14,13 +14,20 @@
 
 // MARK: Libraries
 
+/// 7.66, the oldest version that is used: it refuses HTTP/0.9 by default.
+#define WIRE_OLDEST_VERSION 0x074200
+/// 7.80 asks before it sends, and so an unsafe request on a reused connection is not sent twice.
+#define WIRE_ASKS_BEFORE_SENDING 0x075000
+/// 8.2 forgets the last response of a handle that is reset.
+#define WIRE_RESETS_HANDLES 0x080200
+
 /// Finds the process's libcurl, or loads `libcurl.so.4`; the same number every time, negative where there is none.
 int wire_library_default(void);
 /// Loads the libcurl of a path; negative where that fails.
 int wire_library_open(const char *path);
 /// The version as `0x075801`.
 unsigned wire_library_version(int library);
-/// The version as text.
+/// The version as text, such as `7.88.1`.
 const char *wire_library_name(int library);
 /// The certificates that the library's build names; NULL where it does not say.
 const char *_Nullable wire_library_certificates(int library);

@@ -1,0 +1,199 @@
+/// The calls of a jar's cacher, one at a time: a pure machine.
+///
+/// The cacher lists its domains once. A cacher that cannot list loads each domain at its first use. A failed load counts as a miss and is
+/// repeated at the next use, unless a response has set cookies of the domain meanwhile: what is in memory then replaces the record.
+struct CookieLane: Sendable {
+    /// A call of the cacher.
+    enum Call: Hashable, Sendable {
+        case list
+        case load(String)
+        case save(String)
+        case removeAll
+    }
+
+    /// The call under way.
+    private(set) var running: Call?
+
+    private enum Listing { case needed, wanted, complete, impossible }
+    private var listing = Listing.needed
+    /// The domains that have been loaded, or set in memory.
+    private var known: Set<String> = []
+    /// The domains whose last load failed.
+    private var missed: Set<String> = []
+    /// The domains to load, in order.
+    private var toLoad: [String] = []
+    /// The domains that are asked for before the list is there.
+    private var early: [String] = []
+
+    /// A change's number and, after a failed save, the failure.
+    private struct Unsaved {
+        var number: UInt64
+        var failure: (any Error)?
+    }
+    /// The domains whose changes the cacher does not have.
+    private var unsaved: [String: Unsaved] = [:]
+    /// The oldest change that the save under way carries.
+    private var saving: UInt64?
+    private var lastChange: UInt64 = 0
+
+    private var clearsWanted = 0
+    private var clearsServed = 0
+    private var clearsDone = 0
+    /// The failure of the last clearing.
+    private(set) var clearFailure: (any Error)?
+
+    // MARK: Wishes
+
+    /// Asks for the records of domains, and before them for the list of all.
+    mutating func want(_ domains: [String]) {
+        if listing == .needed { listing = .wanted }
+        guard isListed else { return early.append(contentsOf: domains.filter { !early.contains($0) }) }
+        for domain in domains where missed.remove(domain) != nil || !isKnown(domain) {
+            if running != .load(domain), !toLoad.contains(domain) { toLoad.append(domain) }
+        }
+    }
+
+    /// Asks for all records, and for the list once more where the cacher could not give it.
+    mutating func wantAll() {
+        if listing != .complete { listing = .wanted }
+    }
+
+    private func isKnown(_ domain: String) -> Bool { listing == .complete || known.contains(domain) }
+
+    /// Whether no record of these domains is still to be loaded; a failed load counts as loaded.
+    func isReady(_ domains: [String]) -> Bool {
+        isListed
+            && domains.allSatisfy { !toLoad.contains($0) && running != .load($0) && (isKnown($0) || missed.contains($0)) }
+    }
+
+    /// Whether all records that can be listed are loaded.
+    var isWholeReady: Bool {
+        guard isListed, toLoad.isEmpty else { return false }
+        if case .load = running { return false }
+        return true
+    }
+
+    private var isListed: Bool { listing == .complete || listing == .impossible }
+
+    /// Whether the cacher has listed its domains.
+    var isComplete: Bool { listing == .complete }
+
+    /// Notes that the cookies of domains have changed in memory.
+    mutating func changed(_ domains: Set<String>) {
+        for domain in domains {
+            known.insert(domain)
+            missed.remove(domain)
+            toLoad.removeAll { $0 == domain }
+            lastChange += 1
+            unsaved[domain] = Unsaved(number: unsaved[domain]?.number ?? lastChange)
+        }
+    }
+
+    /// Asks for everything to be removed; loads and saves from before are dropped.
+    ///
+    /// - Returns: The number of the clearing.
+    mutating func clear() -> Int {
+        clearsWanted += 1
+        listing = .complete
+        (known, missed, toLoad, early, unsaved) = ([], [], [], [], [:])
+        return clearsWanted
+    }
+
+    /// Whether a clearing has ended.
+    func isCleared(_ number: Int) -> Bool { clearsDone >= number }
+
+    /// Asks for the failed saves once more.
+    ///
+    /// - Returns: The number of the last change.
+    mutating func retry() -> UInt64 {
+        for domain in unsaved.keys { unsaved[domain]?.failure = nil }
+        return lastChange
+    }
+
+    /// Whether the cacher has each change up to a number, or has failed to save it, and no clearing is under way.
+    func isSettled(upTo number: UInt64) -> Bool {
+        clearsDone == clearsWanted && (saving.map { $0 > number } ?? true)
+            && unsaved.values.allSatisfy { $0.number > number || $0.failure != nil }
+    }
+
+    /// The failures of the changes up to a number.
+    func failures(upTo number: UInt64) -> [any Error] {
+        unsaved.values.filter { $0.number <= number }.compactMap(\.failure)
+    }
+
+    // MARK: Calls
+
+    /// Whether there is a call to make.
+    var hasWork: Bool {
+        clearsDone < clearsWanted || listing == .wanted || !toLoad.isEmpty || unsaved.values.contains { $0.failure == nil }
+    }
+
+    /// The call to make next; `nil` while one is under way, and where there is none.
+    mutating func next() -> Call? {
+        guard running == nil else { return nil }
+        if clearsDone < clearsWanted {
+            clearsServed = clearsWanted
+            running = .removeAll
+        } else if listing == .wanted {
+            running = .list
+        } else if !toLoad.isEmpty {
+            running = .load(toLoad.removeFirst())
+        } else if let (domain, change) = unsaved.first(where: { $0.value.failure == nil }) {
+            unsaved[domain] = nil
+            saving = change.number
+            running = .save(domain)
+        }
+        return running
+    }
+
+    /// Notes the end of the list.
+    ///
+    /// - Parameter domains: The domains; `nil` where the cacher failed or cannot list them.
+    mutating func listed(_ domains: [String]?) {
+        running = nil
+        guard listing == .wanted else { return }
+        listing = domains == nil ? .impossible : .complete
+        let listed = Set(domains ?? early).subtracting(known)
+        // The domains that callers wait for come first.
+        toLoad.insert(contentsOf: early.filter { listed.contains($0) && !toLoad.contains($0) }, at: 0)
+        toLoad += listed.subtracting(toLoad)
+        early = []
+    }
+
+    /// Notes the end of a load.
+    ///
+    /// - Returns: Whether the record is wanted; after a change or a clearing it is not.
+    mutating func loaded(_ domain: String, failed: Bool) -> Bool {
+        running = nil
+        guard clearsDone == clearsWanted, !known.contains(domain) else { return false }
+        if failed {
+            missed.insert(domain)
+        } else {
+            known.insert(domain)
+            missed.remove(domain)
+        }
+        return !failed
+    }
+
+    /// Notes the end of a save.
+    mutating func saved(_ domain: String, _ failure: (any Error)?) {
+        let number = saving ?? lastChange
+        (running, saving) = (nil, nil)
+        if let failure {
+            // After a clearing the record must not come back.
+            guard clearsDone == clearsWanted else { return }
+            // A newer change is saved next, with the failed one in it.
+            unsaved[domain] = Unsaved(number: number, failure: unsaved[domain] == nil ? failure : nil)
+        } else {
+            // The cacher works: the failed ones have another try.
+            for domain in unsaved.keys { unsaved[domain]?.failure = nil }
+        }
+    }
+
+    /// Notes the end of a clearing.
+    mutating func cleared(_ failure: (any Error)?) {
+        running = nil
+        clearsDone = clearsServed
+        clearFailure = failure
+    }
+}

@@ -1,0 +1,130 @@
+internal import Foundation
+
+/// The content of one `Set-Cookie` line, before any check of who sent it.
+struct SetCookie: Hashable {
+    var name: String
+    var value: String
+    /// The last valid `Max-Age`, in seconds.
+    var maxAge: Int?
+    /// The last valid `Expires`.
+    var expires: Date?
+    /// The last `Domain`, in lower case and without a leading dot.
+    var domain: String?
+    /// The last `Path`; empty where it asks for the default.
+    var path: String?
+    var isSecure = false
+    var isHTTPOnly = false
+    var sameSite = Cookie.SameSite.unspecified
+}
+
+/// Reads `Set-Cookie` lines as RFC 6265bis says (Set-Cookie Header Field), which refuses little.
+enum SetCookieParser {
+    /// The largest sum of a name's and a value's bytes.
+    static let pairLimit = 4096
+    /// The longest attribute value in bytes; a longer attribute is ignored.
+    static let attributeLimit = 1024
+
+    private typealias Bytes = Substring.UTF8View
+
+    /// Reads a line.
+    ///
+    /// - Parameter line: The field's value.
+    /// - Returns: Its content; `nil` where it has a control character, neither name nor value, or more than ``pairLimit`` bytes of both.
+    static func parse(_ line: String) -> SetCookie? {
+        let bytes = line[...].utf8
+        guard bytes.allSatisfy({ $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }) else { return nil }
+        let (pair, attributes) = divide(bytes, at: UInt8(ascii: ";"))
+        var (name, value) = divide(pair, at: UInt8(ascii: "="))
+        if value == nil { (name, value) = (pair.prefix(0), pair) }
+        name = trimmed(name)
+        let content = trimmed(value ?? pair)
+        guard name.count + content.count <= pairLimit, !(name.isEmpty && content.isEmpty) else { return nil }
+        var cookie = SetCookie(name: text(name), value: text(content))
+        var rest = attributes
+        while let attribute = rest {
+            let (first, others) = divide(attribute, at: UInt8(ascii: ";"))
+            rest = others
+            let (name, value) = divide(first, at: UInt8(ascii: "="))
+            read(text(trimmed(name)), trimmed(value ?? first.suffix(0)), into: &cookie)
+        }
+        return cookie
+    }
+
+    /// Reads one attribute; the last of a name counts, and invalid ones do not.
+    private static func read(_ name: String, _ value: Bytes, into cookie: inout SetCookie) {
+        guard value.count <= attributeLimit else { return }
+        switch name.lowercased() {
+        case "expires": cookie.expires = CookieDate.parse(value) ?? cookie.expires
+        case "max-age": cookie.maxAge = seconds(value) ?? cookie.maxAge
+        case "domain":
+            let domain = value.first == UInt8(ascii: ".") ? value.dropFirst() : value
+            // Only ASCII, because Unicode's lower case turns other letters into those of a host.
+            cookie.domain = String(decoding: domain.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+        case "path": cookie.path = value.first == UInt8(ascii: "/") ? text(value) : ""
+        case "secure": cookie.isSecure = true
+        case "httponly": cookie.isHTTPOnly = true
+        case "samesite": cookie.sameSite = Cookie.SameSite(attribute: text(value))
+        default: break
+        }
+    }
+
+    private static func seconds(_ value: Bytes) -> Int? {
+        let digits = value.first == UInt8(ascii: "-") ? value.dropFirst() : value
+        guard !digits.isEmpty, digits.allSatisfy(\.isDigit) else { return nil }
+        // A number that does not fit is longer than any limit.
+        return Int(text(value)) ?? (value.count == digits.count ? .max : .min)
+    }
+
+    /// Divides bytes at the first separator; the second part is `nil` where there is none.
+    private static func divide(_ bytes: Bytes, at separator: UInt8) -> (Bytes, Bytes?) {
+        guard let index = bytes.firstIndex(of: separator) else { return (bytes, nil) }
+        return (bytes[..<index], bytes[bytes.index(after: index)...])
+    }
+
+    private static func trimmed(_ bytes: Bytes) -> Bytes {
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) }) else {
+            return bytes.prefix(0)
+        }
+        return bytes[first...last]
+    }
+
+    private static func text(_ bytes: Bytes) -> String { String(Substring(bytes)) }
+}
+
+extension SetCookieParser {
+    /// Separates lines that a transport has joined by commas, as `URLSession` does.
+    ///
+    /// A comma begins a new line where a token and an equals sign follow. The commas of dates therefore stay, and a comma in a value stays
+    /// unless such a pair follows it.
+    ///
+    /// - Parameter joined: The joined values.
+    /// - Returns: The lines, in order.
+    static func separate(_ joined: String) -> [String] {
+        let bytes = joined.utf8
+        var lines: [String] = []
+        var start = bytes.startIndex
+        var index = start
+        while let comma = bytes[index...].firstIndex(of: UInt8(ascii: ",")) {
+            index = bytes.index(after: comma)
+            let next = bytes[index...].drop { $0 == 0x20 || $0 == 0x09 }
+            let token = next.prefix { $0.isTokenByte }
+            guard !token.isEmpty, token.endIndex < bytes.endIndex, bytes[token.endIndex] == UInt8(ascii: "=") else { continue }
+            lines.append(String(joined[start..<comma]))
+            start = next.startIndex
+        }
+        return lines + [String(joined[start...])]
+    }
+}
+
+extension Cookie.SameSite {
+    /// The meaning of an attribute's value; an unknown one is as good as none.
+    fileprivate init(attribute: String) {
+        switch attribute.lowercased() {
+        case "strict": self = .strict
+        case "lax": self = .lax
+        case "none": self = .none
+        default: self = .unspecified
+        }
+    }
+}

@@ -1,0 +1,104 @@
+internal import Foundation
+internal import StoreCore
+internal import Wire
+
+extension RouteCall {
+    /// An error about a request, and about its response if there is one.
+    func error(
+        _ stage: RemoteError.Stage, _ code: RemoteError.Code, _ request: HTTPRequest, _ message: String, status: Int? = nil,
+        fields: HTTPFields = HTTPFields(), underlyingError: (any Error)? = nil
+    ) -> RemoteError {
+        let operation = "\(request.method.rawValue) \(request.url.withoutSecrets)"
+        var error = RemoteError(stage, code, operation: operation, message, underlyingError: underlyingError)
+        error.status = status
+        error.fields = fields
+        // Both: a redirect may have made a GET of a POST, and an interceptor a POST of a GET.
+        error.mayRepeat = self.request.mayRepeat && request.mayRepeat
+        error.mayHaveArrived = mayHaveArrived
+        return error
+    }
+
+    /// The error for what was thrown below; one that is of ours already stays as it is.
+    @inline(never)
+    func error(for thrown: any Error, _ request: HTTPRequest, or code: RemoteError.Code? = nil) -> RemoteError {
+        // A refresh may have been given up by whoever makes it; that is no cancellation of this call.
+        let isOwn = code != .refreshFailed || Task.isCancelled
+        switch thrown {
+        case var known as RemoteError where code != .refreshFailed || known.stage == .cancelled && isOwn:
+            // An interceptor's error knows nothing of this, and a refresh has requests of its own.
+            known.mayHaveArrived = mayHaveArrived
+            return known
+        case is CancellationError where isOwn:
+            return error(.cancelled, .cancelled, request, "the task was cancelled")
+        case let fault as RouteFault where code != .interceptorFailed:
+            return error(.build, .invalidRoute, request, fault.refusal, underlyingError: fault)
+        case let failure as TransportFailure:
+            return error(failure.code.stage, failure.code, request, failure.message, underlyingError: failure.underlyingError ?? failure)
+        default:
+            break
+        }
+        switch code {
+        case .refreshFailed:
+            var failure = error(
+                .status, .refreshFailed, request,
+                "the credentials are not accepted and could not be refreshed; \(thrown.passesByItself ? "try again later" : "sign in again")",
+                underlyingError: thrown)
+            failure.status = 401
+            return failure
+        case .interceptorFailed:
+            return error(.build, .interceptorFailed, request, "an interceptor failed with \(type(of: thrown))", underlyingError: thrown)
+        default:
+            return error(
+                .transport, .unreachable, request, "the transport failed with \(type(of: thrown)); see the underlying error",
+                underlyingError: thrown)
+        }
+    }
+
+    /// The error for a deadline of the whole call.
+    @inline(never)
+    func error(_ part: Deadlines.Part) -> RemoteError {
+        let failure = TransportFailure(part, ExchangeLimits())
+        return error(.timeout, failure.code, request, failure.message)
+    }
+}
+
+extension WebOrigin {
+    /// Whether this is the machine itself, so that nothing travels (RFC 6761 §6.3).
+    var isLoopback: Bool {
+        if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+}
+
+/// Names of statuses, and what to do about them (RFC 9110 §15 and the registry it founds).
+enum StatusName {
+    private static let names: [Int: String] = [
+        300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 305: "Use Proxy",
+        307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required",
+        403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable", 407: "Proxy Authentication Required",
+        408: "Request Timeout", 409: "Conflict", 410: "Gone", 411: "Length Required", 412: "Precondition Failed", 413: "Content Too Large",
+        414: "URI Too Long", 415: "Unsupported Media Type", 416: "Range Not Satisfiable", 417: "Expectation Failed",
+        421: "Misdirected Request", 422: "Unprocessable Content", 423: "Locked", 424: "Failed Dependency", 425: "Too Early",
+        426: "Upgrade Required", 428: "Precondition Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
+        451: "Unavailable For Legal Reasons", 500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway",
+        503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported", 507: "Insufficient Storage",
+        508: "Loop Detected", 511: "Network Authentication Required",
+    ]
+
+    /// The name; `nil` for a status that nobody registered.
+    static func of(_ status: Int) -> String? { names[status] }
+
+    /// What to do about it.
+    static func advice(for status: Int) -> String {
+        switch status {
+        case 401: "sign in, or check the credentials"
+        case 403: "these credentials may not do that"
+        case 404, 410: "check the path; there is nothing here"
+        case 408, 425, 429, 502, 503, 504: "try again later"
+        case 400..<500: "check what was sent; the body of the answer may say more"
+        case 500..<600: "the fault is the server's; the body of the answer may say more"
+        default: "this is no success"
+        }
+    }
+}

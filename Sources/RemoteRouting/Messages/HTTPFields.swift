@@ -1,0 +1,101 @@
+/// The header fields of a message, in order; names are compared without case (RFC 9110 §5).
+public struct HTTPFields: Hashable, Sendable {
+    /// One line of a header.
+    public struct Field: Hashable, Sendable {
+        /// The name as it was written.
+        public let name: String
+        /// The value, without blanks at its ends.
+        public let value: String
+    }
+
+    /// The lines, in order.
+    public private(set) var fields: [Field] = []
+
+    /// No fields.
+    public init() {}
+
+    /// The values of a name, joined by `", "` (RFC 9110 §5.3); `nil` where there is none.
+    public subscript(name: String) -> String? {
+        var joined: String?
+        for field in fields where field.name.equalsIgnoringCase(name) {
+            if joined == nil { joined = field.value } else { joined?.append(", " + field.value) }
+        }
+        return joined
+    }
+
+    /// Each value of a name, in order.
+    public func values(of name: String) -> [String] {
+        fields.filter { $0.name.equalsIgnoringCase(name) }.map(\.value)
+    }
+
+    /// Adds a line.
+    ///
+    /// - Throws: ``RouteFault/Code/invalidField`` where the name is no token, or the value no field value (RFC 9110 §5.1, §5.5); the list
+    ///   stays as it is then.
+    public mutating func append(_ name: String, _ value: String) throws(RouteFault) {
+        guard name.isToken else { throw RouteFault.invalidName }
+        guard value.isFieldValue else { throw RouteFault.invalidValue(of: name) }
+        fields.append(Field(name: name, value: value))
+    }
+
+    /// Puts a line in the place of all lines of that name.
+    ///
+    /// - Throws: ``RouteFault/Code/invalidField``, as ``append(_:_:)``.
+    public mutating func set(_ name: String, _ value: String) throws(RouteFault) {
+        var others = self
+        others.remove(name)
+        try others.append(name, value)
+        self = others
+    }
+
+    /// Removes all lines of a name.
+    public mutating func remove(_ name: String) {
+        fields.removeAll { $0.name.equalsIgnoringCase(name) }
+    }
+}
+
+extension StringProtocol {
+    /// Equality without case for ASCII, as field names are compared.
+    func equalsIgnoringCase(_ other: some StringProtocol) -> Bool {
+        utf8.count == other.utf8.count
+            && zip(utf8, other.utf8).allSatisfy { $0 == $1 || ($0 | 0x20 == $1 | 0x20 && (0x61...0x7A).contains($0 | 0x20)) }
+    }
+}
+
+extension String {
+    /// Whether this is a token of RFC 9110 §5.6.2: what a method or a field name may be.
+    var isToken: Bool {
+        !isEmpty && utf8.allSatisfy(\.isTokenByte)
+    }
+
+    /// Whether this is a field value of RFC 9110 §5.5: no control byte but the tab, and no blank at either end.
+    var isFieldValue: Bool {
+        guard let first = utf8.first, let last = utf8.last else { return true }
+        return !first.isBlank && !last.isBlank && utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }
+    }
+}
+
+extension Substring {
+    /// The text without the blanks at its ends, which do not belong to a field's value (RFC 9110 §5.5).
+    var withoutBlanksAtEnds: String {
+        // Most have none.
+        guard utf8.first?.isBlank == true || utf8.last?.isBlank == true else { return String(self) }
+        guard let first = utf8.firstIndex(where: { !$0.isBlank }), let last = utf8.lastIndex(where: { !$0.isBlank }) else { return "" }
+        return String(self[first...last])
+    }
+}
+
+extension UInt8 {
+    fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
+
+    var isTokenByte: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"), UInt8(ascii: "'"),
+            UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"), UInt8(ascii: "_"),
+            UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,97 @@
+public import Foundation
+
+/// A request that is ready for the wire: everything is encoded and checked.
+public struct HTTPRequest: Sendable {
+    /// The method.
+    public var method: HTTPMethod
+    /// The absolute address, http or https.
+    public var url: URL
+    /// The header, without what the transport writes itself (`Host`, `Content-Length`, `Connection`).
+    public var fields: HTTPFields
+    /// The body.
+    public var body: HTTPBody
+
+    /// Makes a request.
+    public init(method: HTTPMethod = .get, url: URL, fields: HTTPFields = HTTPFields(), body: HTTPBody = .none) {
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.body = body
+    }
+}
+
+/// The bytes of a request's body, once encoded.
+public enum HTTPBody: Sendable {
+    /// There is none.
+    case none
+    /// Bytes in memory.
+    case data(Data)
+    /// Bytes that are made while they are sent.
+    case stream(HTTPBodyStream)
+
+    /// Whether the body can be sent a second time.
+    var isReplayable: Bool {
+        switch self {
+        case .none, .data: true
+        case .stream(let stream): stream.isReplayable
+        }
+    }
+}
+
+/// A body that is read piece by piece while it is sent, so that a file never has to be in memory.
+public struct HTTPBodyStream: Sendable {
+    /// The length in bytes, where it is known.
+    public var length: Int64?
+    /// Whether `open` may be called again and gives the same bytes.
+    package var isReplayable: Bool
+    /// Begins at the first byte, and returns what reads on: at most so many bytes a call, `nil` at the end.
+    public var open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
+
+    /// Makes a streamed body.
+    public init(
+        length: Int64?, isReplayable: Bool, open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
+    ) {
+        self.length = length
+        self.isReplayable = isReplayable
+        self.open = open
+    }
+}
+
+/// A request method of RFC 9110 §9, or an extension method that is a token.
+///
+/// Methods are case-sensitive: `patch` is another method than ``patch-swift.type.property`` (RFC 9110 §9.1).
+public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
+    /// The method as it goes on the wire.
+    public let rawValue: String
+
+    /// Makes a method from a token.
+    ///
+    /// - Parameter rawValue: A token of RFC 9110 §5.6.2; `nil` is returned for anything else, so that a method cannot inject a line.
+    public init?(rawValue: String) {
+        guard rawValue.isToken else { return nil }
+        self.rawValue = rawValue
+    }
+
+    private init(known: String) { rawValue = known }
+
+    /// Transfers a representation of the resource.
+    public static let get = HTTPMethod(known: "GET")
+    /// As GET, without the body.
+    public static let head = HTTPMethod(known: "HEAD")
+    /// Lets the resource process the body.
+    public static let post = HTTPMethod(known: "POST")
+    /// Replaces the resource by the body.
+    public static let put = HTTPMethod(known: "PUT")
+    /// Removes the resource.
+    public static let delete = HTTPMethod(known: "DELETE")
+    /// Changes the resource in part (RFC 5789).
+    public static let patch = HTTPMethod(known: "PATCH")
+    /// Asks what the resource can do.
+    public static let options = HTTPMethod(known: "OPTIONS")
+
+    /// Whether the method only reads (RFC 9110 §9.2.1).
+    public var isSafe: Bool { self == .get || self == .head || self == .options || rawValue == "TRACE" }
+
+    /// Whether doing it twice is doing it once (RFC 9110 §9.2.2).
+    public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
+}

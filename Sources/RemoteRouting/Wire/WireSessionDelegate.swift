@@ -1,0 +1,84 @@
+package import Foundation
+internal import StoreCore
+
+#if canImport(FoundationNetworking)
+package import FoundationNetworking
+#endif
+
+/// The delegate of a `URLSession`: passes what arrives for each task to its receiver, follows no redirect, and decides nothing.
+///
+/// A delegate of the session and not of its tasks, because FoundationNetworking does not ask the latter about redirects.
+package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
+    /// Guards which receiver belongs to which task.
+    private let receivers = Lock<[Int: any WireReceiver]>([:])
+
+    /// Adds the receiver of a task that has not been resumed.
+    package func add(_ receiver: any WireReceiver, for task: URLSessionTask) {
+        receivers.withLock { $0[task.taskIdentifier] = receiver }
+    }
+
+    private func receiver(of task: URLSessionTask) -> (any WireReceiver)? {
+        receivers.withLock { $0[task.taskIdentifier] }
+    }
+
+    package func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+    }
+
+    package func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        guard let response = challenge.failureResponse as? HTTPURLResponse, let receiver = receiver(of: task) else {
+            // A challenge of the connection, such as a server's certificate or a proxy.
+            return completionHandler(.performDefaultHandling, nil)
+        }
+        // The 401 is the response. FoundationNetworking has passed on head and body before, and hangs without a disposition.
+        _ = receiver.received(WireHead(response), Data(), isComplete: true)
+        completionHandler(.cancelAuthenticationChallenge, nil)
+    }
+
+    package func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        let receiver = receiver(of: dataTask)
+        if let response = response as? HTTPURLResponse {
+            // FoundationNetworking passes on interim responses (RFC 9110 §15.2) as well.
+            let isInterim = (100..<200).contains(response.statusCode) && response.statusCode != 101
+            if !isInterim { _ = receiver?.received(WireHead(response), Data(), isComplete: false) }
+        } else {
+            receiver?.failed(WireFailure(.protocolViolation, "the response is not one of HTTP; check the address"))
+        }
+        completionHandler(.allow)
+    }
+
+    package func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        _ = receiver(of: dataTask)?.received(nil, data, isComplete: false)
+    }
+
+    package func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        guard let receiver = receivers.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        if let error {
+            receiver.failed(
+                WireFailure(.unreachable, "the exchange failed; check the network, then try again", underlyingError: error))
+        } else {
+            // FoundationNetworking reports a 3xx without `Location` only here; receivers ignore a second head.
+            _ = receiver.received((task.response as? HTTPURLResponse).map { WireHead($0) }, Data(), isComplete: true)
+        }
+    }
+}
+
+extension WireHead {
+    /// The head of a response of `URLSession`, without the order of its fields.
+    init(_ response: HTTPURLResponse) {
+        let fields = response.allHeaderFields.compactMap { name, value -> Field? in
+            guard let name = name as? String, let value = value as? String else { return nil }
+            return Field(name: name, value: value.trimmingCharacters(in: .whitespaces))
+        }
+        self.init(status: response.statusCode, fields: fields)
+    }
+}

@@ -1,0 +1,111 @@
+internal import Foundation
+internal import RemoteRouting
+internal import SyncEngine
+
+#if os(macOS) || os(Linux)
+
+/// Mirrors of an origin in another process, beside programs that do the same.
+extension Experiment {
+    static var outsideMirrors: [Experiment] { [smallFiles, bigFile] }
+
+    /// rclone neither verifies digests nor forces the files to the disk.
+    private static let smallFiles = Experiment(
+        section: .sync,
+        figures: [
+            Figure(name: "mirror-outside", title: "each of 10 000 files of 4 KB, 16 wide, beside rclone", unit: .nanoseconds),
+            Figure(name: "mirror-outside-cpu", title: "processor time of the same", unit: .nanoseconds),
+        ],
+        isSteady: true
+    ) { scale in
+        let count = scale.times(10_000, quick: 1_000)
+        let origin = try OriginProcess(.files(count))
+        let place = BenchmarkDirectory()
+        let host = host(of: origin)
+        var contestants: [(Contestant, Round)] = [
+            (
+                .storehouse,
+                {
+                    // The closure keeps the origin running.
+                    defer { withExtendedLifetime(origin) {} }
+                    let path = try place.makeDirectory()
+                    return try await spent(count) { try await synchronizer(host, path).sync() }
+                }
+            )
+        ]
+        if let rclone = program("rclone") {
+            contestants.append(
+                (
+                    .floor,
+                    {
+                        let options = [
+                            "copy", "--config", "", "--transfers", "16", "--checkers", "16", "--http-url", origin.url.absoluteString + "/",
+                        ]
+                        return Array(try ranOutside(count, rclone, options + [":http:", try place.makeDirectory()]).prefix(2))
+                    }
+                ))
+        }
+        return contestants
+    }
+
+    /// Both receive, write and hash the file at the same time.
+    private static let bigFile = Experiment(
+        section: .sync,
+        figures: [
+            Figure(name: "mirror-big", title: "one file of 2 GB, beside curl and sha256sum", unit: .nanoseconds),
+            Figure(name: "mirror-big-cpu", title: "processor time of the same", unit: .nanoseconds),
+        ],
+        isSteady: true
+    ) { scale in
+        let size = scale.times(2_048, quick: 256)
+        let origin = try OriginProcess(.big(mebibytes: size))
+        let place = BenchmarkDirectory()
+        let host = host(of: origin)
+        let file = ListedFile(path: "big", sha256: OriginCommand.digest(ofBig: size), byteCount: Int64(size) << 20)
+        var contestants: [(Contestant, Round)] = [
+            (
+                .storehouse,
+                {
+                    defer { withExtendedLifetime(origin) {} }
+                    let path = try place.makeDirectory()
+                    defer { place.remove(path) }
+                    let transfer = HostTransfer(host: host)
+                    let target = DirectoryTarget(directory: URL(filePath: path, directoryHint: .isDirectory), transfer: transfer) {
+                        ListedSource([file])
+                    }
+                    return try await spent(1) { try await OneWaySynchronizer(processor: target).sync() }
+                }
+            )
+        ]
+        if program("curl") != nil, program("sha256sum") != nil {
+            contestants.append(
+                (
+                    .floor,
+                    {
+                        let path = try place.makeDirectory()
+                        defer { place.remove(path) }
+                        let script = "cd \"$1\" && curl -sf \"$2\" | tee big | sha256sum | grep -q \"$3\""
+                        let arguments = [path, origin.url.appending(path: "big").absoluteString, file.sha256 ?? ""]
+                        return Array(try ranOutside(1, "/bin/sh", ["-c", script, "sh"] + arguments).prefix(2))
+                    }
+                ))
+        }
+        return contestants
+    }
+
+    private static func host(of origin: OriginProcess) -> RemoteHost {
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: origin.url.port))
+    }
+
+    private static func program(_ name: String) -> String? {
+        ["/usr/bin/", "/usr/local/bin/"].map { $0 + name }.first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+
+    /// Wall time and this process's processor time of each of `count`.
+    private static func spent(_ count: Int, _ body: () async throws -> Void) async throws -> [Double] {
+        let (watch, before) = (Stopwatch(), processTime())
+        try await body()
+        return [watch.nanoseconds / Double(count), (processTime() - before) / Double(count)]
+    }
+}
+
+#endif

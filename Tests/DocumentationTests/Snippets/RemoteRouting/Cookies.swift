@@ -1,0 +1,20 @@
+internal import Foundation
+internal import RemoteRouting
+internal import StoreCore
+internal import Testing
+
+// The examples of the article on cookies and of the doc comments beside it.
+
+struct CookieSnippets {
+    @Test func `a jar in a scope lists, removes, saves and clears its cookies`() async throws {
+        let scope = CacheScope()
+        let jar = CookieJar(
+            cacher: FileCacher(directory: scope.directory(named: "cookies")), sharedDomains: ["example.com"], scope: scope)
+        let api = RemoteHost("api.example.com").with { $0.cookies = jar }
+        #expect(api.cookies === jar)
+        for cookie in try await jar.cookies() where cookie.name == "sid" { jar.remove(cookie) }
+        try await jar.waitUntilSaved()
+        try await scope.clear()
+        #expect(try await jar.cookies().isEmpty)
+    }
+}

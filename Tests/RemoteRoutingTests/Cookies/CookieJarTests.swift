@@ -1,0 +1,308 @@
+import Foundation
+import StoreCore
+import Testing
+import Trials
+
+@testable import RemoteRouting
+
+struct CookieJarTests {
+    private let disk = CookieDisk()
+    private let time = ManualTime()
+    private let faults = WatchedState<[String]>([])
+
+    private func jar(_ shared: Set<String> = [], scope: CacheScope? = nil) -> CookieJar {
+        CookieJar(cacher: disk, sharedDomains: shared, time: time, scope: scope) { operation, error in
+            faults.update { $0.append("\(operation): \(error.code.rawValue)") }
+        }
+    }
+
+    private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
+
+    private func set(_ line: String, in jar: CookieJar, at address: String = "https://a.example/") async throws {
+        await jar.call().receive([line], from: try url(address))
+    }
+
+    private func sent(_ jar: CookieJar, to address: String = "https://a.example/") async throws -> String? {
+        try await jar.call().header(for: try url(address), method: .get, redirectedFrom: [])
+    }
+
+    // MARK: Saving
+
+    @Test func `W12: the next jar has the saved cookies, by domain, and no session cookies`() async throws {
+        let first = jar(["example"])
+        try await set("a=b; Max-Age=60", in: first)
+        try await set("c=d", in: first)
+        try await set("e=f; Max-Age=60; Domain=example", in: first)
+        try await first.waitUntilSaved()
+        #expect(disk.state.current.records.mapValues { $0.content.map(\.name) } == ["a.example": ["a"], "example": ["e"]])
+        #expect(try await sent(first) == "a=b; c=d; e=f")
+        #expect(try await sent(jar(["example"])) == "a=b; e=f")
+        time.advance(by: .seconds(60))
+        #expect(try await sent(jar(["example"])) == nil)
+    }
+
+    @Test func `W12: a jar on files brings its cookies back`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "cookies-\(UUID().uuidString)")
+        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
+        let scope = CacheScope(directory: directory)
+        func open() -> CookieJar { CookieJar(cacher: FileCacher(directory: scope.directory(named: "cookies")), time: time, scope: scope) }
+        let first = open()
+        try await set("a=b; Max-Age=60; Secure; SameSite=Strict", in: first)
+        try await scope.waitUntilSaved()
+        let second = open()
+        #expect(try await sent(second) == "a=b")
+        #expect(try await second.cookies() == first.cookies())
+        try await scope.clear()
+        #expect(try await sent(open()) == nil)
+    }
+
+    @Test func `W12: a cookie that expires or ends leaves the cacher, too`() async throws {
+        let jar = jar()
+        try await set("a=b; Max-Age=60", in: jar)
+        try await jar.waitUntilSaved()
+        try await set("a=b; Max-Age=0", in: jar)
+        try await jar.waitUntilSaved()
+        #expect(disk.state.current.records.isEmpty)
+    }
+
+    @Test func `W12: the cacher is called once at a time, and loads each domain once`() async throws {
+        for index in 0..<20 {
+            let jar = CookieJar(cacher: disk, time: time)
+            try await set("a=\(index); Max-Age=60", in: jar, at: "https://\(index).example/")
+            try await jar.waitUntilSaved()
+        }
+        disk.state.update { $0.calls = [] }
+        let jar = jar()
+        try await withThrowingTaskGroup { group in
+            for index in 0..<200 {
+                group.addTask {
+                    #expect(try await sent(jar, to: "https://\(index % 20).example/")?.hasPrefix("a=\(index % 20)") == true)
+                    try await set("b\(index)=x; Max-Age=60", in: jar, at: "https://\(index % 20).example/")
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await jar.waitUntilSaved()
+        let state = disk.state.current
+        #expect(state.mostRunning == 1)
+        #expect(state.calls.count { $0.hasPrefix("load") } == 20)
+        #expect(state.calls.count { $0 == "keys" } == 1)
+        #expect(state.records.values.map(\.content.count) == Array(repeating: 11, count: 20))
+    }
+
+    @Test func `W12: a cacher that cannot list its keys loads each domain at its first use`() async throws {
+        let first = jar()
+        try await set("a=b; Max-Age=60", in: first)
+        try await first.waitUntilSaved()
+        disk.state.update { ($0.lists, $0.calls) = (false, []) }
+        let second = jar()
+        #expect(try await sent(second) == "a=b")
+        #expect(try await sent(second) == "a=b")
+        #expect(try await sent(second, to: "https://b.example/") == nil)
+        #expect(disk.state.current.calls == ["keys", "load a.example", "load b.example"])
+        await #expect { try await second.cookies() } throws: { ($0 as? StoreError)?.code == .cannotEnumerate }
+    }
+
+    // MARK: Faults
+
+    @Test func `W12: a cacher that fails to save keeps the cookies in memory and is tried again`() async throws {
+        let jar = jar()
+        #expect(try await sent(jar) == nil)
+        disk.state.update { $0.isBroken = true }
+        try await set("a=b; Max-Age=60", in: jar)
+        let error = await #expect(throws: StoreError.self) { try await jar.waitUntilSaved() }
+        #expect(error?.code == .cacherFailed)
+        #expect(error?.underlyingError is CookieDisk.Refused)
+        #expect(faults.current.allSatisfy { $0 == "save: cacherFailed" } && !faults.current.isEmpty)
+        #expect(try await sent(jar) == "a=b")
+        disk.state.update { $0.isBroken = false }
+        try await jar.waitUntilSaved()
+        #expect(disk.state.current.records["a.example"]?.content.map(\.name) == ["a"])
+    }
+
+    @Test func `W12: a save that failed is repeated after another domain's save`() async throws {
+        let jar = jar()
+        disk.state.update { $0.isBroken = true }
+        try await set("a=b; Max-Age=60", in: jar)
+        _ = try await faults.wait { $0.contains("save: cacherFailed") ? true : nil }
+        disk.state.update { $0.isBroken = false }
+        try await set("c=d; Max-Age=60", in: jar, at: "https://b.example/")
+        _ = try await disk.state.wait { $0.records.count == 2 ? true : nil }
+    }
+
+    @Test(arguments: [true, false])
+    func `W12: a load that fails is a miss and is repeated at the next request`(lists: Bool) async throws {
+        let first = jar()
+        try await set("a=b; Max-Age=60", in: first)
+        try await first.waitUntilSaved()
+        disk.state.update { ($0.isBroken, $0.lists) = (true, lists) }
+        let second = jar()
+        #expect(try await sent(second) == nil)
+        #expect(faults.current == ["load: cacherFailed", "load: cacherFailed"])
+        await #expect { try await second.cookies() } throws: { ($0 as? StoreError)?.code == .cannotEnumerate }
+        disk.state.update { $0.isBroken = false }
+        #expect(try await sent(second) == "a=b")
+        #expect(try await sent(second, to: "https://b.example/") == nil)
+        guard lists else { return }
+        #expect(try await second.cookies().map(\.name) == ["a"])
+        #expect(disk.state.current.calls.count { $0 == "load a.example" } == 2)
+    }
+
+    @Test func `W12: a load that fails after a list is repeated at the next request`() async throws {
+        let first = jar()
+        try await set("a=b; Max-Age=60", in: first)
+        try await first.waitUntilSaved()
+        disk.state.update { ($0.isBroken, $0.listsAlways) = (true, true) }
+        let second = jar()
+        #expect(try await sent(second) == nil)
+        #expect(faults.current == ["load: cacherFailed"])
+        disk.state.update { $0.isBroken = false }
+        #expect(try await sent(second) == "a=b")
+    }
+
+    @Test func `W12: the lane makes no call while one is under way`() {
+        var lane = CookieLane()
+        lane.want(["a.example"])
+        let calls = [lane.next(), lane.next()]
+        #expect(calls == [.list, nil])
+        lane.listed(["b.example", "a.example"])
+        let loads = [lane.next(), lane.next()]
+        #expect(loads == [.load("a.example"), nil])
+    }
+
+    @Test func `W12: a canceled request does not wait for the cacher`() async throws {
+        disk.state.update { $0.held = "" }
+        let jar = jar()
+        let request = Task { try await sent(jar) }
+        _ = try await disk.state.wait { $0.calls.isEmpty ? nil : true }
+        request.cancel()
+        await #expect(throws: CancellationError.self) { try await request.value }
+        disk.state.update { $0.held = nil }
+        #expect(try await sent(jar) == nil)
+    }
+
+    // MARK: Clearing
+
+    @Test func `W12: clearing the scope clears the jar, and its cookies stay away`() async throws {
+        let scope = CacheScope()
+        let jar = jar(scope: scope)
+        try await set("a=b; Max-Age=60", in: jar)
+        try await set("c=d", in: jar)
+        try await scope.waitUntilSaved()
+        try await scope.clear()
+        #expect(try await sent(jar) == nil)
+        #expect(disk.state.current.records.isEmpty)
+        try await set("e=f; Max-Age=60", in: jar)
+        try await scope.waitUntilSaved()
+        #expect(disk.state.current.records["a.example"]?.content.map(\.name) == ["e"])
+        #expect(try await sent(self.jar()) == "e=f")
+    }
+
+    @Test func `W12: a call from before a clearing neither sends nor sets cookies`() async throws {
+        let jar = jar()
+        let call = jar.call()
+        try await set("a=old", in: jar)
+        try await jar.clear()
+        await call.receive(["a=old; Max-Age=60"], from: try url("https://a.example/"))
+        #expect(try await sent(jar) == nil)
+        try await set("a=new", in: jar)
+        #expect(try await call.header(for: try url("https://a.example/"), method: .get, redirectedFrom: []) == nil)
+        #expect(try await sent(jar) == "a=new")
+    }
+
+    @Test(arguments: ["keys", "load a.example"])
+    func `W12: a clearing drops what is loaded from before`(call: String) async throws {
+        let first = jar()
+        try await set("a=b; Max-Age=60", in: first)
+        try await first.waitUntilSaved()
+        disk.state.update { ($0.held, $0.calls) = (call, []) }
+        let second = jar()
+        let request = Task { try await sent(second) }
+        _ = try await disk.state.wait { $0.calls.last == call ? true : nil }
+        let clearing = Task { try await second.clear() }
+        try await until("the clearing has reached the jar") { second.call().generation == 1 }
+        disk.state.update { $0.held = nil }
+        #expect(try await request.value == nil)
+        try await set("c=d; Max-Age=60", in: second)
+        try await clearing.value
+        try await second.waitUntilSaved()
+        #expect(try await sent(second) == "c=d")
+        #expect(disk.state.current.calls.suffix(2) == ["removeAll", "save a.example"])
+        #expect(disk.state.current.records["a.example"]?.content.map(\.name) == ["c"])
+    }
+
+    @Test func `W12: a clearing that fails throws, and its records are not used again`() async throws {
+        let first = jar()
+        try await set("a=b; Max-Age=60", in: first)
+        try await first.waitUntilSaved()
+        disk.state.update { $0.isBroken = true }
+        let error = await #expect(throws: StoreError.self) { try await first.clear() }
+        #expect(error?.code == .cacherFailed)
+        disk.state.update { $0.isBroken = false }
+        #expect(try await sent(first) == nil)
+        try await first.clear()
+        #expect(disk.state.current.records.isEmpty)
+    }
+
+    @Test func `W12: a scope does not keep its jar alive`() async throws {
+        let scope = CacheScope()
+        weak var gone: CookieJar?
+        do {
+            let jar = CookieJar(scope: scope)
+            gone = jar
+            #expect(try await sent(jar) == nil)
+        }
+        try await until("the jar is freed") { gone == nil }
+        try await scope.clear()
+    }
+
+    // MARK: Managing
+
+    @Test func `W12: the jar lists its cookies, and removes one`() async throws {
+        let jar = jar()
+        try await set("b=1; Max-Age=60", in: jar, at: "https://b.example/")
+        try await set("x=2; Max-Age=60", in: jar)
+        try await set("y=3", in: jar)
+        try await set("z=4; Max-Age=5", in: jar)
+        time.advance(by: .seconds(5))
+        let all = try await jar.cookies()
+        #expect(all.map(\.name) == ["x", "y", "b"])
+        jar.remove(all[0])
+        jar.remove(all[0])
+        try await jar.waitUntilSaved()
+        #expect(try await jar.cookies().map(\.name) == ["y", "b"])
+        #expect(Set(disk.state.current.records.keys) == ["b.example"])
+        #expect(try await self.jar().cookies().map(\.name) == ["b"])
+    }
+
+    @Test func `W12: no description of a cookie shows its value`() async throws {
+        let jar = CookieJar()
+        try await set("sid=hush\u{301}; Max-Age=5", in: jar)
+        let cookies = try await jar.cookies()
+        var dumped = ""
+        dump(cookies, to: &dumped)
+        dump(jar, to: &dumped)
+        for text in ["\(cookies)", "\(cookies[0])", String(reflecting: cookies), dumped, "\(jar)", String(reflecting: jar)] {
+            #expect(!text.contains("hush"))
+        }
+        #expect("\(cookies[0])" == "sid=<redacted> (a.example/)")
+    }
+
+    @Test(arguments: ["mailto:a@a.example", "https://user:secret@a.example/", "file:///x", "https:///x"])
+    func `W12: an address that is not plain http or https has no cookies`(address: String) async throws {
+        let jar = jar()
+        try await set("a=b", in: jar, at: address)
+        #expect(try await sent(jar, to: address) == nil)
+        #expect(try await jar.cookies().isEmpty)
+    }
+
+    @Test func `W12: shared domains are read in any case and with a leading dot`() async throws {
+        let jar = jar([".Shop.EXAMPLE"])
+        try await set("a=b; Domain=shop.example", in: jar, at: "https://x.shop.example/")
+        #expect(try await sent(jar, to: "https://y.shop.example/") == "a=b")
+    }
+
+    @Test func `W12: a shared domain that is no name ends the program with a message`() async {
+        await #expect(processExitsWith: .failure) { _ = CookieJar(sharedDomains: ["https://example.com"]) }
+    }
+}

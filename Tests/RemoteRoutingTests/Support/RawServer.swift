@@ -1,0 +1,88 @@
+#if os(Linux)
+import Foundation
+import Glibc
+import StoreCore
+
+/// A server of bytes: a closure serves each connection on a thread of its own, by blocking reads and writes.
+final class RawServer: Sendable {
+    let port: UInt16
+    private let listener: Int32
+    private let accepted = WatchedState(0)
+
+    /// How many connections were accepted.
+    var acceptedConnections: Int { accepted.current }
+
+    init(_ serve: @escaping @Sendable (RawConnection) -> Void) throws {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, size) == 0 && listen(listener, 128) == 0 && getsockname(listener, $0, &size) == 0
+            }
+        }
+        guard listener >= 0, isBound else { throw POSIXError(.EADDRNOTAVAIL) }
+        self.listener = listener
+        port = UInt16(bigEndian: address.sin_port)
+        Thread { [accepted] in
+            while true {
+                let connection = accept(listener, nil, nil)
+                guard connection >= 0 else { return }
+                let number = accepted.update { count in
+                    count += 1
+                    return count
+                }
+                Thread {
+                    serve(RawConnection(socket: connection, number: number))
+                    close(connection)
+                }.start()
+            }
+        }.start()
+    }
+
+    // The accepting thread ends with the listener and closes it no more.
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+    }
+}
+
+/// One connection of a ``RawServer``.
+struct RawConnection: Sendable {
+    let socket: Int32
+    /// The position among the connections of its server, from 1.
+    let number: Int
+
+    /// Reads the head of a request; `nil` at the end of the connection.
+    func readHead() -> String? {
+        var head: [UInt8] = []
+        var byte: UInt8 = 0
+        while recv(socket, &byte, 1, 0) == 1 {
+            head.append(byte)
+            if head.suffix(4) == [13, 10, 13, 10] { return String(decoding: head, as: UTF8.self) }
+        }
+        return nil
+    }
+
+    /// Reads until the connection ends.
+    func drain() {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while recv(socket, &buffer, buffer.count, 0) > 0 {}
+    }
+
+    /// Closes the connection in the direction of the client.
+    func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
+
+    func send(_ text: String) {
+        let bytes = Array(text.utf8)
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { return }
+            sent += count
+        }
+    }
+}
+#endif

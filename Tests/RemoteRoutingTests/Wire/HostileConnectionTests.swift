@@ -1,0 +1,133 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+import Trials
+
+/// Servers that send bytes at the wrong time, or in a form that no request asked for.
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
+struct HostileConnectionTests {
+    private static let heads = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    ]
+    private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+
+    @Test(arguments: heads, [HTTPMethod.get, .head, .put, .delete, .post])
+    func `W2: bytes that arrive after a response are never the response of the next request`(_ head: String, _ method: HTTPMethod)
+        async throws
+    {
+        let mayGo = DispatchSemaphore(value: 0)
+        let isSent = WatchedState(false)
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            guard connection.number == 1 else { return connection.send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n") }
+            connection.send(head)
+            mayGo.wait()
+            connection.send(HostileConnectionTests.evil)
+            isSent.update { $0 = true }
+            while connection.readHead() != nil {}
+        }
+        let host = try RealTransport.curl.host(server.port) { $0.retry = .never }
+        _ = try? await host.data(for: Route(path: "/first"))
+        mayGo.signal()
+        try await until("the bytes are sent") { isSent.current }
+        let response = try await host.dataResponse(for: Route(path: "/second", method: method))
+        #expect(response.status == 201)
+        #expect(server.acceptedConnections == 2)
+    }
+
+    @Test(arguments: [1, 500, 2000])
+    func `W2: responses behind a response without a body are never the response of the next request`(_ count: Int) async throws {
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            if connection.number == 1 {
+                connection.send("HTTP/1.1 204 No Content\r\n\r\n" + String(repeating: HostileConnectionTests.evil, count: count))
+            }
+            repeat { connection.send("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n") } while connection.readHead() != nil
+        }
+        let host = try RealTransport.curl.host(server.port) { $0.retry = .never }
+        _ = try await host.data(for: Route(path: "/first"))
+        #expect(try await host.dataResponse(for: Route(path: "/second")).status == 201)
+    }
+
+    @Test(arguments: [404, 500, 503], ["br", "deflate", "gzip, gzip"])
+    func `H10: a status outside 2xx counts, whatever the coding of its body`(_ status: Int, _ coding: String) async throws {
+        let origin = try LoopbackOrigin { _ in
+            LoopbackOrigin.Response.text("x", status: status).setting("Content-Encoding", to: coding).setting("Retry-After", to: "7")
+        }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        let error = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+        #expect(error.code == .badStatus && error.status == status)
+        #expect(error.retryAfter == .seconds(7))
+        let streamed = try await remoteError { _ = try await host.bytes(for: Route(path: "/x")) }
+        #expect(streamed.status == status)
+    }
+
+    @Test func `H4: a redirect is followed, whatever the coding of its body`() async throws {
+        let origin = try LoopbackOrigin { _ in .text("end") }
+        origin.on(.get, "/x") { _ in .redirect(to: "/end", status: 302).setting("Content-Encoding", to: "br") }
+        origin.on(.get, "/y") { _ in
+            LoopbackOrigin.Response.text("moved", status: 307).setting("Location", to: "/end").setting("Content-Encoding", to: "br")
+        }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        #expect(try await host.data(for: Route(path: "/x")) == Data("end".utf8))
+        #expect(try await host.data(for: Route(path: "/y")) == Data("end".utf8))
+    }
+
+    @Test func `H10: a response without a body needs no decoder, and one with a body needs the one that was asked for`() async throws {
+        let origin = try LoopbackOrigin { _ in LoopbackOrigin.Response.text("x").setting("Content-Encoding", to: "br") }
+        origin.on(.get, "/none") { _ in LoopbackOrigin.Response.status(204).setting("Content-Encoding", to: "br") }
+        origin.on(.get, "/empty") { _ in LoopbackOrigin.Response.text("").setting("Content-Encoding", to: "br") }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        #expect(try await host.dataResponse(for: Route(path: "/x", method: .head)).fields["Content-Encoding"] == "br")
+        #expect(try await host.data(for: Route(path: "/none")).isEmpty)
+        #expect(try await host.data(for: Route(path: "/empty")).isEmpty)
+        let whole = try await remoteError { _ = try await host.data(for: Route(path: "/x")) }
+        #expect(whole.code == .protocolViolation)
+        let streamed = try await remoteError { for try await _ in try await host.bytes(for: Route(path: "/x")) {} }
+        #expect(streamed.code == .protocolViolation)
+    }
+
+    @Test(arguments: [HTTPMethod.get, .post])
+    func `W1: a request head that libcurl cannot hold is refused before anything is sent`(_ method: HTTPMethod) async throws {
+        let origin = try LoopbackOrigin(limits: .init(requestLine: 4 << 20, head: 4 << 20)) { .text("\($0.headers["X"]?.utf8.count ?? 0)") }
+        let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
+        func value(_ count: Int) -> String { String(repeating: "v", count: count) }
+        for count in [1_000_000, 1_050_000, 9_000_000] {
+            for route in [
+                Route(path: "/x", method: method, headers: ["X": value(count)]),
+                Route(path: "/x", method: method, query: ["q": value(count)]),
+            ] {
+                let error = try await remoteError { _ = try await host.data(for: route) }
+                #expect(error.code == .unsupported, "\(count): \(error)")
+                #expect(!error.mayHaveArrived)
+            }
+        }
+        #expect(origin.requests.isEmpty)
+        let longest = try await host.data(for: Route(path: "/x", method: method, headers: ["X": value(999_000)]))
+        #expect(longest == Data("999000".utf8))
+    }
+
+    @Test(arguments: [true, false])
+    func `W2: an early error ends a large upload with its status`(_ closes: Bool) async throws {
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\(closes ? "Connection: close\r\n" : "")\r\n")
+            // A close with unread bytes resets the connection, and the response with it, so a server reads on (RFC 9112 §9.6).
+            if closes { connection.endSending() }
+            connection.drain()
+        }
+        let host = try RealTransport.curl.host(server.port) { $0.retry = .never }
+        for body in [
+            RouteBody.data(Data(count: 100 << 20)), .stream(HTTPBodyStream(length: 1 << 40, isReplayable: true) { { Data(count: $0) } }),
+        ] {
+            let error = try await remoteError { _ = try await host.data(for: Route(path: "/x", method: .post, body: body)) }
+            #expect(error.status == 413, "\(error)")
+        }
+    }
+}
+#endif

@@ -1,0 +1,123 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+import Wire
+
+/// What one response may cost the thread that serves all exchanges, in that thread's own processor time: other processes and other tests
+/// do not change it.
+@Suite(
+    .enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"),
+    .disabled(if: isSanitized, "the sanitizer's own work would be measured"), .serialized, .timeLimit(.minutes(10)))
+struct IsolationTests {
+    /// An exchange that notes the processor time of the engine's thread when it ends.
+    final class Meter: WireReceiver {
+        let end = WatchedState<(nanoseconds: Int64, failure: WireFailure?)?>(nil)
+
+        private func note(_ failure: WireFailure?) {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            let nanoseconds = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+            end.update { $0 = (nanoseconds, failure) }
+        }
+
+        func sent(_ total: Int64) {}
+        func failed(_ failure: WireFailure) { note(failure) }
+        func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow {
+            if isComplete { note(nil) }
+            return .goesOn
+        }
+    }
+
+    struct Attack: Sendable, CustomTestStringConvertible {
+        let name: String
+        let bytes: String
+        var testDescription: String { name }
+
+        init(_ name: String, _ bytes: String) {
+            self.name = name
+            self.bytes = "HTTP/1.1 \(bytes)"
+        }
+    }
+
+    private static func times(_ count: Int, _ text: String) -> String { String(repeating: text, count: count) }
+    private static let filler = times(240, "a")
+
+    /// As many fields and bytes as a head may have.
+    private static let largest = Attack(
+        "the largest head", "200 OK\r\n" + times(999, "X-Field: \(filler)\r\n") + "Content-Length: 0\r\n\r\n")
+
+    private static let attacks = [
+        Attack("20 000 fields", "200 OK\r\n" + times(20_000, "X-Field: 12345678\r\n") + "Content-Length: 0\r\n\r\n"),
+        Attack(
+            "20 000 fields whose names have the length of those that are looked for",
+            "200 OK\r\n" + times(20_000, "CONTENT-LENGHT: 1\r\n") + "\r\n"),
+        Attack("fields of 250 bytes without end", "200 OK\r\n" + times(20_000, "X-Field: \(filler)\r\n") + "\r\n"),
+        Attack("a folded field", "200 OK\r\n" + "X: a\r\n" + times(20_000, " \(filler)\r\n") + "Content-Length: 0\r\n\r\n"),
+        Attack("the largest folded field", "200 OK\r\n" + "X: a\r\n" + times(998, " \(filler)\r\n") + "Content-Length: 0\r\n\r\n"),
+        Attack("interim responses", times(20_000, "103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 ") + "200 OK\r\n\r\n"),
+        Attack("lines of 200 KB", "200 OK\r\n" + times(3, "X: \(times(200_000, "a"))\r\n") + "\r\n"),
+        Attack("lines of nothing", "200 OK\r\n" + times(20_000, ": \r\n") + "\r\n"),
+        Attack("trailers", "200 OK\r\n" + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + times(20_000, "X-Field: 12345678\r\n") + "\r\n"),
+    ]
+
+    private func engine() throws -> WireEngine {
+        try WireEngine(try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]), width: 16, connections: 64)
+    }
+
+    private func start(_ url: URL, on engine: WireEngine) -> Meter {
+        let meter = Meter()
+        _ = engine.start(WireRequest(url: url.absoluteString, method: "GET", mayRepeat: true), meter)
+        return meter
+    }
+
+    /// The processor time that one exchange takes, as the median of several.
+    private func cost(of attack: Attack, _ count: Int = 21) async throws -> (cost: Int64, failure: WireFailure?) {
+        let origin = try LoopbackOrigin { _ in .verbatim(attack.bytes) }
+        let engine = try engine()
+        var last = try await start(origin.url, on: engine).end.wait { $0 }
+        var costs: [Int64] = []
+        for _ in 0..<count {
+            let end = try await start(origin.url, on: engine).end.wait { $0 }
+            costs.append(end.nanoseconds - last.nanoseconds)
+            last = end
+        }
+        return (costs.sorted()[count / 2], last.failure)
+    }
+
+    @Test(arguments: attacks)
+    func `W4: no head costs the engine much more than the largest one that is allowed`(_ attack: Attack) async throws {
+        let largest = try await cost(of: IsolationTests.largest)
+        #expect(largest.failure == nil)
+        let hostile = try await cost(of: attack)
+        #expect(2 * hostile.cost <= 3 * largest.cost, "\(hostile.cost) ns beside \(largest.cost) ns")
+    }
+
+    @Test(arguments: [attacks[0], attacks[3], attacks[5]])
+    func `W4: the engine gets to other exchanges beside a hostile response as it does alone`(_ attack: Attack) async throws {
+        let hostile = try LoopbackOrigin { _ in .verbatim(attack.bytes) }
+        let quiet = try LoopbackOrigin { _ in .text("well") }
+        let engine = try engine()
+        let count = 100
+        /// What the engine's thread does until a quiet exchange that begins with a neighbor has ended.
+        func delays(beside neighbor: LoopbackOrigin) async throws -> [Int64] {
+            var delays: [Int64] = []
+            var last = try await start(quiet.url, on: engine).end.wait { $0 }.nanoseconds
+            for _ in 0..<count {
+                let neighbor = start(neighbor.url, on: engine)
+                let end = try await start(quiet.url, on: engine).end.wait { $0 }
+                delays.append(end.nanoseconds - last)
+                last = max(end.nanoseconds, try await neighbor.end.wait { $0 }.nanoseconds)
+            }
+            return delays.sorted()
+        }
+        let alone = try await delays(beside: quiet)
+        let beside = try await delays(beside: hostile)
+        let largest = try await cost(of: IsolationTests.largest)
+        // At worst the loop is at the hostile head when the quiet response comes, and that head has a limit.
+        #expect(beside[count - 2] <= 2 * alone[count - 2] + 2 * largest.cost)
+    }
+}
+#endif

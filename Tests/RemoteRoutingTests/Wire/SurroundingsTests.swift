@@ -1,0 +1,244 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+
+/// Processes in which libcurl, the clock or the process itself are not as usual.
+@Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
+struct SurroundingsTests {
+    private let origin: LoopbackOrigin
+
+    init() throws {
+        origin = try LoopbackOrigin()
+        origin.on(.get, "/x") { _ in .text("x") }
+        origin.on(.post, "/x") { .text("x\($0.body.count)") }
+        for method in [LoopbackOrigin.Method.get, .post] { origin.on(method, "/never") { _ in .text("x").misbehaving(.neverAnswer) } }
+        origin.on(.get, "/stall") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
+        origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 2, every: .milliseconds(20))) }
+    }
+
+    /// Runs a client to its end; what it says, and its exit code.
+    private func client(
+        _ words: [String], preloading library: URL? = nil, environment: [String] = []
+    ) async throws -> (lines: [String], code: Int32) {
+        let program = try ChildProcess.path(of: "HostileClient")
+        let process =
+            if let library {
+                try ChildProcess("/usr/bin/env", ["LD_PRELOAD=\(library.path())", program] + words)
+            } else {
+                try ChildProcess("/usr/bin/env", environment + [program] + words)
+            }
+        try await until("the client ends", patience: .seconds(60)) { !process.isRunning }
+        return (process.rest.split(separator: "\n").map(String.init), try await process.ending())
+    }
+
+    // MARK: Other libraries
+
+    @Test(
+        .enabled(if: StubLibrary.canBeBuilt, "no C compiler"),
+        arguments: [
+            (["VERSION=0x074103", "NAME=\"7.65.3\""], "URLSession (libcurl 7.65.3 is older than 7.66)"),
+            (["WITHOUT=(1<<7)"], "URLSession (libcurl VERSION looks names up without a thread)"),
+        ])
+    func `a libcurl that cannot be used makes a host fall back with the reason`(_ changes: [String], _ expected: String) async throws {
+        let stub = try StubLibrary(StubLibrary.version, defining: changes)
+        let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
+        let found = try #require(lines.first).replacing(#/libcurl \d+\.\d+\.\d+ looks/#, with: "libcurl VERSION looks")
+        #expect(found == expected)
+        #expect(lines.dropFirst() == ["x3", "x3", "x3"])
+        #expect(code == 0)
+    }
+
+    @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"))
+    func `W2: a libcurl that cannot ask before it sends gets a fresh connection for unsafe requests`() async throws {
+        let stub = try StubLibrary(StubLibrary.version, defining: ["VERSION=0x074f01", "NAME=\"7.79.1\""])
+        let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
+        #expect(lines == ["libcurl 7.79.1", "x3", "x3", "x3"])
+        #expect(code == 0)
+        #expect(origin.acceptedConnections == 3)
+    }
+
+    @Test func `a host uses the libcurl of the process and its connections again`() async throws {
+        let (lines, code) = try await client(["transport", "\(origin.port)"])
+        #expect(lines.first?.hasPrefix("libcurl ") == true)
+        #expect(lines.dropFirst() == ["x3", "x3", "x3"])
+        #expect(code == 0)
+        #expect(origin.acceptedConnections == 1)
+    }
+
+    @Test func `two libcurls in one process serve side by side`() async throws {
+        // A copy has state of its own, as another version has.
+        let path = try #require(StubLibrary.systemLibrary)
+        let copy = FileManager.default.temporaryDirectory.appending(path: "libcurl-\(UUID().uuidString).so")
+        try FileManager.default.copyItem(atPath: path, toPath: copy.path())
+        defer { try? FileManager.default.removeItem(at: copy) }
+        for other in [copy.path(), ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]].compactMap(\.self) where !other.isEmpty {
+            let (lines, code) = try await client(["two", "\(origin.port)", other])
+            #expect(lines == ["x"])
+            #expect(code == 0)
+        }
+    }
+
+    // MARK: Proxies
+
+    @Test(arguments: [
+        "ftp://user:secret@127.0.0.1:1", "socks9://user:secret@127.0.0.1:1", "user:secret@127.0.0.1:port",
+        "http://user:secret@127.0.0.1:99999",
+        "http://user:secret@[::1", "http://user:secret@nowhere.invalid:1", "http://user:secret@127.0.0.1:1", "http://user:secret@:",
+    ])
+    func `W11: no error names the credentials of a proxy`(_ proxy: String) async throws {
+        let (lines, code) = try await client(
+            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        #expect(lines.count >= 2 && code == 0)
+        #expect(!lines.joined().contains("secret"), "\(lines)")
+        #expect(!lines.contains("x"), "the proxy is not used")
+    }
+
+    @Test func `W11: a proxy that refuses a tunnel is unreachable, and nothing has arrived`() async throws {
+        let server = try RawServer { connection in
+            guard connection.readHead() != nil else { return }
+            connection.send("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
+        }
+        let proxy = "http://user:secret@127.0.0.1:\(server.port)"
+        let (lines, _) = try await client(
+            ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
+        #expect(lines.map { $0.prefix { $0 != " " } } == ["badStatus", "unreachable"], "\(lines)")
+        #expect(!lines.joined().contains("secret"))
+    }
+
+    @Test func `H13: a transport without descriptors fails, and works once there are some`() async throws {
+        let (lines, code) = try await client(["descriptors", "\(origin.port)"])
+        #expect(lines.count == 8 && code == 0)
+        for line in lines {
+            let words = line.split(separator: " ").dropFirst()
+            #expect(words.last == "x" || words == ["none"], "\(line)")
+        }
+        #expect(lines.last == "7 x x", "\(lines)")
+    }
+
+    // MARK: Time
+
+    @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"), arguments: [false, true])
+    func `H6: a wall clock that jumps by hours moves no deadline`(_ jumps: Bool) async throws {
+        let stub = try jumps ? StubLibrary(StubLibrary.clock) : nil
+        let (lines, code) = try await client(["deadlines", "\(origin.port)"], preloading: stub?.url)
+        #expect(lines == ["headTimedOut", "idleTimedOut", "attemptTimedOut", "overallTimedOut", "0123456789"])
+        #expect(code == 0)
+    }
+
+    // MARK: The process
+
+    @Test(
+        .disabled(if: isSanitized, "the sanitizer's runtime does not survive a fork of several threads"), arguments: ["unused", "used"])
+    func `a host works in a forked process, and in the one that it was forked from`(_ use: String) async throws {
+        var (lines, code) = try await client(["fork", "\(origin.port)", use])
+        // A lock that another thread of the runtime held during the fork stays locked in the child, which now and then hangs it (SIGALRM).
+        for _ in 0..<3 where lines.contains("child ended 14") { (lines, code) = try await client(["fork", "\(origin.port)", use]) }
+        #expect(lines == (use == "used" ? ["before x"] : []) + ["child x", "child ended 0", "after x"])
+        #expect(code == 0)
+    }
+
+    @Test(arguments: ["exit", "return", "cancel"])
+    func `W13: a program may end with exchanges under way`(_ way: String) async throws {
+        for _ in 0..<rounds(5) {
+            let (lines, code) = try await client(["leave", "\(origin.port)", way])
+            #expect(lines == ["under way"])
+            #expect(code == 0)
+            try await origin.waitUntil { $0.openConnections == 0 }
+            origin.forget()
+        }
+    }
+}
+
+/// A shared library that is compiled here and loaded ahead of the system's.
+final class StubLibrary {
+    let url: URL
+
+    /// Whether this system has a C compiler.
+    static let canBeBuilt = FileManager.default.isExecutableFile(atPath: "/usr/bin/cc") && systemLibrary != nil
+
+    /// The file of the libcurl that this process has.
+    static let systemLibrary: String? = {
+        guard let maps = FileHandle(forReadingAtPath: "/proc/self/maps")?.readDataToEndOfFile() else { return nil }
+        let line = String(decoding: maps, as: UTF8.self).split(separator: "\n").first { $0.contains("/libcurl") }
+        return line.flatMap { $0.firstIndex(of: "/").map($0.suffix(from:)) }.map(String.init)
+    }()
+
+    init(_ source: String, defining macros: [String] = []) throws {
+        let folder = FileManager.default.temporaryDirectory
+        url = folder.appending(path: "stub-\(UUID().uuidString).so")
+        let file = folder.appending(path: "stub-\(UUID().uuidString).c")
+        try Data(source.utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let library = try #require(StubLibrary.systemLibrary)
+        let words = ["-shared", "-fPIC", "-o", url.path(), file.path()] + macros.map { "-D\($0)" }
+        _ = try #require(try ChildProcess.output(of: "/usr/bin/cc", words + [library, "-ldl"]))
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    /// The system's libcurl, which says another version about itself, or that it lacks a feature.
+    static let version = """
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <string.h>
+
+        struct version { int age; const char *name; unsigned number; const char *host; int features; };
+
+        void *curl_version_info(int form) {
+            static char copy[168];
+            void *(*real)(int) = (void *(*)(int))dlsym(RTLD_NEXT, "curl_version_info");
+            memcpy(copy, real(form), sizeof copy);
+            struct version *version = (struct version *)copy;
+        #ifdef VERSION
+            version->number = VERSION;
+            version->name = NAME;
+        #endif
+        #ifdef WITHOUT
+            version->features &= ~WITHOUT;
+        #endif
+            return copy;
+        }
+
+        int curl_multi_socket_action(void *multi, int socket, int mask, int *running) {
+            int (*real)(void *, int, int, int *) = (int (*)(void *, int, int, int *))dlsym(RTLD_NEXT, "curl_multi_socket_action");
+            return real(multi, socket, mask, running);
+        }
+        """
+
+    /// A wall clock that is right, ten hours behind, or ten hours ahead, by turns.
+    static let clock = """
+        #define _GNU_SOURCE
+        #include <sys/syscall.h>
+        #include <sys/time.h>
+        #include <time.h>
+        #include <unistd.h>
+
+        static int turns;
+        static long jump(void) { return (__atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED) % 3 - 1) * 36000L; }
+
+        int clock_gettime(clockid_t clock, struct timespec *time) {
+            long result = syscall(SYS_clock_gettime, clock, time);
+            if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) time->tv_sec += jump();
+            return (int)result;
+        }
+
+        int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+            struct timespec now;
+            clock_gettime(CLOCK_REALTIME, &now);
+            time->tv_sec = now.tv_sec;
+            time->tv_usec = now.tv_nsec / 1000;
+            return 0;
+        }
+
+        time_t time(time_t *place) {
+            struct timespec now;
+            clock_gettime(CLOCK_REALTIME, &now);
+            if (place) *place = now.tv_sec;
+            return now.tv_sec;
+        }
+        """
+}
+#endif

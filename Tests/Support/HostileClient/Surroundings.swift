@@ -1,0 +1,175 @@
+import Dispatch
+import Foundation
+import RemoteRouting
+import StoreCore
+import Trials
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// A program that uses a host where libcurl, the clock or the process itself are not as usual.
+struct Surroundings: Sendable {
+    let port: Int
+
+    func host(_ transport: (any Transport)? = nil) -> RemoteHost {
+        RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: port), transport: transport).with {
+            $0.retry = .never
+            $0.timeouts = .init()
+        }
+    }
+
+    /// What a request comes to, in one word.
+    private func word(_ host: RemoteHost, _ route: Route = Route(path: "/x")) async -> String {
+        do {
+            return String(decoding: try await host.data(for: route), as: UTF8.self)
+        } catch let error as RemoteError {
+            return error.code.rawValue
+        } catch {
+            return "\(error)"
+        }
+    }
+
+    /// Which transport a host has by default, and that it works; `POST` twice shows whether connections are used again.
+    func sayTransport() async {
+        let host = host()
+        say("\(host.transport)")
+        for _ in 0..<3 { say(await word(host, Route(path: "/x", method: .post, body: .data(Data("abc".utf8))))) }
+    }
+
+    /// Uses two libcurls, and the one that `URLSession` uses, at the same time.
+    func useTwo(_ path: String) async throws {
+        #if os(Linux)
+        let hosts = [host(try CurlTransport()), host(try CurlTransport(width: 8, path: path)), host(URLSessionTransport())]
+        var words: Set<String> = []
+        await withTaskGroup(of: String.self) { group in
+            for number in 0..<90 { group.addTask { await word(hosts[number % 3]) } }
+            for await word in group { words.insert(word) }
+        }
+        say(words.sorted().joined(separator: " "))
+        #endif
+    }
+
+    /// Says how exchanges end whose deadlines are short, and one whose are long.
+    func meetDeadlines() async throws {
+        func code(_ path: RoutePath, _ timeouts: RouteOptions.Timeouts) async -> String {
+            await word(host().with { $0.timeouts = timeouts }, Route(path: path))
+        }
+        let short = Duration.milliseconds(100)
+        say(await code("/never", .init(head: short)))
+        say(await code("/stall", .init(idle: short)))
+        say(await code("/stall", .init(attempt: short)))
+        say(await code("/stall", .init(overall: short)))
+        let long = Duration.seconds(1000)
+        say(await code("/drip", .init(head: long, idle: long, attempt: long, overall: long)))
+    }
+
+    /// Uses a host in a forked process, which has none of the threads of this one.
+    ///
+    /// - Parameter isUsed: Whether the host has sent requests before. The pool on which tasks run does not come along then, so that the
+    ///   child's task runs on threads of its own.
+    func fork(isUsed: Bool) {
+        #if os(Linux)
+        let host = host()
+        if isUsed { HostileClient.run { say("before " + (await word(host))) } }
+        let child = forkProcess()
+        if child == 0 {
+            // A child that hangs must not outlive the test.
+            alarm(20)
+            let isOver = DispatchSemaphore(value: 0)
+            Task(executorPreference: OwnThreads()) {
+                say("child " + (await word(host)))
+                isOver.signal()
+            }
+            isOver.wait()
+            exit(0)
+        }
+        var status: Int32 = -1
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        say("child ended \(status)")
+        HostileClient.run { say("after " + (await word(host))) }
+        #endif
+    }
+
+    /// Shows all that an error says, of a request in clear text and of one over TLS.
+    func showErrors() async {
+        for scheme in [HostConfiguration.Scheme.http, .https] {
+            let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: scheme, port: port)).with { $0.retry = .never }
+            do {
+                _ = try await host.data(for: Route(path: "/x"))
+                say("x")
+            } catch {
+                let known = error as? RemoteError
+                say("\(known?.code.rawValue ?? "") \(error) \(String(describing: known?.underlyingError)) \(String(reflecting: known))")
+            }
+        }
+    }
+
+    /// Makes transports while few descriptors are left: each fails with a reason, or works once there are descriptors again.
+    func useLastDescriptors() async {
+        #if os(Linux)
+        _ = await word(host())
+        var limit = rlimit(rlim_cur: 64, rlim_max: 64)
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        for left in 0..<8 {
+            var fillers: [Int32] = []
+            while case let filler = open("/dev/null", O_RDONLY), filler >= 0 { fillers.append(filler) }
+            for _ in 0..<min(left, fillers.count) { close(fillers.removeLast()) }
+            let transport: CurlTransport?
+            do { transport = try CurlTransport() } catch { transport = nil }
+            var words: [String] = []
+            if let transport { words.append(await word(host(transport))) }
+            for filler in fillers { close(filler) }
+            if let transport { words.append(await word(host(transport))) }
+            say("\(left) \(words.isEmpty ? "none" : words.joined(separator: " "))")
+        }
+        #endif
+    }
+
+    /// Ends the process in the middle of many exchanges.
+    func leave(_ way: String) {
+        let host = host().with { $0.limits.concurrentExchanges = 1000 }
+        let heads = WatchedState(0)
+        let tasks = (0..<120).map { number in
+            Task.detached {
+                switch number % 4 {
+                case 0:
+                    let bytes = try await host.bytes(for: Route(path: "/stall"))
+                    heads.update { $0 += 1 }
+                    for try await _ in bytes {}
+                case 1: _ = try await host.data(for: Route(path: "/never"))
+                case 2: _ = try await host.data(for: Route(path: "/never", method: .post, body: .data(Data(count: 300_000))))
+                default: while !Task.isCancelled { _ = try await host.data(for: Route(path: "/x")) }
+                }
+            }
+        }
+        HostileClient.run { try await heads.wait { $0 == 30 ? () : nil } }
+        say("under way")
+        switch way {
+        case "exit": exit(0)
+        case "cancel":
+            for task in tasks { task.cancel() }
+            HostileClient.run { for task in tasks { _ = await task.result } }
+        default: break
+        }
+    }
+}
+
+/// Runs each part of a task on a new thread.
+private final class OwnThreads: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        Thread { [self] in job.runSynchronously(on: asUnownedTaskExecutor()) }.start()
+    }
+}
+
+#if os(Linux)
+/// `fork`, which the overlay may hide.
+private func forkProcess() -> pid_t {
+    typealias Fork = @convention(c) () -> pid_t
+    guard let symbol = dlsym(nil, "fork") else { return -1 }
+    return unsafeBitCast(symbol, to: Fork.self)()
+}
+#endif

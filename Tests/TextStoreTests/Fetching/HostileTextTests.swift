@@ -1,0 +1,101 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+
+@testable import TextStore
+
+/// Responses that no server should send to the text fetcher, over libcurl. `URLSession` ends the process for some of them, as
+/// `SessionCrashTests` of RemoteRouting shows in processes of their own.
+@Suite(.enabled(if: RealTextTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
+struct HostileTextTests {
+    /// `STOREHOUSE_SEEDS=20000` runs so many mutations behind the cuts.
+    @Test func `W1, T5: a response that is cut anywhere, or mutated, is a text or a typed error`() async throws {
+        let total = Mutations.cuts.count + rounds(600)
+        let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
+        // The deadline is for hangs alone: every response ends with its connection.
+        let fetcher = try RealTextTransport.curl.fetcher(deadline: .seconds(100))
+        let expected: Set<TextStoreError.Code> = [.unreachable, .unexpectedStatus, .tooLarge, .lengthMismatch]
+        let seen = WatchedState<[String: Int]>([:])
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<8 {
+                group.addTask {
+                    for number in stride(from: worker, to: total, by: 8) {
+                        let file = RemoteFile(url: origin.url.appending(path: "\(number)"), limit: 10_000)
+                        do {
+                            let validator = number % 3 == 0 ? Validator(entityTag: "\"1\"") : nil
+                            switch try await fetcher.fetch(param: file, revalidating: validator) {
+                            case .modified(let text, _, _): #expect(text.bytes.count <= file.limit, "response \(number)")
+                            case .notModified: #expect(validator != nil, "response \(number)")
+                            }
+                            seen.update { $0["response", default: 0] += 1 }
+                        } catch let error as TextStoreError {
+                            seen.update { $0[error.code.rawValue, default: 0] += 1 }
+                            #expect(expected.contains(error.code), "response \(number): \(error)")
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let counts = seen.current
+        #expect(counts.values.reduce(0, +) == total)
+        for kind in ["response", "unreachable", "unexpectedStatus", "tooLarge"] { #expect(counts[kind, default: 0] > 0, "\(counts)") }
+    }
+
+    @Test func `W4: twenty thousand fields are a typed error`() async throws {
+        let head = "HTTP/1.1 200 OK\r\n" + String(repeating: "X-Field: 12345678\r\n", count: 20_000) + "Content-Length: 0\r\n\r\n"
+        let origin = try LoopbackOrigin { _ in .verbatim(head) }
+        let error = await #expect(throws: TextStoreError.self) {
+            _ = try await RealTextTransport.curl.fetcher().fetch(param: RemoteFile(url: origin.url.appending(path: "x")), revalidating: nil)
+        }
+        #expect(error?.code == .unreachable)
+    }
+
+    @Test(arguments: [LoopbackOrigin.Response.Framing.length, .chunked(bytes: 3)])
+    func `W7, T5: a text that is cut against its framing is an error, at every byte`(_ framing: LoopbackOrigin.Response.Framing)
+        async throws
+    {
+        let origin = try LoopbackOrigin { request in
+            .text("0123456789").framed(framing).misbehaving(.truncate(afterBodyBytes: Int(request.path.dropFirst()) ?? 0))
+        }
+        let fetcher = try RealTextTransport.curl.fetcher()
+        for place in 0..<(framing == .length ? 10 : 30) {
+            let error = await #expect(throws: TextStoreError.self, "cut behind \(place) bytes") {
+                _ = try await fetcher.fetch(param: RemoteFile(url: origin.url.appending(path: "\(place)")), revalidating: nil)
+            }
+            #expect(error?.code == .unreachable)
+        }
+    }
+
+    @Test func `W7, T5: packed text that ends too early, and a coding that no request names, are errors`() async throws {
+        let packed = try await packedText()
+        let origin = try LoopbackOrigin { request in
+            let count = Int(request.path.dropFirst()) ?? 0
+            let head = "HTTP/1.1 200 OK\r\nContent-Encoding: \(request.path == "/br" ? "br" : "gzip")\r\nContent-Length: \(count)\r\n\r\n"
+            return .verbatim(Data(head.utf8) + packed.prefix(count))
+        }
+        let fetcher = try RealTextTransport.curl.fetcher()
+        func fetch(_ path: String) async throws -> FetchResult<RemoteText> {
+            try await fetcher.fetch(param: RemoteFile(url: origin.url.appending(path: path)), revalidating: nil)
+        }
+        guard case .modified(let text, _, _) = try await fetch("\(packed.count)") else { return }
+        #expect(text.bytes == Data("0123456789".utf8))
+        for path in (1..<packed.count).map({ "\($0)" }) + ["br"] {
+            let error = await #expect(throws: TextStoreError.self, "\(path)") { _ = try await fetch(path) }
+            #expect(error?.code == .unreachable)
+        }
+    }
+
+    /// Ten digits, packed as an origin does it.
+    private func packedText() async throws -> Data {
+        let origin = try LoopbackOrigin { _ in .text("0123456789").gzipped() }
+        let file = RemoteFile(url: origin.url.appending(path: "x"))
+        let exchange = TextExchange(file, leavesCoding: true)
+        try CurlTextTransport().start(try TextRequest(file, nil), exchange)
+        return try await exchange.response().body
+    }
+}
+#endif

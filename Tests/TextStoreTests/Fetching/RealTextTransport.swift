@@ -1,0 +1,32 @@
+import Foundation
+import StoreCore
+import Testing
+
+@testable import TextStore
+
+/// A transport that uses the network; the tests of fetching run over each.
+enum RealTextTransport: String, Sendable, CustomTestStringConvertible {
+    case urlSession, curl
+
+    var testDescription: String { rawValue }
+
+    /// The transports that this system has.
+    static let available: [RealTextTransport] = (try? RealTextTransport.curl.made()) == nil ? [.urlSession] : [.urlSession, .curl]
+
+    private static let session = SessionTextTransport()
+    private static let libcurl = Result { try RealTextTransport.curl.made() }
+
+    /// `STOREHOUSE_CURL` names another libcurl to load.
+    private func made() throws -> any TextTransport {
+        #if os(Linux)
+        if self == .curl { return try CurlTextTransport(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]) }
+        #endif
+        guard self == .urlSession else { throw CocoaError(.featureUnsupported) }
+        return RealTextTransport.session
+    }
+
+    func fetcher(deadline: Duration = .seconds(100), time: some TimeSource = .system) throws -> HTTPTextFetcher {
+        let transport = self == .urlSession ? RealTextTransport.session : try RealTextTransport.libcurl.get()
+        return HTTPTextFetcher(deadline: deadline, time: time) { transport }
+    }
+}
