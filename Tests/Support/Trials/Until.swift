@@ -12,7 +12,7 @@ public struct NeverHappened: Error, CustomStringConvertible {
 ///   - holds: Looks at it.
 /// - Throws: ``NeverHappened``; `CancellationError` when the test's time is over.
 public func until(
-    _ wish: String = "it was so", patience: Duration = .seconds(120), _ holds: () async throws -> Bool, fileID: String = #fileID,
+    _ wish: String = "it was so", patience: Duration = .seconds(300), _ holds: () async throws -> Bool, fileID: String = #fileID,
     line: Int = #line
 ) async throws {
     let start = ContinuousClock.now

@@ -34,7 +34,7 @@ struct HousekeepingTests {
         let old = [RecordName(of: "eula").text, ".text.1.0123456789abcdef.tmp"]
         let kept = [RecordName(of: "eula").text, ".text.1.0123456789abcde0.tmp", "notes.text", ".other.1.0123456789abcdef.tmp"]
         for name in old { try put(name, minutesAgo: 61) }
-        for name in kept.prefix(2) { try put(name, minutesAgo: 59) }
+        for name in kept.prefix(2) { try put(name, minutesAgo: 50) }
         for name in kept.suffix(2) { try put(name, minutesAgo: 600) }
 
         let next = shelf(), before = Set(place.files)
