@@ -4,12 +4,12 @@ import StoreCore
 extension TextEngine {
     // MARK: The manifest
 
-    /// Fetches the manifest, takes it where it is good, and begins what follows from it.
+    /// Fetches the manifest, accepts it if it is good, and begins the fetches that follow from it.
     func beginManifest(_ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: ManifestRecord) {
-        // A validator is worth something only beside the body that it describes.
+        // A validator is useful only together with the body that it describes.
         let validator = record.body == nil ? nil : record.validator
         launch(ticket) { [verify, time] fetcher in
-            await Self.verified(await Self.answer(of: fetcher, file, validator, "getting the manifest"), file, verify, time)
+            await Self.verified(await Self.answer(of: fetcher, file, validator, "get the manifest"), file, verify, time)
         } then: { engine, answer in
             await engine.takeManifest(answer, ticket, source, file, record)
         }
@@ -33,7 +33,7 @@ extension TextEngine {
         let (ended, taken) = (record, manifest)
         let isCurrent = session.read { $0.manifestFlight == ticket }
         if isCurrent, let manifest { tellRefusals(of: manifest) }
-        // Saved before anybody sees it: who waits for the manifest may end the process next.
+        // Saved before it becomes visible, because a caller that waits for the manifest may end the process next.
         if let fault = await shelf.keep(ended, of: ticket) { tell(.fault(fault)) }
         let now = time.date, instant = time.now
         let actions = session.update { session in
@@ -49,14 +49,14 @@ extension TextEngine {
             let held = session.read { $0.failures.sorted { $0.key < $1.key }.map(\.value).filter { $0.retryAt == nil } }
             for failure in held { tell(.refused(failure.error)) }
         }
-        // What is bundled may have become part of another set.
+        // Bundled texts may have become part of another set.
         tell(await shelf.change())
         perform(actions)
     }
 
-    /// Looks at what the origin has answered.
+    /// Evaluates the response to a request for the manifest.
     ///
-    /// - Returns: The new manifest; `nil` if the server confirmed the last one, or the fetch was abandoned meanwhile.
+    /// - Returns: The new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
     @concurrent
     private func newManifest(
         _ answer: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
@@ -65,7 +65,7 @@ extension TextEngine {
         case .notModified:
             guard record.body != nil else {
                 throw TextStoreError(
-                    .unexpectedStatus, "getting the manifest: the origin confirmed one that is not here; look at the server")
+                    .unexpectedStatus, "cannot get the manifest: the origin responded with 304 to an unconditional request; check the server")
             }
             return nil
         case .modified(let answer, _, let validator):
@@ -95,13 +95,13 @@ extension TextEngine {
 
     // MARK: Sets
 
-    /// What came of one text.
+    /// The result of fetching one text.
     enum Fetched: Sendable {
         case new(TextRecord)
         case unchanged(String)
     }
 
-    /// Fetches a set, and stores it where all of it is good.
+    /// Fetches a set, and stores it if all of it is good.
     func beginSet(_ plan: SetPlan) {
         launch(plan.ticket) { [verify, time] fetcher in
             await Self.answers(of: fetcher, plan.items, verify, time)
@@ -123,9 +123,9 @@ extension TextEngine {
             }
         }
         let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
-        // Legal: the session was cleared meanwhile, and what was on its way belongs to what is gone.
+        // The session was cleared meanwhile, which makes this result obsolete.
         guard isCurrent else { return }
-        // A newer manifest may have taken the texts back: they are fetched again as that one says.
+        // A newer manifest may have withdrawn the texts; they are fetched again as it lists them.
         if isOutdated { return goOn(after: plan) }
         let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
         for fault in faults { tell(.refused(fault)) }
@@ -143,11 +143,11 @@ extension TextEngine {
                 plan.key, records, isActivated: policy.activation == .immediately, begun: plan.generation,
                 unchanged: (unchanged, time.date),
                 onSaved: { [self] in
-                    // Told before anybody is shown them: whoever sees the text finds it in the log.
+                    // Reported before the text becomes visible, so that the log already has an entry for every shown text.
                     for record in records { tell(.saved(identifier: record.identifier, version: record.facts.version)) }
                 },
                 { [policy] session in
-                    // In one step with the new text: nobody is shown the old one as complete.
+                    // One step with the new text, so that the old one is never shown as completed.
                     for record in records { session.fetched[record.identifier] = record.facts.digest }
                     session.setEnded(plan, nil, at: instant, policy)
                 })
@@ -156,7 +156,7 @@ extension TextEngine {
             goOn(after: plan)
         } catch {
             tell(.refused(error))
-            // What another process has changed, be it the very text that was refused, is shown before it is tried again.
+            // Another process may have caused the refusal; its changes become visible before the next attempt.
             tell(await shelf.change())
             end(plan, error)
         }
@@ -198,7 +198,7 @@ extension TextEngine {
             guard let known, item.validator != nil else {
                 throw TextStoreError(
                     .unexpectedStatus,
-                    "getting \(file.url.absoluteString): the origin confirmed a text that is not here; look at the server")
+                    "cannot get \(file.url.absoluteString): the origin responded with 304 to an unconditional request; check the server")
             }
             return try confirmed(known, item, expected)
         }
@@ -216,13 +216,13 @@ extension TextEngine {
             identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(answer.headers))
     }
 
-    /// The origin says that the bytes that are here are those of the version it has now.
+    /// Evaluates a 304 response: the known bytes are those of the offered version.
     private func confirmed(
         _ known: TextRecord, _ item: SetPlan.Item, _ expected: TextValidation.Expectation
     ) throws(TextStoreError) -> Fetched {
         if let sha256 = expected.sha256, sha256 != known.facts.fileDigest.hex {
             throw TextStoreError(
-                .digestMismatch, "the origin confirms a text whose SHA-256 is not what the manifest says; it or a cache before it is stale")
+                .digestMismatch, "cannot use the confirmed text: its SHA-256 is not the manifest's; the origin or a cache in front of it is stale")
         }
         if known.rank == item.rank { return .unchanged(known.identifier) }
         var facts = known.facts
@@ -235,12 +235,12 @@ extension TextEngine {
 
     // MARK: The origin
 
-    /// Asks the origin in a task that does not keep the engine: when nobody has it any more, what is on its way is given up.
+    /// Sends requests in a task that does not retain the engine, so that releasing the store cancels them.
     ///
     /// - Parameters:
-    ///   - ticket: The fetch's own number.
-    ///   - ask: Asks.
-    ///   - take: Takes what was answered.
+    ///   - ticket: The fetch's ticket.
+    ///   - ask: Sends the requests.
+    ///   - take: Takes the responses.
     private func launch<Answer: Sendable>(
         _ ticket: UInt64, _ ask: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Answer,
         then take: @escaping @Sendable (TextEngine, Answer) async -> Void
@@ -259,11 +259,11 @@ extension TextEngine {
         of fetcher: any Origin<RemoteFile, RemoteText>, _ file: RemoteFile, _ validator: Validator?, _ operation: String
     ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
         do { return .success(try await fetcher.respond(to: .content(file, revalidating: validator)).result) } catch {
-            return .failure(.wrapping(error, .unreachable, "\(operation): the fetcher failed; try again later"))
+            return .failure(.wrapping(error, .unreachable, "cannot \(operation): the fetcher failed; try again later"))
         }
     }
 
-    /// What the origin answers for each text of a set, side by side; `nil` for one that it need not be asked for.
+    /// Fetches the texts of a set concurrently; the result is `nil` for an item that needs no request.
     @concurrent
     private static func answers(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ items: [SetPlan.Item], _ verify: TextVerifier?, _ time: any TimeSource
@@ -272,7 +272,7 @@ extension TextEngine {
             for (number, item) in items.enumerated() {
                 guard case .fetch(let file, let expected, let known) = item.work else { continue }
                 group.addTask {
-                    let answer = await answer(of: fetcher, file, item.validator, "getting \(file.url.absoluteString)")
+                    let answer = await answer(of: fetcher, file, item.validator, "get \(file.url.absoluteString)")
                     return (number, await verified(answer, item, expected, known, verify, time))
                 }
             }
