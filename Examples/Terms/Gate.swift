@@ -70,7 +70,7 @@ struct Gate {
         if newest.version == first.version { screen.show(newest) }
         let isAccepted = options.accepts || (screen.canAsk && screen.ask("Do you accept version \(version(newest))?"))
         guard isAccepted else {
-            screen.warning("version \(version(newest)) is not accepted: the gate stays closed; to accept it, run swift run terms --accept\n")
+            screen.warning("version \(version(newest)) is not accepted: the gate stays closed; accept with swift run terms --accept\n")
             return
         }
         try await store.accept(newest)

@@ -63,7 +63,7 @@ public final class TextStore: Sendable {
         guard !session.isEmpty else { throw TextStoreError(.invalidName, "cannot open a session: its name is empty; pass a name") }
         let parent = directory ?? Self.defaultDirectory
         guard parent.isFileURL else {
-            throw TextStoreError(.invalidName, "cannot open the session: \(parent.absoluteString) is not a directory on disk; pass a file URL")
+            throw TextStoreError(.invalidName, "cannot open the session: \(parent.absoluteString) is not on a disk; pass a file URL")
         }
         let place = Directory(path: parent.absoluteURL.path(percentEncoded: false))
         engine = TextEngine(
@@ -196,7 +196,7 @@ public final class TextStore: Sendable {
     /// - Throws: ``TextStoreError/Code/fileSystem``; the text is not accepted then.
     public func accept(_ text: VersionedText) async throws {
         let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
-        for fault in try await engine.acceptances.accept(acceptance) { engine.tell(.fault(fault)) }
+        for fault in try await engine.acceptances.accept(acceptance) { engine.report(.fault(fault)) }
     }
 
     /// Returns the newest acceptance of a text: of its highest accepted version, and the last one among equal versions.
@@ -226,7 +226,7 @@ public final class TextStore: Sendable {
     public func needsAcceptance(of text: VersionedText, granularity: Acceptance.Granularity = .any) async -> Bool {
         do { return try await engine.acceptances.history(of: text.identifier).isNeeded(for: text, granularity) } catch {
             // An unnecessary request for acceptance is harmless; a missing one is not.
-            engine.tell(.fault(.wrapping(error, .damagedFile, "cannot read the acceptances; the text counts as not accepted")))
+            engine.report(.fault(.wrapping(error, .damagedFile, "cannot read the acceptances; the text counts as not accepted")))
             return true
         }
     }

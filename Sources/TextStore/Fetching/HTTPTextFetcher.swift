@@ -85,7 +85,7 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
         case 200:
             // Some loaders of the system report a truncated body as complete.
             if let length = head.length, length != response.body.count {
-                throw TextStoreError(.lengthMismatch, "cannot get \(name): \(response.body.count) of \(length) bytes arrived; try again later")
+                throw TextStoreError(.lengthMismatch, "cannot get \(name): \(response.body.count) of \(length) bytes came; try again later")
             }
             let bytes = transport().leavesCoding ? try await HTTPTextFetcher.decoded(response, of: file) : response.body
             return .modified(

@@ -54,7 +54,8 @@ extension VersionManifest {
             copy.entries[identifier] = nil
             copy.problems.append(
                 Problem(
-                    identifier: identifier, reason: "\(entry.version) is a pre-release; allow pre-releases in the version source", group: entry.group)
+                    identifier: identifier,
+                    reason: "\(entry.version) is a pre-release; allow pre-releases in the version source", group: entry.group)
             )
         }
         return copy

@@ -248,7 +248,7 @@ extension SessionState {
             guard let url = URL(string: written, relativeTo: base)?.absoluteURL, let scheme = url.scheme?.lowercased(),
                 scheme == "https" || (scheme == "http" && base?.scheme?.lowercased() == "http"), url.host() != nil
             else {
-                throw TextStoreError(.malformedEntry, "cannot use its address in the manifest, “\(written.prefix(64))”; use an HTTPS address")
+                throw TextStoreError(.malformedEntry, "cannot use its address in the manifest, “\(written.prefix(64))”; use HTTPS")
             }
             file = source.remoteFile ?? RemoteFile(url: url)
             // Header fields such as an API key are meant for the source's origin only.
@@ -256,7 +256,7 @@ extension SessionState {
             file.url = url
         } else {
             guard let remote = source.remoteFile else {
-                throw TextStoreError(.notAvailable, "cannot fetch the new version: neither source nor manifest has its address; add a “url”")
+                throw TextStoreError(.notAvailable, "cannot fetch the new version: neither source nor manifest has an address; add one")
             }
             file = remote
         }
@@ -386,7 +386,7 @@ extension TextStoreError {
     static func expiredManifest(_ date: Date) -> TextStoreError {
         TextStoreError(
             .expiredManifest,
-            "cannot use the manifest's versions: it expired at \(date.formatted(.iso8601)); publish a newer manifest, or correct the device's "
-                + "clock")
+            "cannot use the manifest's versions: it expired at \(date.formatted(.iso8601)); publish a newer manifest, or correct the "
+                + "device's clock")
     }
 }

@@ -22,8 +22,8 @@ extension SessionState {
         return .missing(
             TextStoreError(
                 .notAvailable, identifier: identifier,
-                "cannot provide the text: neither cache nor bundle has it, and the origin has not delivered it; add a bundled file to have a text "
-                    + "from the first start on",
+                "cannot provide the text: neither cache nor bundle has it, and the origin has not delivered it; add a bundled file to have a "
+                    + "text from the first start on",
                 underlyingError: reason))
     }
 

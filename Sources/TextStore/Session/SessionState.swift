@@ -78,7 +78,7 @@ struct SessionState: Sendable {
             {
                 throw TextStoreError(
                     .conflictingSource, identifier: source.identifier,
-                    "cannot register it: the identifier is already registered with another source; choose another identifier for one of them")
+                    "cannot register it: the identifier already has another source; choose another identifier for one of them")
             }
         }
         sources.reserveCapacity(sources.count + places.count)
@@ -254,6 +254,7 @@ struct SessionState: Sendable {
 
 extension TextStoreError {
     static func unknown(_ identifier: String) -> TextStoreError {
-        TextStoreError(.unknownIdentifier, identifier: identifier, "cannot find the text: its identifier is not registered; register its source first")
+        TextStoreError(
+            .unknownIdentifier, identifier: identifier, "cannot find the text: its identifier is not registered; register its source first")
     }
 }

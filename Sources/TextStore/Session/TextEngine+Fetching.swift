@@ -9,21 +9,21 @@ extension TextEngine {
         // A validator is useful only together with the body that it describes.
         let validator = record.body == nil ? nil : record.validator
         launch(ticket) { [verify, time] fetcher in
-            await Self.verified(await Self.answer(of: fetcher, file, validator, "get the manifest"), file, verify, time)
-        } then: { engine, answer in
-            await engine.takeManifest(answer, ticket, source, file, record)
+            await Self.verified(await Self.response(of: fetcher, file, validator, "get the manifest"), file, verify, time)
+        } then: { engine, response in
+            await engine.takeManifest(response, ticket, source, file, record)
         }
     }
 
     private func takeManifest(
-        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile,
+        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile,
         _ known: ManifestRecord
     ) async {
         var record = known
         var manifest: VersionManifest?
         var failure: TextStoreError?
         do throws(TextStoreError) {
-            manifest = try await newManifest(try answer.get(), ticket, source, file, &record)
+            manifest = try await newManifest(try response.get(), ticket, source, file, &record)
             record.succeeded(at: time.date, policy)
         } catch {
             failure = error
@@ -32,25 +32,25 @@ extension TextEngine {
         }
         let (ended, taken) = (record, manifest)
         let isCurrent = session.read { $0.manifestFlight == ticket }
-        if isCurrent, let manifest { tellRefusals(of: manifest) }
+        if isCurrent, let manifest { reportRefusals(of: manifest) }
         // Saved before it becomes visible, because a caller that waits for the manifest may end the process next.
-        if let fault = await shelf.keep(ended, of: ticket) { tell(.fault(fault)) }
+        if let fault = await shelf.keep(ended, of: ticket) { report(.fault(fault)) }
         let now = time.date, instant = time.now
         let actions = session.update { session in
             session.manifestEnded(ticket: ticket, ended, taken, failure, at: now, instant, policy)
         }
         guard let actions else { return }
         if let failure {
-            tell(.refused(failure))
+            report(.refused(failure))
         } else {
-            tell(.checked(revision: session.read { $0.manifest?.revision }))
+            report(.checked(revision: session.read { $0.manifest?.revision }))
         }
         if taken != nil {
             let held = session.read { $0.failures.sorted { $0.key < $1.key }.map(\.value).filter { $0.retryAt == nil } }
-            for failure in held { tell(.refused(failure.error)) }
+            for failure in held { report(.refused(failure.error)) }
         }
         // Bundled texts may have become part of another set.
-        tell(await shelf.change())
+        report(await shelf.change())
         perform(actions)
     }
 
@@ -59,37 +59,37 @@ extension TextEngine {
     /// - Returns: The new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
     @concurrent
     private func newManifest(
-        _ answer: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
+        _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
     ) async throws(TextStoreError) -> VersionManifest? {
-        switch answer {
+        switch response {
         case .notModified:
             guard record.body != nil else {
                 throw TextStoreError(
-                    .unexpectedStatus, "cannot get the manifest: the origin responded with 304 to an unconditional request; check the server")
+                    .unexpectedStatus, "cannot get the manifest: the origin sent a 304 to an unconditional request; check the server")
             }
             return nil
-        case .modified(let answer, _, let validator):
-            let manifest = try VersionManifest(parsing: answer.bytes, mode: source.mode, limit: file.limit).taken(by: source)
-            guard let turn = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
+        case .modified(let response, _, let validator):
+            let manifest = try VersionManifest(parsing: response.bytes, mode: source.mode, limit: file.limit).taken(by: source)
+            guard let outcome = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
             else { return nil }
-            tell(turn)
-            record.body = answer.bytes
+            report(outcome)
+            record.body = response.bytes
             record.validator = validator
-            record.headers = verify.map { _ in TextVerification.fields(answer.headers) }
+            record.headers = verify.map { _ in TextVerification.fields(response.headers) }
             record.receivedAt = time.date
             return manifest
         }
     }
 
-    private func tellRefusals(of manifest: VersionManifest) {
-        for refusal in manifest.refusals { tell(.refused(refusal)) }
+    private func reportRefusals(of manifest: VersionManifest) {
+        for refusal in manifest.refusals { report(.refused(refusal)) }
         var session = session.current
         session.replaceManifest(manifest)
         let offers = session.loaded.sorted().compactMap { id in session.offer(for: id).map { (id, $0) } }
         let floors = session.held.compactMapValues(\.floor)
         for (identifier, offer) in offers {
             guard let floor = floors[identifier], offer.rank < floor.rank else { continue }
-            tell(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
+            report(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
         }
     }
 
@@ -104,14 +104,14 @@ extension TextEngine {
     /// Fetches a set, and stores it if all of it is good.
     func beginSet(_ plan: SetPlan) {
         launch(plan.ticket) { [verify, time] fetcher in
-            await Self.answers(of: fetcher, plan.items, verify, time)
-        } then: { engine, answers in
-            await engine.takeSet(answers, plan)
+            await Self.responses(of: fetcher, plan.items, verify, time)
+        } then: { engine, responses in
+            await engine.takeSet(responses, plan)
         }
     }
 
-    private func takeSet(_ answers: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
-        let results = await fetched(plan.items, answers)
+    private func takeSet(_ responses: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
+        let results = await fetched(plan.items, responses)
         var records: [TextRecord] = []
         var unchanged: [String] = []
         var faults: [TextStoreError] = []
@@ -128,7 +128,7 @@ extension TextEngine {
         // A newer manifest may have withdrawn the texts; they are fetched again as it lists them.
         if isOutdated { return goOn(after: plan) }
         let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
-        for fault in faults { tell(.refused(fault)) }
+        for fault in faults { report(.refused(fault)) }
         if let failure {
             end(plan, failure, keeping: records.filter(\.facts.isVerified))
         } else {
@@ -139,25 +139,25 @@ extension TextEngine {
     private func store(_ plan: SetPlan, _ records: [TextRecord], _ unchanged: [String]) async {
         let instant = time.now
         do throws(TextStoreError) {
-            let turn = try await shelf.store(
+            let outcome = try await shelf.store(
                 plan.key, records, isActivated: policy.activation == .immediately, begun: plan.generation,
                 unchanged: (unchanged, time.date),
                 onSaved: { [self] in
                     // Reported before the text becomes visible, so that the log already has an entry for every shown text.
-                    for record in records { tell(.saved(identifier: record.identifier, version: record.facts.version)) }
+                    for record in records { report(.saved(identifier: record.identifier, version: record.facts.version)) }
                 },
                 { [policy] session in
                     // One step with the new text, so that the old one is never shown as completed.
                     for record in records { session.fetched[record.identifier] = record.facts.digest }
                     session.setEnded(plan, nil, at: instant, policy)
                 })
-            guard let turn else { return }
-            tell(turn)
+            guard let outcome else { return }
+            report(outcome)
             goOn(after: plan)
         } catch {
-            tell(.refused(error))
+            report(.refused(error))
             // Another process may have caused the refusal; its changes become visible before the next attempt.
-            tell(await shelf.change())
+            report(await shelf.change())
             end(plan, error)
         }
     }
@@ -175,21 +175,23 @@ extension TextEngine {
 
     @concurrent
     private func fetched(
-        _ items: [SetPlan.Item], _ answers: [Result<FetchResult<RemoteText>, TextStoreError>?]
+        _ items: [SetPlan.Item], _ responses: [Result<FetchResult<RemoteText>, TextStoreError>?]
     ) async -> [Result<Fetched, TextStoreError>] {
-        zip(items, answers).map { item, answer in
-            do throws(TextStoreError) { return .success(try fetched(item, answer)) } catch { return .failure(error.about(item.identifier)) }
+        zip(items, responses).map { item, response in
+            do throws(TextStoreError) { return .success(try fetched(item, response)) } catch {
+                return .failure(error.about(item.identifier))
+            }
         }
     }
 
     private func fetched(
-        _ item: SetPlan.Item, _ answer: Result<FetchResult<RemoteText>, TextStoreError>?
+        _ item: SetPlan.Item, _ response: Result<FetchResult<RemoteText>, TextStoreError>?
     ) throws(TextStoreError) -> Fetched {
-        switch (item.work, try answer?.get()) {
+        switch (item.work, try response?.get()) {
         case (.refuse(let error), _): throw error
         case (.copy(let record), _): return .new(record)
-        case (.fetch(let file, let expected, _), .modified(let answer, _, let validator)):
-            let record = try record(of: answer, validator, item, file.url.absoluteString, expected)
+        case (.fetch(let file, let expected, _), .modified(let response, _, let validator)):
+            let record = try record(of: response, validator, item, file.url.absoluteString, expected)
             guard case .fetch(_, _, let known?) = item.work, known.rank.version != nil, known.rank == record.rank,
                 known.facts.fileDigest == record.facts.fileDigest, known.facts.isVerified == record.facts.isVerified
             else { return .new(record) }
@@ -198,22 +200,22 @@ extension TextEngine {
             guard let known, item.validator != nil else {
                 throw TextStoreError(
                     .unexpectedStatus,
-                    "cannot get \(file.url.absoluteString): the origin responded with 304 to an unconditional request; check the server")
+                    "cannot get \(file.url.absoluteString): the origin sent a 304 to an unconditional request; check the server")
             }
             return try confirmed(known, item, expected)
         }
     }
 
     private func record(
-        of answer: RemoteText, _ validator: Validator?, _ item: SetPlan.Item, _ url: String, _ expected: TextValidation.Expectation
+        of response: RemoteText, _ validator: Validator?, _ item: SetPlan.Item, _ url: String, _ expected: TextValidation.Expectation
     ) throws(TextStoreError) -> TextRecord {
-        let text = try TextValidation.text(of: answer, expected)
+        let text = try TextValidation.text(of: response, expected)
         let facts = TextRecord.Facts(
             version: item.rank.version, epoch: item.rank.epoch, digest: VersionedText.digest(of: text),
-            fileDigest: answer.bytes.withUnsafeBytes { SHA256.digest(of: $0) }, validator: validator, url: url,
+            fileDigest: response.bytes.withUnsafeBytes { SHA256.digest(of: $0) }, validator: validator, url: url,
             isVerified: expected.sha256 != nil || verify != nil, fetchedAt: time.date)
         return TextRecord(
-            identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(answer.headers))
+            identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(response.headers))
     }
 
     /// Evaluates a 304 response: the known bytes are those of the offered version.
@@ -222,7 +224,7 @@ extension TextEngine {
     ) throws(TextStoreError) -> Fetched {
         if let sha256 = expected.sha256, sha256 != known.facts.fileDigest.hex {
             throw TextStoreError(
-                .digestMismatch, "cannot use the confirmed text: its SHA-256 is not the manifest's; the origin or a cache in front of it is stale")
+                .digestMismatch, "cannot use the confirmed text: its SHA-256 is not the manifest's; check the origin and its caches")
         }
         if known.rank == item.rank { return .unchanged(known.identifier) }
         var facts = known.facts
@@ -239,23 +241,23 @@ extension TextEngine {
     ///
     /// - Parameters:
     ///   - ticket: The fetch's ticket.
-    ///   - ask: Sends the requests.
+    ///   - send: Sends the requests.
     ///   - take: Takes the responses.
-    private func launch<Answer: Sendable>(
-        _ ticket: UInt64, _ ask: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Answer,
-        then take: @escaping @Sendable (TextEngine, Answer) async -> Void
+    private func launch<Response: Sendable>(
+        _ ticket: UInt64, _ send: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Response,
+        then take: @escaping @Sendable (TextEngine, Response) async -> Void
     ) {
         tasks.withLock { tasks in
             tasks[ticket] = Task { [weak self, fetcher] in
-                let answer = await ask(fetcher)
+                let response = await send(fetcher)
                 guard let self else { return }
-                await take(self, answer)
+                await take(self, response)
                 _ = self.tasks.withLock { $0.removeValue(forKey: ticket) }
             }
         }
     }
 
-    private static func answer(
+    private static func response(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ file: RemoteFile, _ validator: Validator?, _ operation: String
     ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
         do { return .success(try await fetcher.respond(to: .content(file, revalidating: validator)).result) } catch {
@@ -265,20 +267,20 @@ extension TextEngine {
 
     /// Fetches the texts of a set concurrently; the result is `nil` for an item that needs no request.
     @concurrent
-    private static func answers(
+    private static func responses(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ items: [SetPlan.Item], _ verify: TextVerifier?, _ time: any TimeSource
     ) async -> [Result<FetchResult<RemoteText>, TextStoreError>?] {
         await withTaskGroup(of: (Int, Result<FetchResult<RemoteText>, TextStoreError>).self) { group in
             for (number, item) in items.enumerated() {
                 guard case .fetch(let file, let expected, let known) = item.work else { continue }
                 group.addTask {
-                    let answer = await answer(of: fetcher, file, item.validator, "get \(file.url.absoluteString)")
-                    return (number, await verified(answer, item, expected, known, verify, time))
+                    let response = await response(of: fetcher, file, item.validator, "get \(file.url.absoluteString)")
+                    return (number, await verified(response, item, expected, known, verify, time))
                 }
             }
-            var answers = [Result<FetchResult<RemoteText>, TextStoreError>?](repeating: nil, count: items.count)
-            for await (number, answer) in group { answers[number] = answer }
-            return answers
+            var responses = [Result<FetchResult<RemoteText>, TextStoreError>?](repeating: nil, count: items.count)
+            for await (number, response) in group { responses[number] = response }
+            return responses
         }
     }
 }

@@ -74,21 +74,22 @@ extension TextEngine {
     }
 
     func clear() async throws {
-        let turn = try await shelf.clear { session in
+        let outcome = try await shelf.clear { session in
             // Fetches in flight belong to the deleted state.
             session.forgetFetches()
             session.replaceManifest(nil)
             session.manifestRecord = nil
             session.fetched = [:]
         }
-        tell(turn)
+        report(outcome)
         if session.read({ !$0.observers.isEmpty }) { begin(isForced: true) }
     }
 }
 
 extension TextStoreError {
     fileprivate static func tooSlow(_ identifier: String) -> TextStoreError {
-        TextStoreError(.timedOut, identifier: identifier, "cannot wait any longer: the origin has not responded in time; the fetch continues")
+        TextStoreError(
+            .timedOut, identifier: identifier, "cannot wait any longer: the origin did not respond in time; the fetch continues")
     }
 }
 

@@ -29,7 +29,7 @@ extension TextEngine {
                     guard !isBundled, let refusal = await refusal(of: TextVerification(record, as: record.facts.version)) else {
                         return (file, true)
                     }
-                    tell(.refused(refusal))
+                    report(.refused(refusal))
                     return (file, false)
                 }
             }
@@ -62,7 +62,7 @@ extension TextEngine {
             guard let self else { return }
             await verifyKept(nil)
             isVerifying.withLock { $0 = false }
-            tell(await shelf.lookAgain())
+            report(await shelf.lookAgain())
             // A refused record is fetched again.
             begin()
         }
@@ -71,22 +71,22 @@ extension TextEngine {
     /// Activates the waiting sets whose records the verifier accepts.
     func activate() async throws -> Bool {
         if verify != nil { await verifyKept(nil, withPending: true) }
-        let turn = try await shelf.activatePending()
-        tell(turn)
-        return turn.hasSwitched
+        let outcome = try await shelf.activatePending()
+        report(outcome)
+        return outcome.hasSwitched
     }
 
     // MARK: Responses
 
     /// Verifies a response with a manifest, before anything parses it.
     static func verified(
-        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource
+        _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource
     ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
         // An oversized response is refused later because of its size.
-        guard let verify, case .success(.modified(let response, _, _)) = answer, response.bytes.count <= file.limit else { return answer }
+        guard let verify, case .success(.modified(let response, _, _)) = result, response.bytes.count <= file.limit else { return result }
         do throws(TextStoreError) {
             try await verify.verify(TextVerification(response), time)
-            return answer
+            return result
         } catch {
             return .failure(error)
         }
@@ -96,19 +96,19 @@ extension TextEngine {
     /// confirms the
     /// known text for another version has that text verified.
     static func verified(
-        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
+        _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
         _ known: TextRecord?, _ verify: TextVerifier?, _ time: any TimeSource
     ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
-        guard let verify else { return answer }
+        guard let verify else { return result }
         do throws(TextStoreError) {
-            switch try answer.get() {
+            switch try result.get() {
             case .modified(let response, _, _):
                 try TextValidation.check(response, expected)
                 try await verify.verify(TextVerification(response, item.identifier, item.rank.version), time)
             case .notModified:
                 if let known, known.rank != item.rank { try await verify.verify(TextVerification(known, as: item.rank.version), time) }
             }
-            return answer
+            return result
         } catch {
             return .failure(error)
         }

@@ -54,14 +54,14 @@ final class TextEngine: Sendable {
         }
         try result.get()
         let bundled = await BundleReading.texts(of: sources, in: bundle)
-        for case .failure(let fault) in bundled.values { tell(.refused(fault)) }
+        for case .failure(let fault) in bundled.values { report(.refused(fault)) }
         let identifiers = sources.map(\.identifier)
         if verify != nil {
             // A fault of the bundle was reported above.
             await verifyKept(identifiers, bundled.compactMapValues { try? $0.get().fileDigest })
         }
-        let turn = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
-        tell(turn)
+        let outcome = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
+        report(outcome)
         // The version source is usually set next. Without one, the first read of a text begins its refresh.
         let isLookedAt = session.read { session in
             session.versionSource != nil || identifiers.contains { session.observers[$0] != nil }
@@ -71,11 +71,11 @@ final class TextEngine: Sendable {
 
     func setVersionSource(_ source: VersionSource) async {
         let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
-        if let fault { tell(.refused(fault)) }
-        for refusal in bundled?.refusals ?? [] { tell(.refused(refusal)) }
+        if let fault { report(.refused(fault)) }
+        for refusal in bundled?.refusals ?? [] { report(.refused(refusal)) }
         if session.read({ $0.versionSource != source }) { await shelf.forgetManifest() }
         let (record, manifest) = await keptManifest(of: source)
-        let turn = await shelf.change { session in
+        let outcome = await shelf.change { session in
             // If the same source was set meanwhile, its manifest may be newer than the file read above.
             guard session.versionSource != source else { return }
             session.versionSource = source
@@ -85,7 +85,7 @@ final class TextEngine: Sendable {
             session.manifestRecord = record
             session.replaceManifest(manifest)
         }
-        tell(turn)
+        report(outcome)
         begin()
     }
 
@@ -94,11 +94,11 @@ final class TextEngine: Sendable {
     private func keptManifest(of source: VersionSource) async -> (ManifestRecord?, VersionManifest?) {
         guard let file = source.remoteFile else { return (nil, nil) }
         let (copies, faults) = shelf.manifestFile.load()
-        for fault in faults { tell(.fault(fault)) }
+        for fault in faults { report(.fault(fault)) }
         guard let record = copies.first?.value, record.url == file.url.absoluteString else { return (nil, nil) }
         guard let body = record.body else { return (record, nil) }
         if let refusal = await refusal(of: TextVerification(bytes: Array(body), headers: record.headers ?? [:])) {
-            tell(.refused(refusal))
+            report(.refused(refusal))
             return (nil, nil)
         }
         // A saved manifest parses again unless the source's mode is stricter now, and is accepted unless another process has accepted a
@@ -106,9 +106,9 @@ final class TextEngine: Sendable {
         // revision. Otherwise it is fetched again.
         guard let manifest = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit).taken(by: source),
             // The source may be set twice: the first call may accept a newer manifest while the second one verifies this one.
-            let turn = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
+            let outcome = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
         else { return (nil, nil) }
-        tell(turn)
+        report(outcome)
         return (record, manifest)
     }
 
@@ -173,13 +173,13 @@ final class TextEngine: Sendable {
 
     // MARK: Reporting
 
-    func tell(_ event: TextStoreEvent) { onEvent?(event) }
+    func report(_ event: TextStoreEvent) { onEvent?(event) }
 
-    func tell(_ turn: Shelf.Turn) {
-        for fault in turn.faults { tell(.fault(fault)) }
-        for event in turn.events { tell(event) }
-        for increase in turn.increases { increases.send(increase) }
-        if turn.hasUnverified { verifyChanges() }
+    func report(_ outcome: Shelf.Outcome) {
+        for fault in outcome.faults { report(.fault(fault)) }
+        for event in outcome.events { report(event) }
+        for increase in outcome.increases { increases.send(increase) }
+        if outcome.hasUnverified { verifyChanges() }
     }
 
     func makeIncreases() -> AsyncStream<VersionIncrease> { increases.makeStream() }

@@ -68,8 +68,8 @@ extension Shelf {
     // MARK: Publishing
 
     /// Publishes the records of some texts to the session, in one step with another change of it.
-    func publish(_ identifiers: some Sequence<String>, _ turn: Turn, _ change: Change = { _ in }) -> Turn {
-        var turn = turn
+    func publish(_ identifiers: some Sequence<String>, _ outcome: Outcome, _ change: Change = { _ in }) -> Outcome {
+        var outcome = outcome
         var change = change
         var identifiers = Array(identifiers)
         repeat {
@@ -83,22 +83,22 @@ extension Shelf {
                 hadDamage = !damaged.isEmpty
                 texts = held(Array(registered))
             }
-            let (told, also, generation, groups) = (texts, change, generation, (pointer.groups, pointer.groupsByText))
+            let (published, also, generation, groups) = (texts, change, generation, (pointer.groups, pointer.groupsByText))
             let risen = session.update { session in
                 also(&session)
-                session.take(told, of: groups, generation: generation)
+                session.take(published, of: groups, generation: generation)
                 return session.resolve()
             }
             change = { _ in }
             identifiers = risen.map(\.identifier)
-            if !risen.isEmpty { turn.increases += raise(risen) }
+            if !risen.isEmpty { outcome.increases += raise(risen) }
         } while !identifiers.isEmpty
         // Reading the other texts of a set repeats the fault of a damaged one, which is reported once.
-        var told: Set<String> = []
-        turn.hasUnverified = unverified.values.contains { registered.contains($0.identifier) }
-        turn.faults += faults.filter { told.insert("\($0.identifier ?? "") \($0.message)").inserted }
+        var reported: Set<String> = []
+        outcome.hasUnverified = unverified.values.contains { registered.contains($0.identifier) }
+        outcome.faults += faults.filter { reported.insert("\($0.identifier ?? "") \($0.message)").inserted }
         faults = []
-        return turn
+        return outcome
     }
 
     /// Raises the floors of bundled texts that have become active.
@@ -195,14 +195,14 @@ extension Shelf {
 
     /// Returns the active record after its file was not found, because another process may have replaced it meanwhile.
     private func recordAnew(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
-        let told = faults.count
+        let count = faults.count
         // Without the lock, the text stays damaged, as reported above.
         return
             (try? locked { () throws(TextStoreError) in
                 catchUp()
                 guard pointer.active[identifier] != place else { return nil }
                 // The file was removed by a switch, so the reported fault was none.
-                if told > 0 { faults.remove(at: told - 1) }
+                if count > 0 { faults.remove(at: count - 1) }
                 return pointer.active[identifier].flatMap { record($0, of: identifier) }
             }) ?? nil
     }

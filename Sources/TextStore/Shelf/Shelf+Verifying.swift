@@ -65,9 +65,9 @@ extension Shelf {
     }
 
     /// Publishes all registered texts to the session again.
-    func lookAgain() -> Turn {
+    func lookAgain() -> Outcome {
         isForeign = true
-        return publish([], Turn())
+        return publish([], Outcome())
     }
 }
 

@@ -26,11 +26,11 @@ extension Shelf {
     /// Removes the waiting sets that a manifest withdraws.
     ///
     /// - Returns: The texts of these sets.
-    func dropWithdrawn(by manifest: VersionManifest, _ turn: inout Turn) throws(TextStoreError) -> [String] {
+    func dropWithdrawn(by manifest: VersionManifest, _ outcome: inout Outcome) throws(TextStoreError) -> [String] {
         var dropped: [String] = [], texts: [String] = []
         for (set, waiting) in pointer.pending.sorted(by: { $0.key < $1.key }) {
             guard let reason = withdrawal(of: set, found(waiting), by: manifest) else { continue }
-            turn.events.append(.refused(reason))
+            outcome.events.append(.refused(reason))
             dropped.append(set)
             texts += waiting.keys
         }

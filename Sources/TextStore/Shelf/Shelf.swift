@@ -45,7 +45,7 @@ actor Shelf {
     var faults: [TextStoreError] = []
 
     /// The result of a call, apart from the session's change.
-    struct Turn: Sendable {
+    struct Outcome: Sendable {
         var increases: [VersionIncrease] = []
         var faults: [TextStoreError] = []
         /// Refused sets, and manifests worth a report.
@@ -85,29 +85,29 @@ actor Shelf {
     ///   - identifiers: The texts.
     ///   - activatesPending: Whether the first call activates waiting sets.
     ///   - change: A change of the session in the same step.
-    func admit(_ identifiers: [String], activatesPending: Bool, _ change: Change = { _ in }) -> Turn {
-        var turn = Turn()
+    func admit(_ identifiers: [String], activatesPending: Bool, _ change: Change = { _ in }) -> Outcome {
+        var outcome = Outcome()
         if !isOpen {
             isOpen = true
             do throws(TextStoreError) {
-                turn = try locked { () throws(TextStoreError) in open(activatesPending: activatesPending, mayWrite: true) }
+                outcome = try locked { () throws(TextStoreError) in open(activatesPending: activatesPending, mayWrite: true) }
             } catch {
                 // Reading works without the lock. If a file is removed meanwhile, it is looked up again.
                 faults.append(error)
-                turn = open(activatesPending: false, mayWrite: false)
+                outcome = open(activatesPending: false, mayWrite: false)
             }
             isUntidy = true
         }
         registered.formUnion(identifiers)
-        return publish(identifiers, turn, change)
+        return publish(identifiers, outcome, change)
     }
 
-    private func open(activatesPending: Bool, mayWrite: Bool) -> Turn {
-        var turn = Turn()
+    private func open(activatesPending: Bool, mayWrite: Bool) -> Outcome {
+        var outcome = Outcome()
         let floorsWereRead = catchUp()
         if activatesPending, !pointer.pending.isEmpty {
             do throws(TextStoreError) {
-                try switchPending(&turn)
+                try switchPending(&outcome)
             } catch {
                 faults.append(error)
             }
@@ -118,13 +118,13 @@ actor Shelf {
         }
         if mayWrite {
             // Without readable floors, it is unknown which increases were reported; none is reported twice.
-            if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { turn.increases += increases }
+            if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { outcome.increases += increases }
         } else {
             for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
         }
         // The session has not shown any of it yet.
         isForeign = false
-        return turn
+        return outcome
     }
 
     // MARK: Storing
@@ -145,17 +145,17 @@ actor Shelf {
     func store(
         _ set: String, _ records: [TextRecord], isActivated: Bool, begun: UInt64, unchanged: ([String], Date) = ([], .distantPast),
         onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
-    ) throws(TextStoreError) -> Turn? {
+    ) throws(TextStoreError) -> Outcome? {
         guard begun == generation else { return nil }
-        var turn = Turn()
+        var outcome = Outcome()
         if !records.isEmpty {
             try makeDirectory()
-            turn.hasSwitched = isActivated
-            turn.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
+            outcome.hasSwitched = isActivated
+            outcome.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
         }
         if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1) }
         onSaved()
-        return publish(records.map(\.identifier) + unchanged.0, turn, change)
+        return publish(records.map(\.identifier) + unchanged.0, outcome, change)
     }
 
     private func write(_ set: String, _ records: [TextRecord], _ isActivated: Bool) throws(TextStoreError) -> [VersionIncrease] {
@@ -214,16 +214,16 @@ actor Shelf {
     /// Activates every waiting set; removes a damaged, refused, outdated, or withdrawn one whole, and reports it.
     ///
     /// A set that another process has saved since the verification stays until the next verification.
-    func activatePending() throws(TextStoreError) -> Turn {
-        var turn = Turn()
+    func activatePending() throws(TextStoreError) -> Outcome {
+        var outcome = Outcome()
         try locked { () throws(TextStoreError) in
             catchUp()
-            try switchPending(&turn)
+            try switchPending(&outcome)
         }
-        return publish(registered, turn)
+        return publish(registered, outcome)
     }
 
-    private func switchPending(_ turn: inout Turn) throws(TextStoreError) {
+    private func switchPending(_ outcome: inout Outcome) throws(TextStoreError) {
         guard !pointer.pending.isEmpty else { return }
         var places: [String: Pointer.Place] = [:]
         var dropped: [String] = []
@@ -247,17 +247,17 @@ actor Shelf {
             dropped.append(set)
         }
         guard !dropped.isEmpty else { return }
-        turn.hasSwitched = places.contains { identifier, place in
+        outcome.hasSwitched = places.contains { identifier, place in
             let old = pointer.active[identifier]
             return old?.rank != place.rank || old?.digest != place.digest
         }
         try step(.switched(dropped: dropped, activated: places))
-        turn.events += events
-        turn.increases += activated(places)
+        outcome.events += events
+        outcome.increases += activated(places)
     }
 
     /// Changes the session without changing files; bundled texts that become visible raise their floors.
-    func change(_ change: Change = { _ in }) -> Turn { publish([], Turn(), change) }
+    func change(_ change: Change = { _ in }) -> Outcome { publish([], Outcome(), change) }
 
     /// Accepts a manifest, and removes the waiting sets that it withdraws.
     ///
@@ -269,26 +269,26 @@ actor Shelf {
     ///   - isVerified: Whether the app's verifier has accepted the manifest.
     /// - Throws: ``TextStoreError/Code/outdatedManifest`` if a higher edition was accepted before, ``TextStoreError/Code/unverifiedEpoch``,
     ///   or ``TextStoreError/Code/fileSystem``.
-    func accept(_ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool) throws(TextStoreError) -> Turn {
+    func accept(_ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool) throws(TextStoreError) -> Outcome {
         let found = manifest.edition
         if found != nil { try makeDirectory() }
-        var turn = Turn(), changed: [String] = []
+        var outcome = Outcome(), changed: [String] = []
         try locked { () throws(TextStoreError) in
             catchUp()
             let seen = floors.edition
             try check(found ?? Edition(), against: seen, policy, isVerified: isVerified)
-            changed = try dropWithdrawn(by: manifest, &turn)
+            changed = try dropWithdrawn(by: manifest, &outcome)
             newest = manifest
             guard let found, found != seen else { return }
             if let seen, seen.epoch < found.epoch {
-                turn.events.append(.epochRaised(from: seen.epoch, to: found.epoch))
+                outcome.events.append(.epochRaised(from: seen.epoch, to: found.epoch))
             } else if let seen, found.revision - seen.revision > policy.revisionJump {
-                turn.events.append(.revisionJumped(from: seen.revision, to: found.revision))
+                outcome.events.append(.revisionJumped(from: seen.revision, to: found.revision))
             }
             floors.edition = found
             saveFloors([])
         }
-        return publish(changed, turn)
+        return publish(changed, outcome)
     }
 
     /// Accepts a manifest if it still counts, in one step.
@@ -297,7 +297,7 @@ actor Shelf {
     /// - Returns: `nil` if it does not count; nothing has changed then.
     func accept(
         _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool, where counts: @Sendable (SessionState) -> Bool
-    ) throws(TextStoreError) -> Turn? {
+    ) throws(TextStoreError) -> Outcome? {
         guard session.read(counts) else { return nil }
         return try accept(manifest, policy, isVerified: isVerified)
     }
@@ -308,14 +308,15 @@ actor Shelf {
         if let seen, found < seen {
             throw TextStoreError(
                 .outdatedManifest,
-                "cannot accept the manifest: revision \(found.revision) of epoch \(found.epoch) is older than the accepted revision \(seen.revision) "
-                    + "of epoch \(seen.epoch); check for a stale cache in front of the origin, or raise the epoch after a revision published too high")
+                "cannot accept the manifest: revision \(found.revision) of epoch \(found.epoch) is older than the accepted "
+                    + "revision \(seen.revision) of epoch \(seen.epoch); check for a stale cache in front of the origin, or raise the epoch after a "
+                    + "revision published too high")
         }
         guard !isVerified, found.epoch > max(seen?.epoch ?? 0, policy.acceptedEpoch) else { return }
         throw TextStoreError(
             .unverifiedEpoch,
-            "cannot accept the manifest: nothing has verified its epoch \(found.epoch); pass a verifier to the store, or accept that epoch in its "
-                + "policy")
+            "cannot accept the manifest: nothing has verified its epoch \(found.epoch); pass a verifier to the store, or accept that epoch "
+                + "in its policy")
     }
 
     /// Forgets the newest manifest, because the version source has changed.
@@ -334,7 +335,7 @@ actor Shelf {
     }
 
     /// Deletes all texts and the manifest; the floors stay.
-    func clear(_ change: Change = { _ in }) throws(TextStoreError) -> Turn {
+    func clear(_ change: Change = { _ in }) throws(TextStoreError) -> Outcome {
         try locked { () throws(TextStoreError) in
             catchUp()
             if !pointer.files.isEmpty || pointerJournal.serial > 0 {
@@ -349,7 +350,7 @@ actor Shelf {
         newest = nil
         // An empty record replaces the saved one; its address matches no source.
         if let fault = keep(ManifestRecord(url: "")) { faults.append(fault) }
-        return publish(registered, Turn(), change)
+        return publish(registered, Outcome(), change)
     }
 }
 
@@ -359,7 +360,7 @@ extension TextStoreError {
         let highest = floor.rank.version.map { "version \($0)" } ?? "a newer one"
         return TextStoreError(
             .belowFloor, identifier: identifier,
-            "cannot use the offered \(version): \(highest) was active before; to go back, mark a rollback in a manifest of a higher revision"
+            "cannot use the offered \(version): \(highest) was active before; to go back, publish a rollback with a higher revision"
         )
     }
 }

@@ -129,8 +129,6 @@ public struct RemoteFile: Hashable, Sendable {
     public var caching: Caching
 
     /// Whether caches in front of a server may respond.
-
-    /// Whether caches on the way may answer.
     public enum Caching: Hashable, Sendable {
         /// They respond by their own rules; suitable if a digest protects the bytes.
         case allowed

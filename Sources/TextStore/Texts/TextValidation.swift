@@ -16,9 +16,9 @@ enum TextValidation {
     ///
     /// - Returns: The text, without its byte order mark.
     /// - Throws: The reason for a refusal, without the identifier.
-    static func text(of answer: RemoteText, _ expected: Expectation) throws(TextStoreError) -> String {
-        let allowsMarkup = try check(answer, expected)
-        let text = try self.text(of: answer.bytes, expected.emptiness)
+    static func text(of response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> String {
+        let allowsMarkup = try check(response, expected)
+        let text = try self.text(of: response.bytes, expected.emptiness)
         if !allowsMarkup, HTMLSniffing.isPage(text) {
             throw TextStoreError(.unexpectedMediaType, "cannot use the response: it is an HTML page; declare text/html if that is intended")
         }
@@ -30,11 +30,11 @@ enum TextValidation {
     /// - Returns: Whether the type allows HTML.
     /// - Throws: The reason for a refusal, without the identifier.
     @discardableResult
-    static func check(_ answer: RemoteText, _ expected: Expectation) throws(TextStoreError) -> Bool {
-        let bytes = answer.bytes
+    static func check(_ response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> Bool {
+        let bytes = response.bytes
         guard bytes.count <= expected.limit else {
             throw TextStoreError(
-                .tooLarge, "cannot use the response: its \(bytes.count) bytes exceed the limit of \(expected.limit); raise the file's limit")
+                .tooLarge, "cannot use the response: its \(bytes.count) bytes exceed the limit of \(expected.limit); raise the limit")
         }
         if let length = expected.length, length != bytes.count {
             throw TextStoreError(
@@ -48,7 +48,7 @@ enum TextValidation {
                     "cannot use the response: its SHA-256 is \(digest), not the manifest's \(sha256); check the origin and its caches")
             }
         }
-        return try checkMediaType(answer.contentType, expected.mediaTypes)
+        return try checkMediaType(response.contentType, expected.mediaTypes)
     }
 
     /// Reads strict UTF-8.
@@ -71,7 +71,7 @@ enum TextValidation {
         let parts = (contentType ?? "").split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
         guard let type = parts.first, !type.isEmpty else {
             guard declared.contains("") else {
-                throw TextStoreError(.unexpectedMediaType, "cannot use the response: it has no Content-Type; make the server send text/plain")
+                throw TextStoreError(.unexpectedMediaType, "cannot use the response: it has no Content-Type; send text/plain")
             }
             return false
         }

@@ -38,8 +38,8 @@ struct HousekeepingTests {
         for name in kept.suffix(2) { try put(name, minutesAgo: 600) }
 
         let next = shelf(), before = Set(place.files)
-        let turn = await next.admit(["eula"], activatesPending: false)
-        #expect(turn.faults.isEmpty)
+        let outcome = await next.admit(["eula"], activatesPending: false)
+        #expect(outcome.faults.isEmpty)
         // The start itself does not wait for the removal.
         #expect(Set(place.files) == before)
         #expect(try await next.accept(revision: nil).faults.isEmpty)
@@ -99,8 +99,8 @@ struct HousekeepingTests {
         let shelf = shelf()
         #expect(await shelf.admit([], activatesPending: false).faults.isEmpty)
         _ = try await first.clear()
-        let turn = await shelf.admit(["eula"], activatesPending: false)
-        #expect(turn.faults.isEmpty)
+        let outcome = await shelf.admit(["eula"], activatesPending: false)
+        #expect(outcome.faults.isEmpty)
         #expect(shelf.session.read { $0.held["eula"]?.active == nil && $0.damaged.isEmpty })
     }
 
@@ -142,8 +142,8 @@ struct HousekeepingTests {
         for (code, replace) in replacements {
             try replace()
             let next = self.shelf()
-            let turn = await next.admit(["eula"], activatesPending: false)
-            #expect(turn.faults.map(\.code) == [code] && turn.faults.first?.identifier == "eula", "\(turn.faults)")
+            let outcome = await next.admit(["eula"], activatesPending: false)
+            #expect(outcome.faults.map(\.code) == [code] && outcome.faults.first?.identifier == "eula", "\(outcome.faults)")
             #expect(next.session.read { $0.held["eula"]?.active } == nil)
             try FileManager.default.removeItem(at: place.file(name))
         }

@@ -154,9 +154,9 @@ struct ShelfTests {
         for number in 2...4 {
             _ = try await one.store("text/eula", [record("eula", "\(number).0.0", "\(number)")], isActivated: true, begun: 0)
         }
-        let turn = await other.admit(["eula"], activatesPending: false)
+        let outcome = await other.admit(["eula"], activatesPending: false)
         #expect(other.session.read { $0.held["eula"]?.active?.text } == "4")
-        #expect(turn.faults.isEmpty)
+        #expect(outcome.faults.isEmpty)
     }
 
     @Test func `T13: two stores of one session keep each other's acceptances`() async throws {

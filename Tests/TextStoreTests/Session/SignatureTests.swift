@@ -271,7 +271,7 @@ struct SignatureTests {
         try await started(nil).refresh()
         bench.origin.goDown()
         // This store reads the other one's files when it takes the session's lock.
-        store.engine.tell(try await store.engine.shelf.accept(revision: 1))
+        store.engine.report(try await store.engine.shelf.accept(revision: 1))
         try await inside.wait { $0.last == 3 ? () : nil }
         #expect(line(try await store.text(for: bench.source("eula"))).hasPrefix("2.0.0 remote: Remote terms 2"))
         gate.update { $0 = true }

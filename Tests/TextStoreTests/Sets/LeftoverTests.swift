@@ -161,8 +161,8 @@ struct LeftoverTests {
         // A nonempty directory cannot be removed like a file.
         try FileManager.default.removeItem(at: bench.place.file(file))
         try FileManager.default.createDirectory(at: bench.place.file(file).appending(path: "in the way"), withIntermediateDirectories: true)
-        let turn = try await shelf.store("text/eula", [record("eula", "3.0.0", "three")], isActivated: true, begun: 0)
-        #expect(turn?.faults.contains { $0.code == .fileSystem && $0.message.contains("removing") } == true)
+        let outcome = try await shelf.store("text/eula", [record("eula", "3.0.0", "three")], isActivated: true, begun: 0)
+        #expect(outcome?.faults.contains { $0.code == .fileSystem && $0.message.contains("removing") } == true)
         #expect(shelf.session.read { $0.held["eula"]?.active?.text } == "three")
     }
 

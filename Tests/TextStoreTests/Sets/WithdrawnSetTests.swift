@@ -108,8 +108,8 @@ struct WithdrawnSetTests {
         _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
         _ = try await shelf.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: false, begun: 0)
         let manifest = try VersionManifest(parsing: Data(#"{"texts":{\#(row.texts)}}"#.utf8))
-        let turn = try await shelf.accept(manifest, TextStorePolicy(), isVerified: false)
-        #expect(turn.events.count == (row.isKept ? 0 : 1))
+        let outcome = try await shelf.accept(manifest, TextStorePolicy(), isVerified: false)
+        #expect(outcome.events.count == (row.isKept ? 0 : 1))
         #expect(await shelf.pointer.pending.keys.sorted() == (row.isKept ? ["group/g"] : []))
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == (row.isKept ? 3 : 2))
         #expect(try await shelf.activatePending().hasSwitched == row.isKept)
@@ -162,18 +162,18 @@ struct WithdrawnSetTests {
             })
         #expect(try bench.place.damage(name) == 1)
         let next = bench.place.shelf()
-        let turn = await next.admit(names, activatesPending: true)
-        #expect(turn.hasSwitched && turn.faults.contains { $0.code == .damagedFile && $0.identifier == "privacy" })
-        let refused = turn.events.compactMap { if case .refused(let error) = $0 { error } else { nil } }
+        let outcome = await next.admit(names, activatesPending: true)
+        #expect(outcome.hasSwitched && outcome.faults.contains { $0.code == .damagedFile && $0.identifier == "privacy" })
+        let refused = outcome.events.compactMap { if case .refused(let error) = $0 { error } else { nil } }
         #expect(refused.map(\.code) == [.belowFloor] && refused.first?.identifier == "terms")
-        #expect(turn.increases.map(\.identifier) == ["notes"])
+        #expect(outcome.increases.map(\.identifier) == ["notes"])
         #expect(next.session.read { session in names.map { session.held[$0]?.active?.text } } == [nil, nil, "notes 2", "four"])
         #expect(await next.pointer.pending.isEmpty)
         #expect(try await next.activatePending().hasSwitched == false)
     }
 
     @Test(arguments: [TextStorePolicy.Activation.immediately, .manually])
-    func `T7: a text that arrives after a newer manifest has withdrawn it is not stored`(activation: TextStorePolicy.Activation) async throws {
+    func `T7: a text that arrives after its withdrawal is not stored`(activation: TextStorePolicy.Activation) async throws {
         let events = bench.events, manifests = Lock(["2.0.0", "1.0.0"])
         let store = try bench.store(
             policy: TextStorePolicy(activation: activation),

@@ -185,7 +185,7 @@ let patient = TextAwaiting.remote(timeout: .seconds(3600))
 
 extension Shelf {
     /// Accepts a manifest of a revision that lists some versions.
-    func accept(revision: UInt64?, _ versions: [String: String] = [:]) throws -> Turn {
+    func accept(revision: UInt64?, _ versions: [String: String] = [:]) throws -> Outcome {
         var manifest = try VersionManifest(parsing: Data("{}".utf8))
         manifest.revision = revision
         manifest.entries = try versions.mapValues { VersionManifest.Entry(version: try SemanticVersion(parsing: $0)) }
