@@ -6,11 +6,10 @@
 //
 // Versions are compared and texts chosen by pure functions (Versions, Resolving, Session/SessionState). The files of a session are on its
 // shelf (Shelf). The server is any `RevalidatingFetcher` (Fetching). The module imports StoreCore, Foundation, and the internal target
-// Wire,
-// which sends HTTP requests; it imports no other module of the package.
+// Wire, which sends HTTP requests; it imports no other module of the package.
+//
 // Texts are not keys of a `Store`, although they share its states: a floor, a pointer, and a set concern several texts at once, and a
-// store's
-// engine decides for each key alone.
+// store's engine decides for each key alone.
 
 public import Foundation
 public import StoreCore
@@ -42,8 +41,7 @@ public final class TextStore: Sendable {
     ///   - policy: The rules for refreshing and switching texts.
     ///   - time: The clock.
     ///   - verify: Verifies the bytes of manifests and texts, fetched and kept, such as their signatures; `nil` for no verification.
-    ///   - onEvent: Receives refusals, disk faults, and saves, from any thread and never under a lock. A trailing closure is always this
-    /// one.
+    ///   - onEvent: Receives refusals, disk faults, and saves, from any thread and never under a lock. A trailing closure is this one.
     /// - Throws: ``TextStoreError/Code/invalidName``.
     public convenience init(
         session: String, directory: URL? = nil, bundle: Bundle = .main,
@@ -115,15 +113,13 @@ public final class TextStore: Sendable {
     /// Returns the best available text.
     ///
     /// Without waiting, returns from memory and begins a refresh if one is due. With `.remote`, one deadline covers manifest and text.
-    /// After the
-    /// deadline the fetch continues and is saved, and the returned text carries the reason as its `fallbackReason`.
+    /// After the deadline the fetch continues and is saved, and the returned text carries the reason as its `fallbackReason`.
     ///
     /// - Parameters:
     ///   - provider: The text.
     ///   - awaiting: How long to wait for the server.
     /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task
-    ///   is
-    ///   canceled while it waits.
+    ///   is canceled while it waits.
     @inlinable  // Reading a resident text takes one lock, which costs less than an unspecialized generic call.
     public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
         let identifier = provider.textIdentifier
@@ -166,8 +162,7 @@ public final class TextStore: Sendable {
     /// Requests everything from the server, regardless of intervals and back-off, and waits for the responses.
     ///
     /// - Throws: The first ``TextStoreError``; the other texts are stored nevertheless. ``TextStoreError/Code/incompleteSet`` if a set
-    ///   stays because
-    ///   one of its texts is not acceptable as published. `CancellationError` if the task is canceled; the fetches continue.
+    ///   stays because one of its texts is not acceptable as published. `CancellationError` if the task is canceled; the fetches continue.
     public func refresh() async throws { try await engine.refresh() }
 
     /// Activates the waiting sets. With a verifier, verifies them first.

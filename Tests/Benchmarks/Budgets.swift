@@ -54,8 +54,7 @@ struct Budget: Sendable {
 
 extension Budget {
     /// One line per row of the table. `noisy: false` marks figures that another program on the machine worsens beyond the budget's slack,
-    /// such as
-    /// those of several tasks that wake each other.
+    /// such as those of several tasks that wake each other.
     static let all: [Budget] = [
         // Reading
         .ratio("hit", to: .mutex, 1.2),

@@ -9,8 +9,8 @@ import StoreCore
 /// { "eula": "1.2.3", "privacy": "2.0.0" }
 /// ```
 ///
-/// In the rich form, `texts` holds the texts, and an entry may be an object. `revision` orders the manifests of one `epoch`, `expires`
-/// (RFC 3339) limits how long the manifest is valid, and `rollback` returns a text to an older version:
+/// In the rich form, `texts` holds the texts, and an entry may be an object. `revision` orders the manifests of one `epoch`. `expires`
+/// (RFC 3339) limits how long the manifest is valid. `rollback` returns a text to an older version:
 ///
 /// ```text
 /// { "revision": 7, "expires": "2030-01-01T00:00:00Z",

@@ -125,8 +125,7 @@ extension SessionState {
     /// Chooses the source of a group: the whole cached set, or the whole bundled one.
     ///
     /// A cached text that is not registered yet counts with its entry in the bundle's manifest. Otherwise the choice, and the floors that
-    /// follow
-    /// from it, would depend on the order of registration.
+    /// follow from it, would depend on the order of registration.
     private func choose(_ group: String, _ members: Set<String>) -> Choice {
         var choice = Choice()
         choice.isBack = !damaged.isDisjoint(with: members)

@@ -5,7 +5,7 @@ import StoreCore
 struct SessionState: Sendable {
     // MARK: Knowledge
     var sources: [String: TextSource] = [:]
-    /// Registered texts whose files have been read.
+    /// Registered texts with loaded files.
     var loaded: Set<String> = []
     var bundled: [String: BundledText] = [:]
     var bundleFaults: [String: TextStoreError] = [:]
@@ -49,7 +49,7 @@ struct SessionState: Sendable {
     private(set) var shelved: [String: [String: Rank]] = [:]
     /// The key of the group with which each text of the shelf was switched.
     private var shelvedGroups: [String: String] = [:]
-    /// Texts whose active files are damaged.
+    /// Texts with damaged active files.
     private(set) var damaged: Set<String> = []
     /// The last choice for each group.
     var choices: [String: Choice] = [:]

@@ -93,8 +93,7 @@ extension TextEngine {
     }
 
     /// Verifies a response with a text after checking its size, digest, and declared type, and before anything parses it. A 304 that
-    /// confirms the
-    /// known text for another version has that text verified.
+    /// confirms the known text for another version has that text verified.
     static func verified(
         _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
         _ known: TextRecord?, _ verify: TextVerifier?, _ time: any TimeSource

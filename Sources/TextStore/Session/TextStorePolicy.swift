@@ -24,7 +24,6 @@ public struct TextStorePolicy: Sendable {
     public var revisionJump: UInt64
 
     /// The time at which a fetched set becomes active.
-    /// When a fetched set of texts becomes the active one.
     public enum Activation: Hashable, Sendable {
         /// As soon as the whole set has been saved.
         case immediately

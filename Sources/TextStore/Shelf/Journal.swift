@@ -4,8 +4,7 @@ import StoreCore
 /// An append-only file in two copies. An entry is either whole or absent, and damage affects only the entries it hits.
 ///
 /// The cost of adding an entry does not depend on the file's size. Once history dominates, the file is rewritten in one step as a single
-/// entry
-/// with the whole state. A value; its owner holds the session's lock while it adds.
+/// entry with the whole state. A value; its owner holds the session's lock while it adds.
 struct Journal: Sendable {
     /// An entry, which the file frames with a marker, its length, its number, and a checksum.
     struct Entry: Sendable {
@@ -228,8 +227,7 @@ struct Journal: Sendable {
             copies[number] = Copy(status: try file.status(), end: end + bytes.count, count: copies[number].count + 1)
         } catch {
             // The next entry overwrites a partial one. If even the file's status is unavailable, the next comparison fails, and the file is
-            // read
-            // again.
+            // read again.
             try? file.truncate(to: end)
             copies[number].status = (try? file.status()) ?? copies[number].status
             throw error

@@ -27,7 +27,6 @@ struct Pointer: Sendable {
     private var setsByText: [String: Set<String>] = [:]
 
     /// Returns the waiting sets that contain a text.
-    /// The sets that wait and have a text.
     func sets(of identifier: String) -> Set<String> { setsByText[identifier] ?? [] }
 
     /// A step from one pointer to the next; the journal saves the steps in order.

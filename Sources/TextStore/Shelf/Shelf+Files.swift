@@ -76,8 +76,7 @@ extension Shelf {
             var hadDamage = !damaged.isEmpty
             var texts = held(identifiers)
             // Another process may have changed any text. A damaged text may restore the previous set, so all records are read again. Damage
-            // found
-            // during that read repeats it.
+            // found during that read repeats it.
             while isForeign || hadDamage != !damaged.isEmpty {
                 isForeign = false
                 hadDamage = !damaged.isEmpty

@@ -1,8 +1,7 @@
 /// Recognizes an HTML page by its first bytes, because a captive portal may send one as plain text.
 enum HTMLSniffing {
-    /// The start tags that begin a page: the table of the WHATWG's MIME Sniffing standard (section 7.1), and further elements of a head,
-    /// which
-    /// begin a page without `<html>` and `<head>` (HTML, section 13.1.2.4).
+    /// The start tags that begin a page: the table of the WHATWG's MIME Sniffing standard (section 7.1), and further elements of a head.
+    /// The latter begin a page without `<html>` and `<head>` (HTML, section 13.1.2.4).
     private static let tags = [
         "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p", "base", "link",
         "meta", "noscript",

@@ -25,7 +25,7 @@ enum TextValidation {
         return text
     }
 
-    /// Checks size, digest and declared type, without parsing the bytes.
+    /// Checks size, digest, and declared type, without parsing the bytes.
     ///
     /// - Returns: Whether the type allows HTML.
     /// - Throws: The reason for a refusal, without the identifier.

@@ -6,8 +6,7 @@ internal import FoundationNetworking
 #endif
 
 /// `URLSession` driven by one delegate for the session, which collects the data of each task. Avoids the session's async methods. No limit,
-/// no
-/// deadline, no retry, and no redirect rules.
+/// no deadline, no retry, and no redirect rules.
 final class BareSession: NSObject, URLSessionDataDelegate, Sendable {
     private struct Flight {
         var data = Data()

@@ -1,8 +1,7 @@
 internal import Synchronization
 
 /// A typical handwritten repository: one lock, a dictionary, a task per fetch, and a stream per observer. It does less than a store: an
-/// older
-/// fetch overwrites a newer update, and a caller's wait cannot be canceled.
+/// older fetch overwrites a newer update, and a caller's wait cannot be canceled.
 final class MutexRepository<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         var value: Value

@@ -8,8 +8,7 @@ struct Spread: Hashable, Sendable, Codable {
     var high: Double
 
     /// Computes order statistics, which assume no distribution. The probability that the median lies outside the k-th smallest and largest
-    /// samples
-    /// is twice that of fewer than k heads in as many coin tosses.
+    /// samples is twice that of fewer than k heads in as many coin tosses.
     init(_ samples: [Double]) {
         precondition(!samples.isEmpty, "a row without samples")
         let sorted = samples.sorted()

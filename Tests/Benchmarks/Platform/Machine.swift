@@ -5,8 +5,7 @@ enum Machine {
     /// Waits until the effects of earlier rows have subsided, so that no row depends on its predecessors.
     ///
     /// Closing sessions and pending disk writes occupy a core, which affects contestants with several tasks. Idle worker threads, which
-    /// dispatch
-    /// ends after five seconds, scatter later work over the cores.
+    /// dispatch ends after five seconds, scatter later work over the cores.
     ///
     /// - Parameter limit: The longest wait, because a busy machine never rests. Systems without the statistics do not wait.
     static func rest(within limit: Duration) async throws {

@@ -6,12 +6,10 @@ import Trials
 /// An app that fetches one version of its texts after another until it is killed.
 ///
 /// Required arguments: the directory, the texts' group (`-` for none), the first version, and the number of the save step after which to
-/// die
-/// (`-` for never). Optional arguments: the comma-separated names of the texts, the stride between versions, the number of versions, and a
-/// mode. The modes restrict the process: `limited` (no file beyond 5 000 bytes), `unprivileged` (no superuser rights). Or they change its
-/// manifests: `locked` (the highest revision), `recovered` (the next epoch, with rollbacks). In the mode `accepting`, the process accepts
-/// each
-/// version instead of fetching it. It prints each version that it has, and at the end the versions of the next start.
+/// die (`-` for never). Optional arguments: the comma-separated names of the texts, the stride between versions, the number of versions,
+/// and a mode. The modes restrict the process: `limited` (no file beyond 5 000 bytes), `unprivileged` (no superuser rights). Or they change
+/// its manifests: `locked` (the highest revision), `recovered` (the next epoch, with rollbacks). In the mode `accepting`, the process
+/// accepts each version instead of fetching it. It prints each version that it has, and at the end the versions of the next start.
 @main
 enum TextCrashWriter {
     static func main() async throws {

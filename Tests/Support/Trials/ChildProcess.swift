@@ -7,8 +7,7 @@ import StoreCore
 /// A child process with line-by-line access to its output.
 ///
 /// Started by ``spawn(_:_:input:output:)`` instead of Foundation's `Process`. On Linux (Swift 6.3.1), `Process` copies each entry of the
-/// list
-/// of open files with its full length, and sometimes reads beyond the list's end if tests hold more than 1 300 files open.
+/// list of open files with its full length. With more than 1 300 open files, it sometimes reads beyond the list's end.
 public final class ChildProcess {
     private let id: pid_t
     private let output = Pipe()

@@ -124,7 +124,7 @@ struct RecoveryTests {
         #expect(error?.code == .outdatedManifest)
     }
 
-    @Test func `T16: an edition orders by epoch, then by revision, and tells a bundle about rollbacks`() throws {
+    @Test func `T16: an edition orders by epoch, then by revision, and decides which bundles know a rollback`() throws {
         func edition(_ text: String) throws -> Edition? { try VersionManifest(parsing: Data(text.utf8)).edition }
         #expect(try edition(#"{"eula":"1.0.0"}"#) == nil)
         #expect(try edition(#"{"revision":3,"texts":{}}"#) == Edition(revision: 3))

@@ -4,8 +4,7 @@ extension LoopbackOrigin {
     /// A response: a status, fields, a body, and misbehaviors during its transmission.
     ///
     /// The origin adds only `Content-Length` or `Transfer-Encoding`, and `Connection` if it closes, so that tests can assert on exact
-    /// bytes. It
-    /// checks nothing, because some tests need malformed responses.
+    /// bytes. It checks nothing, because some tests need malformed responses.
     ///
     /// ```swift
     /// origin.on(.get, "/slow") { _ in

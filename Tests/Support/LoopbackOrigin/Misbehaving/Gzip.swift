@@ -19,8 +19,7 @@ enum Gzip {
     /// Returns a description of a stream of `count` zero bytes; in its middle, each byte on the wire stands for 1032 of them.
     ///
     /// A block with dynamic codes (RFC 1951, section 3.2.7) encodes “repeat the previous byte 258 times” in two zero bits, and “a zero
-    /// byte” in
-    /// the bits 1 0. The block thus consists of a few literals and then only zero bits.
+    /// byte” in the bits 1 0. The block thus consists of a few literals and then only zero bits.
     static func zeros(count: Int) -> WireBody {
         let copies = max(0, count - 1) / 258
         var bits = BitWriter()
