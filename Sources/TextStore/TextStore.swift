@@ -58,7 +58,7 @@ public final class TextStore: Sendable {
         policy: TextStorePolicy, time: some TimeSource, options: FileWriteOptions,
         verify: TextVerifier? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {
-        guard !session.isEmpty else { throw TextStoreError(.invalidName, "cannot open a session: its name is empty; pass a name") }
+        guard !session.isEmpty else { throw TextStoreError(.invalidName, "cannot open a session: its name is empty; pass one") }
         let parent = directory ?? Self.defaultDirectory
         guard parent.isFileURL else {
             throw TextStoreError(.invalidName, "cannot open the session: \(parent.absoluteString) is not on a disk; pass a file URL")

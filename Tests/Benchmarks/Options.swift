@@ -24,7 +24,7 @@ struct Options: Sendable {
           --check           exit with status 1 if a budget is certainly broken
           --quick           short rounds; with --check, only budgets that hold on a noisy machine
           --json            print JSON
-          --markdown        print the table of the README
+          --markdown        print a Markdown table
           --list            print the names of all rows and their budgets
           --help            print this help
 

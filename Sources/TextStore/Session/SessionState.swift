@@ -71,7 +71,7 @@ struct SessionState: Sendable {
         var places: [String: Int] = [:]
         for (place, source) in new.enumerated() {
             guard !source.identifier.isEmpty else {
-                throw TextStoreError(.invalidName, "registering a text: its identifier is empty; give it a name")
+                throw TextStoreError(.invalidName, "cannot register a text: its identifier is empty; pass one")
             }
             if let known = places.updateValue(place, forKey: source.identifier).map({ new[$0] }) ?? sources[source.identifier],
                 known != source

@@ -29,7 +29,7 @@ struct SessionLock {
                 guard waited < patience else {
                     throw StoreError(
                         .fileSystem,
-                        "locking \(directory.path(of: Self.fileName)): another process has held it for \(patience); end that process")
+                        "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
                 }
                 Thread.sleep(forTimeInterval: 0.001)
                 waited += .milliseconds(1)

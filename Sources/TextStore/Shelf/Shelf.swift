@@ -171,7 +171,7 @@ actor Shelf {
         }
         if isForeign, set.hasPrefix("group/") {
             throw TextStoreError(
-                .incompleteSet, "another process has changed or deleted other texts of the set; the set is fetched again")
+                .incompleteSet, "cannot store the set: another process has changed other texts of it; the set is fetched again")
         }
         for record in records {
             guard let floor = floors.texts[record.identifier], record.rank < floor.rank else { continue }

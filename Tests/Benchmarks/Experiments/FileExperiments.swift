@@ -52,7 +52,8 @@ extension Experiment {
 
     private static func load(_ size: String, count: Int) -> Experiment {
         let figure = Figure(
-            name: "file-load-\(count == 1 ? "small" : "large")", title: "load \(size), warm; beside read + decode", unit: .nanoseconds)
+            name: "file-load-\(count == 1 ? "small" : "large")", title: "load \(size), warm, compared with read + decode",
+            unit: .nanoseconds)
         return Experiment(section: .files, figures: [figure]) { scale in
             let place = BenchmarkDirectory()
             let record = CacheRecord(content: Article.some(count), fetchedAt: Date(timeIntervalSinceReferenceDate: 800_000_000))

@@ -11,7 +11,7 @@ internal import Musl
 
 /// The terminal of the standard output.
 ///
-/// A file of its own, because beside an import of Foundation the compiler takes C structs for those of a module that cannot be imported.
+/// A separate file, because beside an import of Foundation the compiler resolves C structs to a module that cannot be imported.
 enum TerminalSize {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
