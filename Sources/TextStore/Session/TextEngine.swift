@@ -4,7 +4,7 @@ import StoreCore
 /// Drives a session: carries out the fetches that its state decides on, and returns their results to it.
 @usableFromInline
 final class TextEngine: Sendable {
-    /// Guarded by one lock, so that a read takes a single lookup under it.
+    /// The session's state, guarded by a single lock, so that a read needs one lookup under it.
     let session = WatchedState(SessionState()) { $0.takeChanges() }
     let shelf: Shelf
     let fetcher: any Origin<RemoteFile, RemoteText>

@@ -3,7 +3,7 @@ import StoreCore
 
 /// The files of a session.
 ///
-/// An actor on a queue of its own, and none of its methods suspends. Comparing with the floor, storing, and publishing to the session are
+/// The actor has a queue of its own, and none of its methods suspends. Comparing with the floor, storing, and publishing to the session are
 /// therefore one critical section, and observers see changes in order. The session's lock extends this to other processes.
 ///
 /// The order on disk is records, pointer, floors. Wherever a process is killed, the pointer names whole files, and no floor is above every

@@ -34,7 +34,7 @@ struct AcceptanceTests {
 
     /// Accepts each subset of the versions in their own wording, and shows each version in its own or another wording.
     @Test(arguments: [false, true])
-    func `T13: every history, shown text, and granularity follows the law, at and below the floor`(isBelowFloor: Bool) {
+    func `T13: every history, shown text, and granularity follows the law, below the floor and otherwise`(isBelowFloor: Bool) {
         for subset in 0..<(1 << Self.versions.count) {
             let accepted = Self.versions.indices.filter { subset & 1 << $0 != 0 }
             var history = AcceptanceHistory()

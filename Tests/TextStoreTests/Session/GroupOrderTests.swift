@@ -27,7 +27,7 @@ struct GroupOrderTests {
     }
 
     @Test(arguments: permutations)
-    func `T2, T3, T7: registering a group one by one never shows a bundled text of an older set, nor raises its floor`(
+    func `T2, T3, T7: registering a group one by one never shows a bundled text that its cached set overrides, nor raises its floor`(
         steps: [Step]
     ) async throws {
         serve(2)
