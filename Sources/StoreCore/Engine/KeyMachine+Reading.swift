@@ -128,7 +128,10 @@ extension KeyMachine {
         if let held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
             // A refresh may have been asked for while the content is still valid: then there is nothing stale about it.
-            if held.isValid(at: turn.now) || held.isUsable(within: window, at: turn.now) { return .content(content) }
+            if held.isValid(at: turn.now) { return .content(content) }
+            // A refusal must reach the caller: stale content would hide that access to it was withdrawn.
+            let allowsStale = (error as? any FailureAdvising)?.allowsStale ?? true
+            if allowsStale, held.isUsable(within: window, at: turn.now) { return .content(content) }
         }
         return .failure(error)
     }
