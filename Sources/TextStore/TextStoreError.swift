@@ -13,6 +13,8 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
     public var underlyingError: (any Error)?
     /// How long the server asks clients to stay away (`Retry-After`, in seconds or as a date); `nil` if it does not.
     public var retryAfter: Duration?
+    /// The status of the response, for ``Code/unexpectedStatus``; `nil` if the status as such is not the fault.
+    public var status: Int?
 
     /// Makes an error.
     ///
@@ -132,6 +134,15 @@ extension TextStoreError: FailureAdvising {
         case .timedOut, .unreachable, .unexpectedStatus, .lengthMismatch: .transient
         case .fileSystem: .fatal
         default: .permanent
+        }
+    }
+
+    /// Whether a store over this module's fetcher may serve expired content: after 500, 502, 503 and 504, and where no response arrived.
+    public var allowsStale: Bool {
+        switch code {
+        case .timedOut, .unreachable, .lengthMismatch: true
+        case .unexpectedStatus: status.map { [500, 502, 503, 504].contains($0) } ?? false
+        default: false
         }
     }
 }

@@ -94,9 +94,11 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
             return .notModified()
         default:
             let advice = (300..<400).contains(head.status) ? "give the file's own address" : "check the server"
-            throw TextStoreError(
+            var error = TextStoreError(
                 .unexpectedStatus, "getting \(name): the server responded with \(head.status); \(advice)",
                 retryAfter: head.retryAfter(at: time.date))
+            error.status = head.status
+            throw error
         }
     }
 
