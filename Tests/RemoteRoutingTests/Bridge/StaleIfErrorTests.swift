@@ -209,4 +209,59 @@ struct StaleIfErrorTests {
         #expect(try await lists[0].requireData() == [1, 2])
         #expect(try await remoteError { _ = try await lists[1].requireData() }.status == 451)
     }
+
+    private struct Token: BearerToken { var accessToken: String }
+
+    private final class Signing: RequestInterceptor {
+        let failure = Lock<(any Error)?>(nil)
+
+        func intercept(_ request: inout HTTPRequest) async throws {
+            if let failure = failure.withLock({ $0 }) { throw failure }
+        }
+    }
+
+    private struct SignedOut: Error {}
+
+    /// Errors of what comes before a request, and whether they let stale content be served.
+    private static let causes: [(error: any Error, isServed: Bool)] = [
+        (RemoteError(.transport, .connectionRefused, operation: "GET", "refused"), true),
+        (RemoteError(.timeout, .headTimedOut, operation: "GET", "late"), true),
+        (RemoteError(.decode, .undecodable, operation: "GET", "no token"), false), (SignedOut(), false),
+    ]
+
+    @Test(arguments: causes.indices)
+    func `H9: a refresh of credentials that failed is judged by its cause`(_ index: Int) async throws {
+        let (cause, isServed) = StaleIfErrorTests.causes[index]
+        let bench = try Bench()
+        serve(bench, then: .status(401))
+        let host = bench.host(patient).authorized(by: .bearer(Token(accessToken: "a")) { _, _ in throw cause })
+        let users = store(host, policy())
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        let error = try await remoteError { _ = try await users[1].requireData(from: .origin) }
+        #expect(error.code == .refreshFailed && error.allowsStale == isServed)
+        if isServed {
+            #expect(try await users[1].requireData().name == "fresh")
+        } else {
+            await #expect(throws: RemoteError.self) { try await users[1].requireData() }
+        }
+    }
+
+    @Test(arguments: causes.indices)
+    func `H9: an interceptor that failed is judged by its cause`(_ index: Int) async throws {
+        let (cause, isServed) = StaleIfErrorTests.causes[index]
+        let bench = try Bench()
+        serve(bench, then: .status(500))
+        let signing = Signing()
+        let users = store(bench.host(patient).intercepting(requests: signing), policy())
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        signing.failure.withLock { $0 = cause }
+        if isServed {
+            #expect(try await users[1].requireData().name == "fresh")
+        } else {
+            await #expect(throws: RemoteError.self) { try await users[1].requireData() }
+        }
+        #expect(bench.asked.count == 1)
+    }
 }

@@ -246,7 +246,8 @@ private func otherFormats(_ api: RemoteHost) {
         Route(path: "/orgs/\(org)/repos", query: ["page": number, "per_page": 50])
     }
     let lines = api.pages(parsing: { response in
-        Page(String(decoding: response.value, as: UTF8.self).split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
+        let text = String(decoding: response.value, as: UTF8.self)
+        return Page(text.split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
     }) { (log: String, cursor: PageCursor?) in
         Route(path: "/logs/\(log)", query: ["from": cursor?.next], options: RouteOptions(accept: .plainText))
     }

@@ -267,7 +267,8 @@ extension CachingAndPagesTests {
 
     @Test func `a fetcher of one's own has lifetimes and validators`() async throws {
         let transport = MemoryTransport { _ in .json(Self.lamp).adding("Cache-Control", "max-age=60").adding("ETag", "\"v1\"") }
-        let fetcher = ProductFetcher(shop: RemoteHost("shop.example.com", transport: transport))
+        // The time that a response takes counts as its age.
+        let fetcher = ProductFetcher(shop: RemoteHost("shop.example.com", transport: transport, time: ManualTime()))
         let result = try await fetcher.fetch(param: "lamp", revalidating: nil)
         #expect(result == .modified(Product(id: "lamp", name: "Lamp"), .fresh(for: .seconds(60)), Validator(entityTag: "\"v1\"")))
     }
@@ -307,8 +308,8 @@ extension CachingAndPagesTests {
         }
         let shop = RemoteHost("shop.example.com", transport: transport)
         let lines = shop.pages(parsing: { response in
-            Page(
-                String(decoding: response.value, as: UTF8.self).split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
+            let text = String(decoding: response.value, as: UTF8.self)
+            return Page(text.split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
         }) { (log: String, cursor: PageCursor?) in
             Route(path: "/logs/\(log)", query: ["from": cursor?.next], options: RouteOptions(accept: .plainText))
         }
