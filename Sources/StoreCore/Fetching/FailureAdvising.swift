@@ -24,6 +24,8 @@ public protocol FailureAdvising: Error {
 
     /// Whether expired content may be served in the place of this failure, within a stale-if-error window (RFC 5861 §4).
     ///
+    /// While the key is live, a failure that does not allow it closes the stale-while-revalidate window too.
+    ///
     /// True of an origin that fails or cannot be reached. False of one that refuses, or says that the content is gone: otherwise callers
     /// would go on getting content to which they have lost access. By default, true of transient and canceled failures.
     var allowsStale: Bool { get }

@@ -187,6 +187,31 @@ struct StalenessTests {
         }
     }
 
+    @Test(arguments: [FailureKind.transient, .permanent], [Duration.zero, .seconds(60)])
+    func `C3: a refusal that is known closes the window of stale-while-revalidate`(_ kind: FailureKind, _ errorExpiry: Duration)
+        async throws
+    {
+        let policy = StorePolicy(staleWhileRevalidate: .seconds(60), errorExpiry: errorExpiry)
+        let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+        let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
+        await bench.store[1].update(7)
+        bench.time.advance(by: .seconds(15))
+        // Nothing is known yet.
+        #expect(try await bench.store[1].requireData() == 7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.next { $0.error != nil }
+        if kind == .transient {
+            #expect(try await bench.store[1].requireData() == 7)
+        } else {
+            await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+            // What the origin gives again is content again.
+            await bench.store[1].update(8)
+            bench.time.advance(by: .seconds(15))
+            #expect(try await bench.store[1].requireData() == 8)
+        }
+        try await observer.stopAndLeave()
+    }
+
     @Test(arguments: Backing.allCases)
     func `C4: a failure destroys nothing`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in throw Offline() })
