@@ -13,7 +13,7 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
     public var underlyingError: (any Error)?
     /// How long the server asks clients to stay away (`Retry-After`, in seconds or as a date); `nil` if it does not.
     public var retryAfter: Duration?
-    /// The status of the response, for ``Code/unexpectedStatus``; `nil` if the status as such is not the fault.
+    /// The status of an unexpected response; `nil` if the status is not the fault.
     public var status: Int?
 
     /// Makes an error.

@@ -47,9 +47,9 @@ public struct RemoteHost: Sendable {
     public var cookies: CookieJar?
     /// Makes the decoder of JSON responses.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-    /// The parser of responses; `nil`, the default, decodes JSON with ``makeDecoder`` and takes `Data` as it came.
+    /// The parser of responses; `nil`, the default, decodes JSON and takes `Data` as it came.
     ///
-    /// A route may have its own: ``RouteOptions/parser``.
+    /// JSON is decoded with ``makeDecoder``. A route may have a parser of its own: ``RouteOptions/parser``.
     public var parser: (any ResponseParser)?
     /// Makes the encoder for bodies.
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
