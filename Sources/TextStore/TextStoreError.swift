@@ -13,6 +13,8 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
     public var underlyingError: (any Error)?
     /// The time that the server asks clients to wait (`Retry-After`, in seconds or as a date); `nil` if it names none.
     public var retryAfter: Duration?
+    /// The status of an unexpected response; `nil` if the status is not the fault.
+    public var status: Int?
 
     /// Makes an error.
     ///
@@ -132,6 +134,15 @@ extension TextStoreError: FailureAdvising {
         case .timedOut, .unreachable, .unexpectedStatus, .lengthMismatch: .transient
         case .fileSystem: .fatal
         default: .permanent
+        }
+    }
+
+    /// Whether a store over this module's fetcher may serve expired content: after 500, 502, 503 and 504, and where no response arrived.
+    public var allowsStale: Bool {
+        switch code {
+        case .timedOut, .unreachable, .lengthMismatch: true
+        case .unexpectedStatus: status.map { [500, 502, 503, 504].contains($0) } ?? false
+        default: false
         }
     }
 }

@@ -94,9 +94,11 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
             return .notModified()
         default:
             let advice = (300..<400).contains(head.status) ? "use the address that the redirect names" : "check the server"
-            throw TextStoreError(
+            var error = TextStoreError(
                 .unexpectedStatus, "cannot get \(name): the server responded with status \(head.status); \(advice)",
                 retryAfter: head.retryAfter(at: time.date))
+            error.status = head.status
+            throw error
         }
     }
 

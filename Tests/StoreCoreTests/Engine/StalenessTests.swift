@@ -124,6 +124,94 @@ struct StalenessTests {
         }
     }
 
+    private struct Advised: FailureAdvising {
+        var failureKind: FailureKind
+    }
+
+    private struct Judged: FailureAdvising {
+        var failureKind: FailureKind
+        var allowsStale: Bool
+    }
+
+    /// Errors, and whether expired content may be served in their place.
+    private static let failures: [(error: any Error, isServed: Bool)] = [
+        (Offline(), true), (CancellationError(), true),
+        (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
+        (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false),
+        (Judged(failureKind: .transient, allowsStale: false), false), (Judged(failureKind: .permanent, allowsStale: true), true),
+    ]
+
+    @Test(arguments: Backing.allCases, failures.indices)
+    func `C3: a failure says whether stale content may be served in its place`(_ backing: Backing, _ index: Int) async throws {
+        let (failure, isServed) = Self.failures[index]
+        let policy = StorePolicy(staleIfError: .seconds(5))
+        let bench = Bench(backing, expiry: .after(.seconds(10)), policy: policy, fetcher: ScriptedFetcher { _ in throw failure })
+        await bench.store[1].update(7)
+        bench.time.advance(by: .seconds(15))
+        if isServed {
+            #expect(try await bench.store[1].requireData() == 7)
+        } else {
+            let error = await #expect(throws: (any Error).self) { try await bench.store[1].requireData() }
+            #expect(error.map { String(reflecting: $0) } == String(reflecting: failure))
+            #expect(await bench.store[1].getData() == nil)
+        }
+        // What is saved and what observers see is another matter (C4).
+        let observer = RecordingObserver(bench.store[1].publish())
+        #expect(try await observer.next { $0.error != nil }.content == 7)
+    }
+
+    @Test(arguments: failures.indices)
+    func `C3: valid content is not stale, whatever a refresh failed with`(_ index: Int) async throws {
+        let bench = Bench(expiry: .after(.seconds(10)), fetcher: ScriptedFetcher { _ in throw Self.failures[index].error })
+        await bench.store[1].update(7)
+        await bench.store[1].refresh()
+        #expect(try await bench.store[1].requireData() == 7)
+    }
+
+    @Test func `C3, C12: a failure that is held off still says whether stale content may be served`() async throws {
+        let policy = StorePolicy(staleIfError: .seconds(60), errorExpiry: .seconds(60))
+        for kind in [FailureKind.transient, .permanent] {
+            let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+            let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
+            await bench.store[1].update(7)
+            bench.time.advance(by: .seconds(15))
+            let observer = RecordingObserver(bench.store[1].publish())
+            try await observer.next { $0.error != nil }
+            if kind == .transient {
+                #expect(try await bench.store[1].requireData() == 7)
+            } else {
+                await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+            }
+            #expect(bench.fetcher.startedCount == 1)
+            try await observer.stopAndLeave()
+        }
+    }
+
+    @Test(arguments: [FailureKind.transient, .permanent], [Duration.zero, .seconds(60)])
+    func `C3: a refusal that is known closes the window of stale-while-revalidate`(_ kind: FailureKind, _ errorExpiry: Duration)
+        async throws
+    {
+        let policy = StorePolicy(staleWhileRevalidate: .seconds(60), errorExpiry: errorExpiry)
+        let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+        let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
+        await bench.store[1].update(7)
+        bench.time.advance(by: .seconds(15))
+        // Nothing is known yet.
+        #expect(try await bench.store[1].requireData() == 7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.next { $0.error != nil }
+        if kind == .transient {
+            #expect(try await bench.store[1].requireData() == 7)
+        } else {
+            await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+            // What the origin gives again is content again.
+            await bench.store[1].update(8)
+            bench.time.advance(by: .seconds(15))
+            #expect(try await bench.store[1].requireData() == 8)
+        }
+        try await observer.stopAndLeave()
+    }
+
     @Test(arguments: Backing.allCases)
     func `C4: a failure destroys nothing`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in throw Offline() })

@@ -207,6 +207,30 @@ struct FetcherTests {
         #expect(bench.origin.requests.allSatisfy { $0.headers["X-Other"] == nil })
     }
 
+    @Test(arguments: RealTextTransport.available)
+    func `H9, T15: a store over the fetcher serves stale files only while the origin fails`(_ transport: RealTextTransport) async throws {
+        let fetcher = try transport.fetcher()
+        let files = Store(
+            cacher: MemoryCacher(expiry: .after(.seconds(1))), fetcher: fetcher, policy: StorePolicy(staleIfError: .seconds(60)),
+            time: bench.time)
+        let statuses = [201, 204, 400, 401, 403, 404, 410, 429, 451, 500, 501, 502, 503, 504]
+        for status in statuses { bench.origin.on(.get, "/\(status)", inTurn: .text("kept"), .status(status)) }
+        bench.origin.on(.get, "/reset", inTurn: .text("kept"), .text("new").misbehaving(.resetBeforeHead))
+        let names = statuses.map { "\($0)" } + ["reset"]
+        for name in names { _ = try await files[file(name)].requireData() }
+        bench.time.advance(by: .seconds(5))
+        var served: [String] = []
+        for name in names {
+            do {
+                #expect(try await files[file(name)].requireData().bytes == Data("kept".utf8))
+                served.append(name)
+            } catch let error as TextStoreError {
+                #expect(error.code == .unexpectedStatus && error.status == Int(name) && !error.allowsStale)
+            }
+        }
+        #expect(served == ["500", "502", "503", "504", "reset"])
+    }
+
     @Test func `T15: a start from the bundle creates no transport, and the first request does`() async throws {
         let made = WatchedState(0)
         let fetcher = HTTPTextFetcher(deadline: .seconds(20)) {
