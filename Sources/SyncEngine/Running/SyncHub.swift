@@ -1,12 +1,12 @@
 internal import StoreCore
 
-/// Callers, observers and the pass that runs, behind one lock; what a pass does is none of its business.
+/// The callers, observers and running pass of a synchronizer behind one lock; independent of the work of a pass.
 final class SyncHub: Sendable {
     typealias Outcome = Result<SyncReport, SyncError>
 
     private enum Answer: Sendable {
         case outcome(Outcome)
-        /// The caller's own task was cancelled.
+        /// The caller's own task was canceled.
         case left
     }
 
@@ -19,13 +19,13 @@ final class SyncHub: Sendable {
         var lifecycle = SyncLifecycle()
         var lastID = 0
         var callers: [Int: Caller] = [:]
-        /// Those who observe, and what wakes them while they wait.
+        /// The observers, each with its continuation while it waits.
         var observers: [Int: CheckedContinuation<Void, Never>?] = [:]
         var task: Task<Void, Never>?
-        /// What an observer may show now; `nil` before the first pass.
+        /// The current state for observers; `nil` before the first pass.
         var shown: LoadingState<SyncReport>?
         var version: UInt64 = 0
-        /// The last publication of the pass that runs: an older one that comes late is dropped.
+        /// The serial number of the running pass's last publication; older ones that arrive late are dropped.
         var serial = 0
 
         mutating func makeID() -> Int {
@@ -44,7 +44,7 @@ final class SyncHub: Sendable {
         }
     }
 
-    /// What is done outside the lock.
+    /// Effects that are performed outside the lock.
     private struct Outbox {
         var woken: [CheckedContinuation<Void, Never>] = []
         var cancelled: Task<Void, Never>?
@@ -55,7 +55,7 @@ final class SyncHub: Sendable {
         }
     }
 
-    /// Guards the lifecycle, the callers, the observers and what is shown. Under it: decide and register. Outside it: resume and cancel.
+    /// Guards the lifecycle, the callers, the observers and the shown state. Under it: decide and register. Outside it: resume and cancel.
     private let state = Lock(State())
     private let makeBoard: @Sendable (Int, @escaping @Sendable (SyncReport, Int) -> Void) -> ProgressBoard
     private let run: @Sendable (SyncLifecycle.Pass, ProgressBoard) async -> Outcome
@@ -70,10 +70,10 @@ final class SyncHub: Sendable {
 
     var isSyncing: Bool { state.withLock { $0.lifecycle.phase != .idle } }
 
-    /// How many calls of `sync()` have not returned.
+    /// The number of calls of `sync()` that have not returned.
     var callerCount: Int { state.withLock { $0.callers.count } }
 
-    /// How many iterators observe.
+    /// The number of observers.
     var observerCount: Int { state.withLock { $0.observers.count } }
 
     // MARK: Callers
@@ -82,7 +82,7 @@ final class SyncHub: Sendable {
         try Task.checkCancellation()
         let marks = PassMark.all
         let id: Int? = act { state, outbox in
-            // The run waits for the call that this one comes from, and this one would wait for the run.
+            // The run waits for the call from which this call comes, so this call must not wait for the run.
             if let current = state.lifecycle.current, marks.contains(PassMark(hub: ObjectIdentifier(self), pass: current.number)) {
                 return nil
             }
@@ -94,11 +94,11 @@ final class SyncHub: Sendable {
         guard let id else {
             throw SyncError(
                 .calledFromWithin,
-                "synchronizing: sync() was called by a call of the processor that the run waits for; call it when the run has ended, "
-                    + "or from a detached task that the processor does not wait for")
+                "cannot synchronize: sync() was called by a call of the processor for which the run waits; call it after the run has ended, "
+                    + "or in a detached task that the processor does not wait for")
         }
         await withTaskCancellationHandler {
-            // Captured, for else the closure runs on no actor: two hops for every call from an actor.
+            // Captures the isolation. Otherwise the closure would run on no actor, which costs two hops for every call from an actor.
             _ = isolation
             await withCheckedContinuation { (waiting: CheckedContinuation<Void, Never>) in
                 let mustWait = state.withLock { state in
@@ -120,7 +120,7 @@ final class SyncHub: Sendable {
 
     private func leave(_ id: Int) {
         act { state, outbox in
-            // Legal: the answer was decided a moment before.
+            // The caller's result may have been decided just before.
             guard state.callers[id]?.answer == nil else { return }
             answer(id, .left, &state, &outbox)
             apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &outbox)
@@ -141,7 +141,7 @@ final class SyncHub: Sendable {
 
     // MARK: Passes
 
-    /// Does something under the lock, and what follows from it outside.
+    /// Runs a closure under the lock, and performs its effects outside.
     private func act<Answer: Sendable>(_ body: (inout State, inout Outbox) -> Answer) -> Answer {
         let (answer, outbox) = state.withLock { state in
             var outbox = Outbox()
@@ -166,7 +166,7 @@ final class SyncHub: Sendable {
         state.show(.loading(content: SyncReport(pass: pass.number)), &outbox)
         let board = makeBoard(pass.number) { [self] report, serial in show(report, serial) }
         let marks = PassMark.all.union([PassMark(hub: ObjectIdentifier(self), pass: pass.number)])
-        // Detached: a pass that many share runs with nobody's task-local values, and is not cancelled with anybody's task.
+        // Detached, because callers share the pass: it inherits no caller's task-local values, and no caller's cancellation.
         state.task = Task.detached(priority: Task.currentPriority) { [self] in
             let outcome = await PassMark.$all.withValue(marks) { await run(pass, board) }
             ended(outcome)
@@ -186,7 +186,7 @@ final class SyncHub: Sendable {
 
     private func show(_ report: SyncReport, _ serial: Int) {
         act { state, outbox in
-            // A publication that comes late: another one was faster, or the pass has ended.
+            // The publication arrived late: a newer one was faster, or the pass has ended.
             guard state.lifecycle.current?.number == report.pass, serial > state.serial else { return }
             state.serial = serial
             state.show(.loading(content: report), &outbox)
@@ -195,7 +195,7 @@ final class SyncHub: Sendable {
 
     // MARK: Observers
 
-    /// What an observer has got.
+    /// A state delivered to an observer, with its version.
     struct Step: Sendable {
         var state: LoadingState<SyncReport>
         var version: UInt64
@@ -218,7 +218,7 @@ final class SyncHub: Sendable {
         }
     }
 
-    /// Waits for a state that the observer has not seen; `nil` once he has left.
+    /// Waits for a state that the observer has not seen; returns `nil` after the observer has left.
     func next(_ id: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Step? {
         while true {
             await withTaskCancellationHandler {
@@ -244,7 +244,7 @@ final class SyncHub: Sendable {
     }
 }
 
-/// One observer; it leaves when its iterator is released.
+/// An observer, which leaves when its iterator is released.
 final class SyncObserver: LoadingStateSource {
     private let hub: SyncHub
     private var id: Int?
@@ -267,9 +267,9 @@ final class SyncObserver: LoadingStateSource {
     }
 }
 
-/// Says of a task that it works for a pass.
+/// A mark of tasks that work for a pass.
 struct PassMark: Hashable, Sendable {
-    /// The passes that the present task works for.
+    /// The marks of the passes for which the current task works.
     @TaskLocal static var all: Set<PassMark> = []
 
     var hub: ObjectIdentifier
@@ -277,6 +277,6 @@ struct PassMark: Hashable, Sendable {
 }
 
 extension SyncError {
-    /// What callers get when somebody calls `cancel()`.
-    static let cancelled = SyncError(.cancelled, "synchronizing: cancel() was called; call sync() to go on where the run stopped")
+    /// The error that callers get after `cancel()`.
+    static let cancelled = SyncError(.cancelled, "cannot finish the run: cancel() was called; call sync() to resume")
 }
