@@ -9,7 +9,7 @@ public import StoreCore
 /// ```
 ///
 /// Each file is downloaded into the target's own directory `.storehouse` and checked by size and digest. It is then renamed to its final
-/// name in one step: a reader finds the complete old file or the complete new file, even after a crash. A journal records each installed
+/// name in one step. A reader finds the complete old file or the complete new file, even after a crash. A journal records each installed
 /// file. Interrupted downloads are resumed. One process at a time can synchronize a directory. Paths that would lead out of the directory
 /// are refused, and symbolic links are never followed.
 ///
@@ -24,7 +24,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     public let directory: URL
     /// The failures that installed files survive.
     ///
-    /// With `.power`, the bytes of each file are flushed to the disk before the file gets its name, so a power loss leaves no torn file.
+    /// With `.power`, the bytes of each file are flushed before the file gets its name, so a power loss leaves no torn file.
     /// Files of 1 MiB or more are flushed one by one. Smaller files share a flush of the file system while other transfers continue. The
     /// names are flushed later, at the latest when the pass ends. Until then, a power loss may restore the complete old file. With
     /// `.crash`, nothing is flushed explicitly.

@@ -1,7 +1,7 @@
 /// The permissions of the files and directories that a target creates.
 ///
-/// By default the process's umask applies, as for other files that the process creates: files get 0666 and directories 0777, each without
-/// the bits of the umask. A fixed mode ignores the umask:
+/// By default the process's umask applies, as for other files of the process. Files get 0666 and directories 0777, each without the bits of
+/// the umask. A fixed mode ignores the umask:
 ///
 /// ```swift
 /// let shared = FileModes(files: 0o664, directories: 0o2775)

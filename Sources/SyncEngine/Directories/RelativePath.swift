@@ -31,7 +31,9 @@ struct RelativePath: Sendable {
         }
     }
 
-    /// Checks the path of an existing file, which may be longer or deeper than a path of a list, but must not lead out of the directory.
+    /// Checks the path of an existing file.
+    ///
+    /// It may be longer or deeper than a path of a list, but must not lead out of the directory.
     ///
     /// - Throws: ``SyncError/Code/unsafeName`` with the reason in its message.
     init(existing key: PathKey) throws(SyncError) {

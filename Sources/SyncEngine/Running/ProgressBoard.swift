@@ -45,8 +45,9 @@ final class ProgressBoard: Sendable {
 
     var mustStop: Bool { state.withLock { $0.mustStop } }
 
-    /// Begins a stage and publishes it. A stage without items has exactly zero. The end is an exception: it shows the counts of the last
-    /// stage that had items.
+    /// Begins a stage and publishes it.
+    ///
+    /// A stage without items has exactly zero. The end is an exception: it shows the counts of the last stage that had items.
     func enter(_ stage: SyncStage, items: SyncProgress.Total = .exactly(0), bytes: Int64? = nil) {
         let now = time.now
         note(now: now, always: true) { state in
