@@ -78,7 +78,7 @@ public final class FilePart: Sendable {
             if offset == 0 {
                 try restart(&state)
             } else if state.hash == nil {
-                state.hash = try hashOfWhatIsThere(state.length)
+                state.hash = try hashOfStoredBytes(state.length)
                 state.isResumed = true
             }
             state.hasBegun = true
@@ -155,7 +155,7 @@ public final class FilePart: Sendable {
         try state.withLock { state throws -> Bool in
             guard let digest, state.length > 0 || limit == 0, limit.map({ $0 == state.length }) ?? true else { return false }
             // Keeps the hash for a transfer that resumes here, so that the part is read only once.
-            let hash = try state.hash ?? hashOfWhatIsThere(state.length)
+            let hash = try state.hash ?? hashOfStoredBytes(state.length)
             state.hash = hash
             guard hash.digest() == digest else { return false }
             state.hasBegun = true
@@ -205,18 +205,18 @@ public final class FilePart: Sendable {
             }
             if status.permissions != places.fileMode { try file.setPermissions(places.fileMode) }
             let stamp = FileStamp(status)
-            let digest = try (known ?? hashOfWhatIsThere(stamp.size)).digest()
+            let digest = try (known ?? hashOfStoredBytes(stamp.size)).digest()
             whole = Whole(directory: nil, name: names.bytes, digest: digest, stamp: stamp, file: file)
         }
-        var complaint: String?
-        if let limit, limit != whole.stamp.size { complaint = "it has \(whole.stamp.size) bytes, not \(limit) as listed" }
-        if complaint == nil, let wanted, wanted != whole.digest { complaint = "its digest is \(whole.digest), not \(wanted) as listed" }
-        if let complaint {
+        var reason: String?
+        if let limit, limit != whole.stamp.size { reason = "it has \(whole.stamp.size) bytes, not \(limit) as listed" }
+        if reason == nil, let wanted, wanted != whole.digest { reason = "its digest is \(whole.digest), not \(wanted) as listed" }
+        if let reason {
             // A part that is only too short can still be resumed if its validator is stored.
             let (isResumed, isRemembered) = state.withLock { ($0.isResumed, $0.isRemembered) }
             let isShort = !isAdopted && whole.stamp.size < limit ?? 0
             if !isShort { try discard() }
-            throw SyncError.wrongContent(path, complaint, isWorthRetrying: isResumed || (isShort && isRemembered))
+            throw SyncError.wrongContent(path, reason, isWorthRetrying: isResumed || (isShort && isRemembered))
         }
         return whole
     }
@@ -276,7 +276,7 @@ public final class FilePart: Sendable {
         state = State(length: 0, isRemembered: false, hash: SHA256())
     }
 
-    private func hashOfWhatIsThere(_ length: Int) throws -> SHA256 {
+    private func hashOfStoredBytes(_ length: Int) throws -> SHA256 {
         try Self.hash(file, length)
     }
 

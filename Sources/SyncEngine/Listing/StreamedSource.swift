@@ -131,8 +131,7 @@ public struct ListBytes: Sendable {
     /// - Parameters:
     ///   - pieces: The pieces; a response body such as RemoteRouting's `RemoteBytes`.
     ///   - length: The number of bytes that the origin announced, for example by `Content-Length`; `nil` if it announced none. The list
-    ///     must then
-    ///     mark its end itself.
+    ///     must then mark its end itself.
     public init<Pieces: AsyncSequence & Sendable>(_ pieces: Pieces, length: Int64?) where Pieces.Element: ContiguousBytes {
         self.length = length
         makePieces = {

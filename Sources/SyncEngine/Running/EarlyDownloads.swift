@@ -2,7 +2,7 @@ internal import StoreCore
 
 /// A bounded queue of new items between the remote list, while it is read, and the workers that download them.
 ///
-/// Items that exceed the capacity are downloaded after the plan. Neither does memory grow, nor do slow downloads delay the list.
+/// Items that exceed the capacity are downloaded after the plan. Memory stays bounded, and slow downloads do not delay the list.
 final class EarlyDownloads<Item: SyncItem>: ItemSource {
     typealias Download = SyncPlan<Item>.Download
 

@@ -9,7 +9,7 @@ struct Retries: Sendable {
     struct Failure: Error {
         var error: any Error
         var kind: FailureKind
-        /// The number of attempts, including those of lower layers.
+        /// The number of attempts, here or in a lower layer.
         var attempts: Int
     }
 

@@ -4,7 +4,7 @@ internal import StoreCore
 final class SyncHub: Sendable {
     typealias Outcome = Result<SyncReport, SyncError>
 
-    private enum Answer: Sendable {
+    private enum Ending: Sendable {
         case outcome(Outcome)
         /// The caller's own task was canceled.
         case left
@@ -12,7 +12,7 @@ final class SyncHub: Sendable {
 
     private struct Caller {
         var waiting: CheckedContinuation<Void, Never>?
-        var answer: Answer?
+        var ending: Ending?
     }
 
     private struct State {
@@ -33,19 +33,19 @@ final class SyncHub: Sendable {
             return lastID
         }
 
-        mutating func show(_ state: LoadingState<SyncReport>, _ outbox: inout Outbox) {
+        mutating func show(_ state: LoadingState<SyncReport>, _ effects: inout Effects) {
             shown = state
             version += 1
             for (id, waiting) in observers {
                 guard let waiting else { continue }
                 observers[id] = .some(nil)
-                outbox.woken.append(waiting)
+                effects.woken.append(waiting)
             }
         }
     }
 
     /// Effects that are performed outside the lock.
-    private struct Outbox {
+    private struct Effects {
         var woken: [CheckedContinuation<Void, Never>] = []
         var cancelled: Task<Void, Never>?
 
@@ -81,20 +81,20 @@ final class SyncHub: Sendable {
     func sync(_ overrides: SyncOverrides, isolation: isolated (any Actor)? = #isolation) async throws -> SyncReport {
         try Task.checkCancellation()
         let marks = PassMark.all
-        let id: Int? = act { state, outbox in
+        let id: Int? = act { state, effects in
             // The run waits for the call from which this call comes, so this call must not wait for the run.
             if let current = state.lifecycle.current, marks.contains(PassMark(hub: ObjectIdentifier(self), pass: current.number)) {
                 return nil
             }
             let id = state.makeID()
             state.callers[id] = Caller()
-            apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &outbox)
+            apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &effects)
             return id
         }
         guard let id else {
             throw SyncError(
                 .calledFromWithin,
-                "cannot synchronize: sync() was called by a call of the processor for which the run waits; call it after the run has ended, "
+                "cannot synchronize: sync() was called inside a call of the processor, for which the run waits; call it after the run, "
                     + "or in a detached task that the processor does not wait for")
         }
         await withTaskCancellationHandler {
@@ -102,7 +102,7 @@ final class SyncHub: Sendable {
             _ = isolation
             await withCheckedContinuation { (waiting: CheckedContinuation<Void, Never>) in
                 let mustWait = state.withLock { state in
-                    guard state.callers[id]?.answer == nil else { return false }
+                    guard state.callers[id]?.ending == nil else { return false }
                     state.callers[id]?.waiting = waiting
                     return true
                 }
@@ -111,59 +111,59 @@ final class SyncHub: Sendable {
         } onCancel: {
             leave(id)
         }
-        let answer = state.withLock { state in state.callers.removeValue(forKey: id)?.answer }
-        switch answer {
+        let ending = state.withLock { state in state.callers.removeValue(forKey: id)?.ending }
+        switch ending {
         case .outcome(let outcome): return try outcome.get()
         case .left, nil: throw CancellationError()
         }
     }
 
     private func leave(_ id: Int) {
-        act { state, outbox in
+        act { state, effects in
             // The caller's result may have been decided just before.
-            guard state.callers[id]?.answer == nil else { return }
-            answer(id, .left, &state, &outbox)
-            apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &outbox)
+            guard state.callers[id]?.ending == nil else { return }
+            end(id, .left, &state, &effects)
+            apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &effects)
         }
     }
 
     func cancel() {
-        act { state, outbox in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &outbox) }
+        act { state, effects in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &effects) }
     }
 
-    private func answer(_ id: Int, _ answer: Answer, _ state: inout State, _ outbox: inout Outbox) {
-        state.callers[id]?.answer = answer
+    private func end(_ id: Int, _ ending: Ending, _ state: inout State, _ effects: inout Effects) {
+        state.callers[id]?.ending = ending
         if let waiting = state.callers[id]?.waiting {
             state.callers[id]?.waiting = nil
-            outbox.woken.append(waiting)
+            effects.woken.append(waiting)
         }
     }
 
     // MARK: Passes
 
     /// Runs a closure under the lock, and performs its effects outside.
-    private func act<Answer: Sendable>(_ body: (inout State, inout Outbox) -> Answer) -> Answer {
-        let (answer, outbox) = state.withLock { state in
-            var outbox = Outbox()
-            let answer = body(&state, &outbox)
-            return (answer, outbox)
+    private func act<Value: Sendable>(_ body: (inout State, inout Effects) -> Value) -> Value {
+        let (value, effects) = state.withLock { state in
+            var effects = Effects()
+            let value = body(&state, &effects)
+            return (value, effects)
         }
-        outbox.deliver()
-        return answer
+        effects.deliver()
+        return value
     }
 
-    private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ outbox: inout Outbox) {
-        for id in actions.cancelled { answer(id, .outcome(.failure(.cancelled)), &state, &outbox) }
+    private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ effects: inout Effects) {
+        for id in actions.cancelled { end(id, .outcome(.failure(.cancelled)), &state, &effects) }
         if let outcome {
-            for id in actions.answered { answer(id, .outcome(outcome), &state, &outbox) }
+            for id in actions.answered { end(id, .outcome(outcome), &state, &effects) }
         }
-        if actions.cancelsWork { outbox.cancelled = state.task }
-        if let pass = actions.starts { start(pass, &state, &outbox) }
+        if actions.cancelsWork { effects.cancelled = state.task }
+        if let pass = actions.starts { start(pass, &state, &effects) }
     }
 
-    private func start(_ pass: SyncLifecycle.Pass, _ state: inout State, _ outbox: inout Outbox) {
+    private func start(_ pass: SyncLifecycle.Pass, _ state: inout State, _ effects: inout Effects) {
         state.serial = 0
-        state.show(.loading(content: SyncReport(pass: pass.number)), &outbox)
+        state.show(.loading(content: SyncReport(pass: pass.number)), &effects)
         let board = makeBoard(pass.number) { [self] report, serial in show(report, serial) }
         let marks = PassMark.all.union([PassMark(hub: ObjectIdentifier(self), pass: pass.number)])
         // Detached, because callers share the pass: it inherits no caller's task-local values, and no caller's cancellation.
@@ -174,22 +174,22 @@ final class SyncHub: Sendable {
     }
 
     private func ended(_ outcome: Outcome) {
-        act { state, outbox in
+        act { state, effects in
             switch outcome {
-            case .success(let report): state.show(.completed(report), &outbox)
-            case .failure(let error): state.show(.error(rawError: error, content: error.report), &outbox)
+            case .success(let report): state.show(.completed(report), &effects)
+            case .failure(let error): state.show(.error(rawError: error, content: error.report), &effects)
             }
             state.task = nil
-            apply(state.lifecycle.passEnded(), outcome: outcome, &state, &outbox)
+            apply(state.lifecycle.passEnded(), outcome: outcome, &state, &effects)
         }
     }
 
     private func show(_ report: SyncReport, _ serial: Int) {
-        act { state, outbox in
+        act { state, effects in
             // The publication arrived late: a newer one was faster, or the pass has ended.
             guard state.lifecycle.current?.number == report.pass, serial > state.serial else { return }
             state.serial = serial
-            state.show(.loading(content: report), &outbox)
+            state.show(.loading(content: report), &effects)
         }
     }
 
@@ -211,10 +211,10 @@ final class SyncHub: Sendable {
     }
 
     func leaveObserving(_ id: Int) {
-        act { state, outbox in
+        act { state, effects in
             guard let waiting = state.observers.removeValue(forKey: id) else { return }
-            if let waiting { outbox.woken.append(waiting) }
-            apply(state.lifecycle.observerLeft(), outcome: nil, &state, &outbox)
+            if let waiting { effects.woken.append(waiting) }
+            apply(state.lifecycle.observerLeft(), outcome: nil, &state, &effects)
         }
     }
 

@@ -44,8 +44,7 @@ public struct SyncOptions: Sendable {
     ///
     /// - Parameters:
     ///   - concurrency: The largest number of concurrent downloads; 0 selects it automatically. Files of a ``DirectoryTarget`` that only
-    ///     wait for the
-    ///     disk do not count.
+    ///     wait for the disk do not count.
     ///   - downloadsPreviews: Whether previews are downloaded.
     ///   - downloadsContents: Whether contents are downloaded.
     ///   - startsEarly: Whether the download of new items begins while the remote list is still being read.

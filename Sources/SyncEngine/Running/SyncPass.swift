@@ -199,20 +199,20 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         guard !keys.isEmpty, !board.mustStop else { return }
         do throws(Retries.Failure) {
             try await retries { try await processor.remove(keys) }
-            took(keys)
+            noteRemoved(keys)
         } catch {
             guard keys.count > 1, error.kind != .fatal else {
                 for key in keys.sorted() where !board.mustStop { try judge(error, of: key) }
                 return
             }
             try Task.checkCancellation()
-            // Some items may be removed already; removing them one by one shows which fail. After all retries, each key gets a single
-            // attempt.
+            // Some items may be removed already; removing them one by one shows which fail. A transient failure was retried already, so each
+            // key then gets a single attempt.
             let retries = error.kind == .transient ? Retries(policy: .never, time: time) : retries
             for key in keys.sorted() where !board.mustStop {
                 do throws(Retries.Failure) {
                     try await retries { try await processor.remove([key]) }
-                    took([key])
+                    noteRemoved([key])
                 } catch {
                     try judge(error, of: key)
                 }
@@ -220,7 +220,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         }
     }
 
-    private func took(_ keys: Set<Item.Key>) {
+    private func noteRemoved(_ keys: Set<Item.Key>) {
         removed.withLock { $0.formUnion(keys) }
         board.advance(items: keys.count) { $0.removedCount += keys.count }
     }
