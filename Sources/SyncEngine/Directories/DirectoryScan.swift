@@ -27,7 +27,7 @@ struct DirectoryScan: Sendable {
     private var foldedRows: [PathKey: Int]?
     /// Files that were edited, and files that no sync has installed.
     private(set) var edited: [PathKey: FileStamp] = [:]
-    /// Files whose stamp has changed but whose content has not, with their new records.
+    /// Files with a changed stamp but the same content, with their new records.
     private(set) var confirmed: [PathKey: FileRecord] = [:]
     /// Files that have a record but no longer exist.
     private(set) var vanished: [PathKey] = []

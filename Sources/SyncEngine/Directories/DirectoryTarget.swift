@@ -1,7 +1,7 @@
 public import Foundation
 public import StoreCore
 
-/// A directory whose files a sync makes equal to those of a remote list.
+/// A directory that a sync makes equal to a remote list of files.
 ///
 /// ```swift
 /// let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
@@ -121,7 +121,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     /// The files in the directory, with the versions that the journal records.
     ///
-    /// Reads the status of each file, but the content only of files whose stamp differs from the journal.
+    /// Reads the status of each file, but the content only if the stamp differs from the journal.
     ///
     /// - Throws: `StoreError` if the disk fails; ``SyncError/Code/targetVanished`` if the directory is removed during the scan.
     @concurrent
@@ -171,7 +171,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         return reading.isWhole ? reading.journal : lost
     }
 
-    /// Refuses items that are malformed, and items whose path is unsafe or clashes with another path.
+    /// Refuses items that are malformed, and items with an unsafe or clashing path.
     public func refusals(among items: [Item]) async throws -> [SyncRefusal<PathKey>] {
         var refused: [SyncRefusal<PathKey>] = []
         var clashes = NameClashes(try knownFolding())

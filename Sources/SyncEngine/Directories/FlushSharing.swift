@@ -15,7 +15,7 @@ struct FlushSharing: Hashable, Sendable {
 
     var isRunning: Bool { lastBegun > lastEnded }
 
-    /// Adds a waiter whose data must be on the disk.
+    /// Adds a waiter for data that must be on the disk.
     ///
     /// - Returns: The number of the flush to wait for, and whether this waiter has to begin it.
     mutating func arrived() -> (number: Int, isToBegin: Bool) {

@@ -75,7 +75,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
         tag = version == sha256 ? nil : version
     }
 
-    /// Creates a file whose version is its digest.
+    /// Creates a file with its digest as its version.
     ///
     /// - Parameters:
     ///   - path: The path of the file in the directory.

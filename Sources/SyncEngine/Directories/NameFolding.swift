@@ -79,7 +79,7 @@ struct NameClashes {
     mutating func insert(_ paths: some Sequence<PathKey>) {
         guard isNeeded else { return }
         for path in paths.sorted() {
-            // Ignores local files whose name cannot be a key.
+            // Ignores local files with a name that cannot be a key.
             if let path = try? RelativePath(existing: path) { _ = insert(path) }
         }
     }

@@ -10,7 +10,7 @@ struct TargetJournal: Sendable {
     private(set) var records = RecordTable()
     /// Whether an older journal was lost, so that files without a record may come from an earlier sync.
     private(set) var isRebuilding = false
-    /// The last line whose names are known to be on the disk. For later lines, the digest decides after a power loss.
+    /// The last line up to which all names are known to be on the disk. For later lines, the digest decides after a power loss.
     private var settledThrough = 0
     /// The number of records with a later line; `nil` if it must be counted.
     private var knownUnsettledCount: Int? = 0
@@ -109,7 +109,7 @@ struct TargetJournal: Sendable {
         return lines
     }
 
-    /// Applies changes whose text is written.
+    /// Applies changes after their text was written.
     mutating func take(_ lines: Lines) {
         for change in lines.changes { apply(change) }
         seed = lines.seed

@@ -13,7 +13,7 @@ final class TargetPlaces: Sendable {
     private let directory: Directory
     /// Receives each step just before it happens; for tests.
     let probe: (@Sendable (TargetStep) throws -> Void)?
-    /// Directories below the root whose entries have changed since the last flush.
+    /// Directories below the root with entries that have changed since the last flush.
     private let touched = Lock<Set<PathKey>>([])
     /// Directories below the root that this pass created.
     private let made = Lock<Set<PathKey>>([])

@@ -18,7 +18,7 @@ extension TargetSession {
     /// The number of staged updates installed at a time; each waits for the disk and holds an open file.
     private static let installedAtATime = 64
 
-    /// Stores the keys whose updates are staged.
+    /// Stores the keys of updates that are staged.
     func willStage(_ keys: some Sequence<PathKey>) {
         let keys = Set(keys)
         state.withLock { state in

@@ -26,7 +26,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
 
     /// Adds items of the source.
     ///
-    /// - Returns: The items whose keys are new.
+    /// - Returns: The items with new keys.
     @discardableResult
     mutating func take(source page: [Item]) -> ArraySlice<Item> {
         let known = items.count

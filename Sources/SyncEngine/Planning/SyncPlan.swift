@@ -69,7 +69,7 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
     public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
     /// The number of refused items that exist locally in another version; they count as updates for the safety gate.
     var refusedUpdateCount = 0
-    /// The items whose download began while the list was read, and those that are finished.
+    /// The items that began to download while the list was read, and those that are finished.
     var begun: Set<Item.Key> = []
     var done: Set<Item.Key> = []
     /// The number of items in the source, without duplicates.

@@ -10,7 +10,7 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
         var waiting: ArraySlice<Download> = []
         var hasEnded = false
         var workers: Int
-        /// The keys of items whose download began: finished, failed, or interrupted by the end of the pass.
+        /// The keys of items that began to download: finished, failed, or interrupted by the end of the pass.
         var begun: Set<Item.Key> = []
         var done: Set<Item.Key> = []
     }

@@ -45,7 +45,7 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
     ///
     /// - Parameter overrides: The refusals of the safety gate to override in the pass that serves this call, and in no other.
     /// - Returns: The report of a complete pass, after which the local side equals the source.
-    /// - Throws: ``SyncError``, whose report names every failed item; `CancellationError` as soon as the calling task is canceled. The run
+    /// - Throws: ``SyncError`` with a report of every failed item; `CancellationError` as soon as the calling task is canceled. The run
     ///   itself is canceled when it has neither callers nor observers left.
     @discardableResult
     public func sync(overriding overrides: SyncOverrides = []) async throws -> SyncReport {

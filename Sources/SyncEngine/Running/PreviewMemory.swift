@@ -6,7 +6,7 @@ internal import StoreCore
 final class PreviewMemory<Item: SyncItem>: Sendable {
     private let versions = Lock<[Item.Key: Item.Version]>([:])
 
-    /// Returns the downloads whose preview in their version is missing; forgets all other previews.
+    /// Returns the downloads without a preview in their version; forgets all other previews.
     func missing(among downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download] {
         versions.withLock { versions in
             guard !versions.isEmpty else { return downloads }

@@ -81,7 +81,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         // A removed item may be the previous form of a failed one.
         if options.removalTiming == .afterDownloads, board.report.failures.isEmpty { try await remove(plan) }
         try Task.checkCancellation()
-        // A processor whose target has been replaced detects it here, before the report claims success.
+        // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {
             do { try await processor.syncWillEnd() } catch { throw StageFailure(stage: .end, error: error) }
         }

@@ -41,7 +41,7 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
         }
     }
 
-    /// Creates a processor for a list whose items are the content, so that only the list is fetched.
+    /// Creates a processor for a list of complete items, so that only the list is fetched.
     ///
     /// - Parameters:
     ///   - list: The remote list; ``OriginSource`` creates it from a `Fetcher` or a `PaginationFetcher`.

@@ -5,7 +5,7 @@ import Testing
 struct FlushSharingTests {
     /// Events: `a` a waiter arrives, `l` a waiter leaves the next flush, `b` the flush begins, `+` it succeeds, `-` it fails.
     ///
-    /// Results: `wN` waits for flush N, `dN` waits and begins it, `xN` fails at once, `d` the next flush is due, `y` and `n` whether a
+    /// Results: `wN` waits for flush N, `dN` waits and begins it, `xN` fails at once. `d` the next flush is due, `y` and `n` whether a
     /// flush begins, `.` none.
     @Test(arguments: [
         ("a b +", "d1 y ."),

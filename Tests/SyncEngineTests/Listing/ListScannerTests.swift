@@ -12,7 +12,7 @@ struct ListScannerTests {
     private static let lines = items.map { $0 + "\n" }.joined()
     private static let array = "[\n" + items.joined(separator: ",\n") + "\n]\n"
 
-    /// Returns the items and the end of a text whose bytes arrive in pieces.
+    /// Returns the items and the end of a text that arrives in pieces.
     private func scan(_ text: some Sequence<UInt8>, length: Int64?, pieces: Int = .max, limit: Int = 1 << 20) throws -> (
         items: [ListedFile], end: SourceEnd
     ) {
