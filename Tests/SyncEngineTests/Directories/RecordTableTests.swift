@@ -85,4 +85,10 @@ struct RecordTableTests {
         #expect(bytes <= 450 * count, "\(bytes / count) bytes per file")
     }
     #endif
+
+    @Test func `S9: a line of the journal escapes spaces, control characters and percent signs only`() {
+        var line: [UInt8] = []
+        LineText.escape("a/\u{E9} b%\u{7F}\n~", to: &line)
+        #expect(String(decoding: line, as: UTF8.self) == "a/\u{E9}%20b%25%7f%0a~")
+    }
 }
