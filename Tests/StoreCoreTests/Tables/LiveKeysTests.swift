@@ -5,11 +5,9 @@ import Trials
 
 /// Live keys against a dictionary: each is found by its key and at its place, which it keeps as long as it lives.
 struct LiveKeysTests {
-    private typealias Keys = LiveKeys<Clumsy, Int>
+    private let rules = KeyRules<BoxedContent>()
 
-    private let rules = KeyRules<Int>()
-
-    private func compare(_ keys: Keys, _ model: [Clumsy: (cell: Keys.Key, place: Int)], _ known: [Clumsy]) {
+    private func compare(_ keys: LiveKeys, _ model: [BoxedKey: (cell: LiveKeys.Key, place: Int)], _ known: [BoxedKey]) {
         #expect(keys.count == model.count && keys.isEmpty == model.isEmpty)
         #expect(Set(keys.all.map(\.value.param)) == Set(model.keys) && keys.all.count == model.count)
         for key in known {
@@ -23,8 +21,8 @@ struct LiveKeysTests {
     @Test(arguments: Clumsy.spreads)
     func `C15: a live key is found by itself and at its place until it is forgotten`(_ spread: Int) throws {
         var dice = SplitMix(seed: UInt64(spread))
-        var (keys, model) = (Keys(), [Clumsy: (cell: Keys.Key, place: Int)]())
-        let known = (0..<60).map { Clumsy($0, spread: spread) }
+        var (keys, model) = (LiveKeys(), [BoxedKey: (cell: LiveKeys.Key, place: Int)]())
+        let known = (0..<60).map { BoxedKey(Clumsy($0, spread: spread)) }
         for step in 0..<6_000 {
             let key = known[dice.below(known.count)]
             if dice.below(20) < (step / 1_000 % 2 == 0 ? 13 : 7) {
@@ -60,8 +58,8 @@ struct LiveKeysTests {
     }
 
     @Test func `C15: a thousand keys that were once live cost nothing when the last of them has gone`() {
-        var keys = Keys()
-        let known = (0..<1_000).map { Clumsy($0, spread: 1_000_000) }
+        var keys = LiveKeys()
+        let known = (0..<1_000).map { BoxedKey(Clumsy($0, spread: 1_000_000)) }
         for key in known { _ = keys.key(for: key, rules: rules) }
         #expect(keys.count == 1_000)
         for key in known.dropLast() { keys.remove(key) }

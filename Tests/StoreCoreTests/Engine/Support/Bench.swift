@@ -171,7 +171,7 @@ extension Store {
     /// How many callers wait in the engine for a key.
     func waiting(_ param: Param) -> Int {
         engine.state.withLock { state in
-            guard let key = state.live[Uniform.Key(param)]?.value else { return 0 }
+            guard let key = state.live[BoxedKey(param)]?.value else { return 0 }
             return key.callers.count + (key.crowd?.count ?? 0)
         }
     }
@@ -189,23 +189,23 @@ extension Store {
 extension Bench {
     /// How many callers a key's machine knows, those without a continuation included.
     func registered(_ param: Int = 1) -> Int {
-        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.machine.callers.count ?? 0 }
+        store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.machine.callers.count ?? 0 }
     }
 }
 
 extension Bench {
     /// How many places for observers a key has, taken or not.
-    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.observers.count ?? 0 } }
+    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.observers.count ?? 0 } }
 
     /// For how many observers a key has room.
     func observerCapacity(_ param: Int = 1) -> Int {
-        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.observers.capacity ?? 0 }
+        store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.observers.capacity ?? 0 }
     }
 
     /// For how many callers a key's machine has room.
     func callerCapacity(_ param: Int = 1) -> Int {
         store.engine.state.withLock {
-            if case .many(let callers) = $0.live[Uniform.Key(param)]?.value.machine.callers { callers.capacity } else { 0 }
+            if case .many(let callers) = $0.live[BoxedKey(param)]?.value.machine.callers { callers.capacity } else { 0 }
         }
     }
 }
@@ -235,10 +235,10 @@ extension Store {
 
 extension Store where Param == Int {
     /// Those who wait for a key's content together.
-    func crowd(_ param: Int) -> Crowd<CallerAnswer<Uniform.Content>>? {
-        engine.state.withLock { $0.live[Uniform.Key(param)]?.value.crowd }
+    func crowd(_ param: Int) -> Crowd<CallerAnswer<BoxedContent>>? {
+        engine.state.withLock { $0.live[BoxedKey(param)]?.value.crowd }
     }
 
     /// Tells the engine that the last of a crowd has left.
-    func dissolve(_ crowd: Crowd<CallerAnswer<Uniform.Content>>, of param: Int) { engine.dissolve(crowd, of: Uniform.Key(param)) }
+    func dissolve(_ crowd: Crowd<CallerAnswer<BoxedContent>>, of param: Int) { engine.dissolve(crowd, of: BoxedKey(param)) }
 }
