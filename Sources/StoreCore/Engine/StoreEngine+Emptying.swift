@@ -61,20 +61,24 @@ struct DeferredCall {
 extension StoreEngine {
     /// Forgets everything, in memory and in the cacher.
     ///
-    /// - Throws: What the cacher failed with.
+    /// - Throws: The cacher's failure; `CancellationError` if the task is canceled, which stops nothing.
     func clearAll() async throws {
         let (id, reply) = (nextID(), CacherLane.ClearReply())
         beginClearing(id, reply)
-        try await cleared(id, reply)
+        let result = await cleared(id, reply)
+        // Also where no cacher had to be waited for, so that a canceled caller sees one outcome.
+        try Task.checkCancellation()
+        try result.get()
     }
 
-    /// Waits until the cacher has been emptied.
-    func cleared(_ id: CallerID, _ reply: CacherLane.ClearReply, isolation: isolated (any Actor)? = #isolation) async throws {
-        // Cancelled or not, what has begun goes on; only the waiting is cut short.
-        try await reply.value {
+    /// Waits until the cacher has been emptied; cancellation ends the wait and not the clearing.
+    func cleared(
+        _ id: CallerID, _ reply: CacherLane.ClearReply, isolation: isolated (any Actor)? = #isolation
+    ) async -> Result<Void, any Error> {
+        await reply.value {
             state.withLock { $0.lane.removeClearer(id) }
             reply.put(.failure(CancellationError()))
-        }.get()
+        }
     }
 
     private func beginClearing(_ id: CallerID, _ reply: CacherLane.ClearReply) {

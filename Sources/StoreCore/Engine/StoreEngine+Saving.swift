@@ -11,7 +11,7 @@ extension StoreEngine {
         var (faults, isCancelled): ([any Error], Bool) = ([], false)
         if let clearing {
             do {
-                try await cleared(clearing.id, clearing.reply)
+                try await cleared(clearing.id, clearing.reply).get()
             } catch is CancellationError {
                 isCancelled = true
             } catch {

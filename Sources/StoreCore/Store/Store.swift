@@ -138,7 +138,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// It is a barrier: saves that began before it have ended when the cacher is emptied, and those that come after it wait.
     ///
     /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher could not remove its records. This store shows none of them again, but
-    ///   another one, or the next start, may: clear again.
+    ///   another one, or the next start, may: clear again. `CancellationError` if the task is canceled; the store is cleared all the same,
+    ///   and only the wait for the cacher is cut short.
     public func clear() async throws {
         try await engine.clearAll()
     }

@@ -86,6 +86,23 @@ struct ClearingTests {
     }
 
     @Test(arguments: Backing.allCases)
+    func `C6, C9: clear in a canceled task clears and always throws CancellationError`(_ backing: Backing) async throws {
+        for round in 1...rounds(50) {
+            let scope = CacheScope()
+            let bench = Bench(backing, scope: scope)
+            await bench.store[1].update(round)
+            let clear = Task { [store = bench.store] in
+                // Cancels the task from inside, so that no round begins before its cancellation.
+                withUnsafeCurrentTask { $0?.cancel() }
+                if round.isMultiple(of: 2) { try await store.clear() } else { try await scope.clear() }
+            }
+            #expect(await clear.outcome == "CancellationError", "round \(round)")
+            try await until("emptied") { bench.cacher.storedCount == 0 }
+            #expect(await bench.store[1].getData(from: .cache) == nil, "round \(round)")
+        }
+    }
+
+    @Test(arguments: Backing.allCases)
     func `C6: emptying drops fetches of the old data`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: .counting(cancellation: .ignored), reports: true)
         bench.fetcher.hold()

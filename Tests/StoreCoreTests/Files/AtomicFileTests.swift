@@ -1,5 +1,7 @@
 import Foundation
 import Testing
+import Trials
+
 @testable import StoreCore
 
 struct AtomicFileTests {
@@ -99,12 +101,37 @@ struct AtomicFileTests {
         let old = try #require(try place.status("file"))
         try place.write([1, 2], "other")
         _ = rename(place.directory.path(of: "other"), place.directory.path(of: "file"))
-        #expect(try place.directory.remove("file", ifStill: old, kind: "test") == false)
+        #expect(try place.directory.remove("file", ifStill: old) == false)
         #expect(try place.bytes("file") == [1, 2])
         let new = try #require(try place.status("file"))
-        #expect(try place.directory.remove("file", ifStill: new, kind: "test"))
-        #expect(try place.directory.remove("file", ifStill: new, kind: "test") == false)
+        #expect(try place.directory.remove("file", ifStill: new))
+        #expect(try place.directory.remove("file", ifStill: new) == false)
         #expect(try place.names.isEmpty)
+    }
+
+    /// The removal never moves a newer file aside: a process killed then would take the file with it.
+    @Test func `F2: a conditional removal never hides a newer file`() async throws {
+        var options = FileWriteOptions()
+        options.locksNames = true
+        let directory = place.directory, isDone = Lock(false), removed = Lock<Set<Int>>([])
+        async let removals: Void = Task.detached {
+            while !isDone.withLock({ $0 }) {
+                guard let status = try directory.status(of: "file") else { continue }
+                if try directory.remove("file", ifStill: status) { removed.withLock { _ = $0.insert(status.size) } }
+            }
+        }.value
+        // The size tells one version from another.
+        for size in 1...rounds(3_000) {
+            try AtomicFile.write([UInt8](repeating: 0, count: size), as: "file", in: directory, kind: "test", options: options)
+            if try directory.status(of: "file") == nil {
+                // The removal may not have returned yet.
+                try await until("version \(size) was removed and not hidden", patience: .seconds(10)) {
+                    removed.withLock { $0.contains(size) }
+                }
+            }
+        }
+        isDone.withLock { $0 = true }
+        try await removals
     }
 
     @Test(arguments: [
