@@ -120,6 +120,7 @@ struct AtomicFileTests {
                 if try directory.remove("file", ifStill: status) { removed.withLock { _ = $0.insert(status.size) } }
             }
         }.value
+        defer { isDone.withLock { $0 = true } }
         // The size tells one version from another.
         for size in 1...rounds(3_000) {
             try AtomicFile.write([UInt8](repeating: 0, count: size), as: "file", in: directory, kind: "test", options: options)
