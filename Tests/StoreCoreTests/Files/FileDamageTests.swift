@@ -86,7 +86,7 @@ struct FileDamageTests {
         #expect(notices.faults.count == 1)
     }
 
-    @Test func `F2: no call opens or removes a file whose name does not match the record pattern`() async throws {
+    @Test func `F2: no call changes or removes a foreign file`() async throws {
         let digest = SHA256.digest(of: []).hex
         let foreign = [
             "notes.txt", "record", ".record", digest, digest + ".recorD", digest.uppercased() + ".record", digest.dropLast() + ".record",
@@ -116,7 +116,7 @@ struct FileDamageTests {
         #expect(faults.faults.isEmpty)
     }
 
-    @Test func `F2: a link, pipe or directory under a record's name is a miss, is not opened, and stays`() async throws {
+    @Test func `F2: a link, pipe or directory under a record's name is a miss, is reported as foreign, and stays`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         try await cacher.save(record("real"), param: "real")
         // The link leads to a valid record for the requested key.
