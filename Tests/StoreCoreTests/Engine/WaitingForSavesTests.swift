@@ -7,7 +7,7 @@ import Trials
 /// Tests `waitUntilSaved()`.
 @Suite(.timeLimit(.minutes(10)))
 struct WaitingForSavesTests {
-    /// The object that is asked to wait.
+    /// The object that the test calls.
     enum Asked: CaseIterable, Sendable {
         case store, handle
 
@@ -98,7 +98,7 @@ struct WaitingForSavesTests {
         #expect(cacher.record(of: 1)?.content == [1, 2])
     }
 
-    @Test func `F1: files whose save was awaited exist for the next process`() async throws {
+    @Test func `F1: another cacher finds every file once the wait for its save returns`() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
         let store = Store<Int, Int>(cacher: TieredCacher(over: FileCacher(directory: directory))) { $0 * 2 }

@@ -17,7 +17,7 @@ struct ScriptedPaginationFetcherTests {
         #expect(fetcher.requests.map(\.param) == ["list", "list", "list"])
     }
 
-    @Test func `the request of a store records its validator and can be answered with not modified`() async throws {
+    @Test func `the request of a store records its validator and may get not modified`() async throws {
         let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified(), .page([1], prevKey: "p"))
         let origin: any Origin<String, [Int]> = fetcher
         #expect(try await origin.respond(to: .content("list", revalidating: tag)).result == .notModified())

@@ -51,7 +51,7 @@ enum ModelEvent: Hashable, CustomStringConvertible {
         case .saved(let succeeds): succeeds ? "the cacher has saved" : "the cacher fails to save"
         case .emptied: "the cacher has been emptied"
         case .recovered: "the cacher has saved another key's record"
-        case .evicted: "memory loses the entry"
+        case .evicted: "memory evicts the entry"
         case .fetched(let direction, let outcome): "\(direction.map { "\($0) page" } ?? "fetch") ends: \(outcome)"
         case .late: "a canceled fetch reports late"
         case .update: "update"

@@ -92,9 +92,9 @@ extension ModelWorld {
     private func checkCause() {
         switch moment.event {
         case .arrive(.cached), .arrive(.truth), .arrive(.saved), .arrive(.allSaved), .leave, .depart, .saved, .late:
-            check(moment.hasBecomeKnown, "C1", "a fetch begins because of this")
+            check(moment.hasBecomeKnown, "C1", "an event that must not begin a fetch begins one")
         case .patch:
-            check(moment.hadFlight, "C1", "a fetch begins because of this")
+            check(moment.hadFlight, "C1", "an event that must not begin a fetch begins one")
         case .join(forces: false), .arrive(.content), .arrive(.freshness):
             let isAsked = moment.hasBecomeKnown
             check(isAsked || !oracle.isHeldOff, "C12", "an automatic fetch although a failure holds it off")
