@@ -51,7 +51,7 @@ struct ExpiryTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C10: no fetch runs at expiry without an observer or the policy`(_ backing: Backing) async throws {
+    func `C10: no fetch runs at expiry without an observer or with the policy off`(_ backing: Backing) async throws {
         let unobserved = Bench(backing, expiry: .after(.seconds(10)), policy: Self.revalidating)
         _ = try await unobserved.store[1].requireData()
         try await unobserved.idle()

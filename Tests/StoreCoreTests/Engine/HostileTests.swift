@@ -25,7 +25,7 @@ struct HostileTests {
         box.update { $0 = nil }
     }
 
-    @Test func `C5: a fetcher that updates its own key outdates its result`() async throws {
+    @Test func `C5: a fetcher that updates its own key makes its result outdated`() async throws {
         let box = Box(nil)
         let store = Store<Int, Int>(cacher: MemoryCacher()) { key in
             await box.current?[key].update(7)

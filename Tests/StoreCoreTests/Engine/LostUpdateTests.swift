@@ -108,7 +108,7 @@ struct LostUpdateTests {
         #expect(bench.fetcher.requests.map(\.validator) == [nil, nil])
     }
 
-    @Test func `C5: not modified keeps the record with the validator sent, even if memory has evicted it`() async throws {
+    @Test func `C5: a not-modified response keeps the record with the validator sent, even if it was evicted`() async throws {
         let cacher = MemoryCacher<Int, Int>()
         let tag = Validator(entityTag: "\"1\"")
         let fetcher = ScriptedFetcher<Int, Int>(.success(5, validator: tag), .notModified())
@@ -122,14 +122,14 @@ struct LostUpdateTests {
         #expect(try await refresh.value == 5)
     }
 
-    @Test func `C5: not modified without a record is an error`() async throws {
+    @Test func `C5: a not-modified response without a record is an error`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher(.notModified()))
         let error = await #expect(throws: StoreError.self) { try await bench.store[1].requireData() }
         #expect(error?.code == .nothingToConfirm)
     }
 
     @Test(arguments: Backing.allCases)
-    func `C5: an update dates the record now`(_ backing: Backing) async throws {
+    func `C5: an update sets the date of the record to now`(_ backing: Backing) async throws {
         let bench = Bench(backing, expiry: .after(.seconds(10)))
         _ = try await bench.store[1].requireData()
         bench.time.advance(by: .seconds(8))

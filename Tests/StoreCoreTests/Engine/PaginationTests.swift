@@ -149,7 +149,7 @@ struct PaginationTests {
         #expect(fetcher.requests.suffix(2).map(\.pageKey) == (direction == .next ? ["n", "n"] : ["p", "p"]))
     }
 
-    @Test func `C13: a page request on a failed list retries the list, unless it must not continue after errors`() async throws {
+    @Test func `C13: a page request on a failed list retries the list, unless continueWhenError is false`() async throws {
         let fetcher = Fetcher(.failure(Offline()), .page([1], nextKey: "n"))
         let list = store(fetcher)[1]
         let observer = RecordingObserver(list.publish())

@@ -85,7 +85,7 @@ struct RetryTests {
         #expect(bench.fetcher.startedCount == 1)
     }
 
-    @Test func `C12: after a failure errorExpiry holds off automatic fetches of a live key, but no explicit ones`() async throws {
+    @Test func `C12: after a failure errorExpiry holds off automatic fetches of a live key, but not explicit ones`() async throws {
         var policy = StorePolicy()
         policy.errorExpiry = .seconds(30)
         let bench = Bench(policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() })

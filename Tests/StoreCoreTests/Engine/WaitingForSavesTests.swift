@@ -38,7 +38,7 @@ struct WaitingForSavesTests {
     // MARK: Slow cachers
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: fetched content is saved when the wait returns`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C6: fetched content is saved when waitUntilSaved() returns`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         #expect(try await bench.store[1].requireData() == 1)
@@ -52,7 +52,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: a running removal is awaited`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C6: waitUntilSaved() awaits a running removal`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         bench.cacher.hold(.remove)
@@ -68,7 +68,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.allCases, Asked.allCases)
-    func `C6: a wait with nothing to save returns without a call`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C6: waitUntilSaved() calls no cacher if everything is saved`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         try await asked.wait(bench)
         await bench.store[1].update(7)
@@ -111,7 +111,7 @@ struct WaitingForSavesTests {
     // MARK: Changes during the wait
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a later save of another key is not awaited`(_ backing: Backing) async throws {
+    func `C6: waitUntilSaved() does not await a later save of another key`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         _ = try await bench.store[1].requireData()
@@ -148,7 +148,7 @@ struct WaitingForSavesTests {
         for update in updates + [update] { await update.value }
     }
 
-    @Test func `C6: a fetch is not awaited`() async throws {
+    @Test func `C6: waitUntilSaved() does not await a fetch`() async throws {
         let bench = Bench(.plain)
         bench.fetcher.hold()
         let caller = Task { try await bench.store[1].requireData() }
@@ -199,7 +199,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: waiting repeats a failed removal`(_ backing: Backing) async throws {
+    func `C6: waitUntilSaved() repeats a failed removal`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         bench.cacher.fail(.remove)
@@ -212,7 +212,9 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C5, C6: waiting repeats an invalidation of a record that could not be read`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C5, C6: waitUntilSaved() repeats an invalidation of a record that could not be read`(_ backing: Backing, _ asked: Asked)
+        async throws
+    {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.fail(.load)
@@ -226,7 +228,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C5, C6: an invalidation in progress is awaited`(_ backing: Backing) async throws {
+    func `C5, C6: waitUntilSaved() awaits an invalidation in progress`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.hold(.load)
@@ -240,7 +242,7 @@ struct WaitingForSavesTests {
         await invalidation.value
     }
 
-    @Test func `C5, C6: an invalidation that cannot be saved yet makes the wait fail`() async throws {
+    @Test func `C5, C6: waitUntilSaved() throws if an invalidation cannot be saved yet`() async throws {
         let bench = Bench(.plain, fetcher: ScriptedFetcher { _ in .failure(Offline()) })
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.fail(.load)
@@ -274,7 +276,7 @@ struct WaitingForSavesTests {
     // MARK: Cancellation
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C9: a canceled wait returns at once, and the save continues`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C9: a canceled waitUntilSaved() returns at once, and the save continues`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         for key in 1...3 { _ = try await bench.store[key].requireData() }
@@ -290,7 +292,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Asked.allCases)
-    func `C9: a wait in a canceled task does nothing`(_ asked: Asked) async throws {
+    func `C9: waitUntilSaved() in a canceled task throws and retries no save`(_ asked: Asked) async throws {
         let bench = Bench(.plain)
         bench.cacher.fail(.save)
         await bench.store[1].update(7)
@@ -341,7 +343,7 @@ struct WaitingForSavesTests {
     // MARK: Clearing
 
     @Test(arguments: Backing.withCacher, [false, true])
-    func `C6: a running clear() is awaited, and its failure is thrown`(_ backing: Backing, _ fails: Bool) async throws {
+    func `C6: waitUntilSaved() awaits a running clear() and throws its failure`(_ backing: Backing, _ fails: Bool) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         bench.cacher.hold(.removeAll)
@@ -357,7 +359,7 @@ struct WaitingForSavesTests {
         #expect(await clear.outcome == (fails ? "StoreError" : "()"))
     }
 
-    @Test func `C6: a clear() that waits behind another one is awaited`() async throws {
+    @Test func `C6: waitUntilSaved() awaits a clear() that waits behind another one`() async throws {
         let bench = Bench(.plain)
         bench.cacher.hold(.removeAll)
         let clears = [Task { try await bench.store.clear() }]

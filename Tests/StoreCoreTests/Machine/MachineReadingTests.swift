@@ -118,7 +118,7 @@ struct MachineReadingTests {
             name: "after the error expired", holds: .nothing, events: [.force, .read, .failed, .tick, .tick, .tick, .arrive(.content)],
             shows: "loading(nothing)", begins: 1),
     ])
-    func `C12: a failure holds off automatic fetches and no explicit ones`(play: MachinePlay) {
+    func `C12: a failure holds off automatic fetches but not explicit ones`(play: MachinePlay) {
         play.run(.table { $0.errorExpiry = .seconds(3) })
     }
 }

@@ -62,7 +62,7 @@ struct MachineWritingTests {
             events: [.join, .read, .patch, .patch, .settle(1, succeeds: true), .arrive(.refresh), .settle(0, succeeds: false)],
             shows: "loading(old+patch)", begins: 1, cancels: 1),
     ])
-    func `C5: not modified keeps only the record with the validator that the fetch sent`(play: MachinePlay) {
+    func `C5: a not-modified response keeps only the record with the validator sent`(play: MachinePlay) {
         play.run(.table(validators: true))
     }
 

@@ -17,7 +17,7 @@ struct ScriptedPaginationFetcherTests {
         #expect(fetcher.requests.map(\.param) == ["list", "list", "list"])
     }
 
-    @Test func `the request of a store records its validator and may get not modified`() async throws {
+    @Test func `the request of a store records its validator and may get a not-modified response`() async throws {
         let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified(), .page([1], prevKey: "p"))
         let origin: any Origin<String, [Int]> = fetcher
         #expect(try await origin.respond(to: .content("list", revalidating: tag)).result == .notModified())
@@ -26,7 +26,7 @@ struct ScriptedPaginationFetcherTests {
         #expect(fetcher.requests.map(\.validator) == [tag, nil])
     }
 
-    @Test func `not modified for a page without validator is an error`() async throws {
+    @Test func `a not-modified response for a page without validator is an error`() async throws {
         let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified())
         let error = await #expect(throws: StoreError.self) { try await fetcher.fetch(param: "list") }
         #expect(error?.code == .nothingToConfirm)

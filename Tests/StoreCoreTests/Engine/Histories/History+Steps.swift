@@ -141,7 +141,7 @@ extension History {
         try await settle("\(id): set \(key) to \(content), \(keys)")
     }
 
-    /// The order of several changes that wait for one cache read, or of a change and a trigger, would be undefined.
+    /// Whether a change may wait for the cache read: after other changes or a trigger the order would be undefined.
     private func mayWaitForRead(_ key: Int) -> Bool {
         model[key].isRead || !(model[key].isTriggered || model.isReadAwaited(key))
     }
