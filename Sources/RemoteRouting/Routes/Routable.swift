@@ -16,9 +16,23 @@
 /// }
 /// ```
 ///
-/// The requirements are few on purpose: everything rare stands in ``options-swift.property``, whose misspelt name does not compile, where
-/// that of an optional requirement would be ignored.
-public protocol Routable: Sendable {
+/// The requirements are few on purpose: everything rare is in ``options-swift.property``. A property of the wrong type (`method: String`), a
+/// function or a static property in place of a property (`func body()`), and a name from other libraries (`parameters`, `queryItems`,
+/// `queryParameters`, `header`, `httpMethod`, `httpBody`, `requiresAuth`, `url`, `baseURL`) do not compile. The error names a protocol that says
+/// what to do, such as `_MethodMustBeHTTPMethod`. A field of a body with such a name needs another name in the route.
+public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePropertyMustNotBeStatic
+where
+    _Method: _MethodMustBeHTTPMethod, _Query: _QueryMustBeParameters, _Headers: _HeadersMustBeHeaders, _Body: _BodyMustBeRouteBody,
+    _BodyFailure: _BodyMustNotThrow, _Options: _OptionsMustBeRouteOptions,
+    _Parameters: _ParametersMustBeQueryOrBody, _QueryItems: _QueryItemsMustBeQuery, _QueryParameters: _QueryParametersMustBeQuery,
+    _Header: _HeaderMustBeHeaders, _HTTPMethodProperty: _HTTPMethodMustBeMethod, _HTTPBodyProperty: _HTTPBodyMustBeBody,
+    _RequiresAuth: _RequiresAuthMustBeInOptions, _URL: _URLMustBePathAndHost, _BaseURL: _BaseURLMustBeOfTheHost,
+    _MethodFunction: _MethodMustBeProperty, _QueryFunction: _QueryMustBeProperty, _HeadersFunction: _HeadersMustBeProperty,
+    _BodyFunction: _BodyMustBeProperty, _OptionsFunction: _OptionsMustBeProperty,
+    _StaticMethod: _RoutePropertyMustNotBeStatic, _StaticQuery: _RoutePropertyMustNotBeStatic,
+    _StaticHeaders: _RoutePropertyMustNotBeStatic,
+    _StaticBody: _RoutePropertyMustNotBeStatic, _StaticOptions: _RoutePropertyMustNotBeStatic
+{
     /// The path below the host's base path.
     var path: RoutePath { get }
     /// The method; GET by default.
