@@ -68,34 +68,56 @@ public protocol _RouteFunctions {
     static var options: _StaticOptions { get }
 }
 
+/// The demand on the type of `method`.
 public protocol _MethodMustBeHTTPMethod {}
 extension HTTPMethod: _MethodMustBeHTTPMethod {}
+/// The demand on the type of `query`.
 public protocol _QueryMustBeParameters {}
 extension Parameters: _QueryMustBeParameters {}
+/// The demand on the type of `headers`.
 public protocol _HeadersMustBeHeaders {}
 extension Headers: _HeadersMustBeHeaders {}
+/// The demand on the type of `body`.
 public protocol _BodyMustBeRouteBody {}
 extension RouteBody: _BodyMustBeRouteBody {}
+/// The demand on the error of the getter of `body`.
 public protocol _BodyMustNotThrow {}
 extension Never: _BodyMustNotThrow {}
+/// The demand on the type of `options`.
 public protocol _OptionsMustBeRouteOptions {}
 extension RouteOptions: _OptionsMustBeRouteOptions {}
 
+/// The demand not to declare `parameters`: they are the `query` or a `body` such as `.json(fields:)`.
 public protocol _ParametersMustBeQueryOrBody {}
+/// The demand not to declare `queryItems`: they are the `query`.
 public protocol _QueryItemsMustBeQuery {}
+/// The demand not to declare `queryParameters`: they are the `query`.
 public protocol _QueryParametersMustBeQuery {}
+/// The demand not to declare `header`: the fields are `headers`.
 public protocol _HeaderMustBeHeaders {}
+/// The demand not to declare `httpMethod`: it is the `method`.
 public protocol _HTTPMethodMustBeMethod {}
+/// The demand not to declare `httpBody`: it is the `body`.
 public protocol _HTTPBodyMustBeBody {}
+/// The demand not to declare `requiresAuth`: it is a part of `options`.
 public protocol _RequiresAuthMustBeInOptions {}
+/// The demand not to declare `url`: the path is the route's, and the rest the host's.
 public protocol _URLMustBePathAndHost {}
+/// The demand not to declare `baseURL`: it belongs to the host.
 public protocol _BaseURLMustBeOfTheHost {}
 
+/// The demand not to declare `method` as a function.
 public protocol _MethodMustBeProperty {}
+/// The demand not to declare `query` as a function.
 public protocol _QueryMustBeProperty {}
+/// The demand not to declare `headers` as a function.
 public protocol _HeadersMustBeProperty {}
+/// The demand not to declare `body` as a function.
 public protocol _BodyMustBeProperty {}
+/// The demand not to declare `options` as a function.
 public protocol _OptionsMustBeProperty {}
+/// The demand not to declare a property of a route as static.
+///
 /// Routes conform to it, because a case of an enum is a static member too, and may have any name.
 public protocol _RoutePropertyMustNotBeStatic {}
 
@@ -107,28 +129,47 @@ public struct _NoMember: Sendable, _ParametersMustBeQueryOrBody, _QueryItemsMust
 {}
 
 extension _RouteProperties {
+    /// Not a member of a route: they are the `query` or the `body`.
     public var parameters: _NoMember { _NoMember() }
+    /// Not a member of a route: they are the `query`.
     public var queryItems: _NoMember { _NoMember() }
+    /// Not a member of a route: they are the `query`.
     public var queryParameters: _NoMember { _NoMember() }
+    /// Not a member of a route: the fields are `headers`.
     public var header: _NoMember { _NoMember() }
+    /// Not a member of a route: it is the `method`.
     public var httpMethod: _NoMember { _NoMember() }
+    /// Not a member of a route: it is the `body`.
     public var httpBody: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
     public var requiresAuth: _NoMember { _NoMember() }
+    /// Not a member of a route: it is made of the path and the host.
     public var url: _NoMember { _NoMember() }
+    /// Not a member of a route: it is the host's.
     public var baseURL: _NoMember { _NoMember() }
 }
 
 // Disfavored, so that `SomeRoute.body` is the case of that enum.
 extension _RouteFunctions {
+    /// Not a function of a route: `method` is a property.
     @_disfavoredOverload public func method() -> _NoMember { _NoMember() }
+    /// Not a function of a route: `query` is a property.
     @_disfavoredOverload public func query() -> _NoMember { _NoMember() }
+    /// Not a function of a route: `headers` is a property.
     @_disfavoredOverload public func headers() -> _NoMember { _NoMember() }
+    /// Not a function of a route: `body` is a property.
     @_disfavoredOverload public func body() -> _NoMember { _NoMember() }
+    /// Not a function of a route: `options` is a property.
     @_disfavoredOverload public func options() -> _NoMember { _NoMember() }
 
+    /// Not a property of a route's type: `method` belongs to each value.
     @_disfavoredOverload public static var method: _NoMember { _NoMember() }
+    /// Not a property of a route's type: `query` belongs to each value.
     @_disfavoredOverload public static var query: _NoMember { _NoMember() }
+    /// Not a property of a route's type: `headers` belongs to each value.
     @_disfavoredOverload public static var headers: _NoMember { _NoMember() }
+    /// Not a property of a route's type: `body` belongs to each value.
     @_disfavoredOverload public static var body: _NoMember { _NoMember() }
+    /// Not a property of a route's type: `options` belongs to each value.
     @_disfavoredOverload public static var options: _NoMember { _NoMember() }
 }

@@ -44,25 +44,18 @@ struct RouteSpellingTests {
         ("static let options = RouteOptions()", "_RoutePropertyMustNotBeStatic"),
     ]
 
-    private static let forms = ["struct", "final class", "enum"]
-
-    @Test func `a member that a route cannot have does not compile, and the error names the remedy`() throws {
+    @Test(arguments: ["struct", "final class", "enum"])
+    func `a member that a route cannot have does not compile, and the error names the remedy`(form: String) throws {
         let compiler = try #require(SwiftCompiler.found)
-        var lines = ["import Foundation", "import RemoteRouting"]
-        var expected: [(line: Int, remedy: String)] = []
-        for (member, remedy) in Self.mistakes {
-            for form in Self.forms where !(form == "enum" && member.hasPrefix("let ") || member.hasPrefix("private let ") && form == "enum")
-            {
-                let initializer = form == "final class" && member == "let body: String" ? #"; init() { body = "" }"# : ""
-                let type =
-                    "\(form) T\(lines.count): Routable { \(form == "enum" ? "case one; " : "")var path: RoutePath { \"/\" }; \(member)\(initializer) }"
-                lines.append(type)
-                expected.append((lines.count, remedy))
-            }
+        // An enum has no stored properties, and a class needs an initializer for one without a value.
+        let mistakes = Self.mistakes.filter { form == "struct" || !$0.member.contains("let ") || $0.member.hasPrefix("static") }
+        let types = mistakes.enumerated().map { number, mistake in
+            "\(form) Route\(number): Routable { \(form == "enum" ? "case one; " : "")var path: RoutePath { \"/\" }; \(mistake.member) }"
         }
-        let found = try compiler.diagnostics(of: lines.joined(separator: "\n"))
-        for (line, remedy) in expected {
-            #expect(found.contains { $0.line == line && $0.text.contains("'\(remedy)'") }, "line \(line) compiles: \(lines[line - 1])")
+        let found = try compiler.diagnostics(of: (["import Foundation; import RemoteRouting"] + types).joined(separator: "\n"))
+        for (number, mistake) in mistakes.enumerated() {
+            let isFound = found.contains { $0.line == number + 2 && $0.text.contains("'\(mistake.remedy)'") }
+            #expect(isFound, "\(mistake.member) compiles, or its error does not name \(mistake.remedy)")
         }
         #expect(!found.contains { $0.line == 0 }, "\(found.first { $0.line == 0 }?.text ?? "")")
     }
