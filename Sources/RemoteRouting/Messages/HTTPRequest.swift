@@ -10,6 +10,8 @@ public struct HTTPRequest: Sendable {
     public var fields: HTTPFields
     /// The body.
     public var body: HTTPBody
+    /// The route of the request; an object, so that a request stays small.
+    private var source: RouteSource?
 
     /// Makes a request.
     public init(method: HTTPMethod = .get, url: URL, fields: HTTPFields = HTTPFields(), body: HTTPBody = .none) {
@@ -17,6 +19,30 @@ public struct HTTPRequest: Sendable {
         self.url = url
         self.fields = fields
         self.body = body
+    }
+
+    /// The route that the request was made of, for interceptors and transports; `nil` for a request without one.
+    ///
+    /// It is what the caller sent: credentials, interceptors and redirects change the request and not its route.
+    public internal(set) var route: Route? {
+        get { source?.route }
+        set { source = newValue.map(RouteSource.init) }
+    }
+
+    /// The tags of the route.
+    public var tags: RouteTags { source?.route.options.tags ?? RouteTags() }
+
+    /// The same request as one of the route of another.
+    func made(like other: HTTPRequest) -> HTTPRequest {
+        var copy = self
+        copy.source = other.source
+        return copy
+    }
+
+    private final class RouteSource: Sendable {
+        let route: Route
+
+        init(_ route: Route) { self.route = route }
     }
 }
 

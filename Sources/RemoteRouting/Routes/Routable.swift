@@ -104,6 +104,14 @@ public struct Route: Routable {
         self.options = options
     }
 
+    /// Makes a route of all that another one says.
+    ///
+    /// - Parameter route: A route of any type.
+    public init(_ route: some Routable) {
+        self.init(
+            path: route.path, method: route.method, query: route.query, headers: route.headers, body: route.body, options: route.options)
+    }
+
     /// Makes a route whose parameters go where the method has them: into the query for GET, HEAD and DELETE, else into the body.
     ///
     /// - Parameters:

@@ -30,6 +30,9 @@ public struct RouteOptions: Sendable {
     /// How lists and dates are written among parameters.
     public var parameterStyle: ParameterStyle?
 
+    /// The values that travel with the route to interceptors, transports and logs.
+    public var tags = RouteTags()
+
     /// A next or prev link of the server, which takes the place of path and query.
     package var reference: OriginReference?
 

@@ -22,8 +22,7 @@ struct ConditionalExchange: Sendable {
     func send<Value: Decodable & Sendable & SendableMetatype>(
         _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?, as type: Value.Type
     ) async throws -> Answer<Value> {
-        var request = Route(
-            path: route.path, method: route.method, query: route.query, headers: route.headers, body: route.body, options: route.options)
+        var request = Route(route)
         request.options.reference = reference
         request.options.isConditional = true
         let isRead = request.method == .get || request.method == .head

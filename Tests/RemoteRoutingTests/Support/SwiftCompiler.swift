@@ -7,7 +7,7 @@ struct SwiftCompiler {
     /// The compiler's path; `nil` where it or the built module is not found.
     static let found: SwiftCompiler? = {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-        let programs = (path.split(separator: ":") + ["/usr/bin"]).map { "\($0)/swiftc" }
+        let programs = path.split(separator: ":").map { "\($0)/swiftc" } + ["/usr/bin/swiftc"]
         guard let program = programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }),
             // The build puts modules beside the programs of the package.
             let other = try? ChildProcess.path(of: "HostileClient")

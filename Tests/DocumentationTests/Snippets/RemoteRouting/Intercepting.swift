@@ -1,0 +1,71 @@
+internal import Foundation
+internal import RemoteRouting
+internal import StoreCore
+internal import Testing
+
+// The examples of the article on interceptors, tags and logs, and of the doc comments beside them.
+
+enum Screen: RouteTagKey {
+    typealias Value = String
+    static let isLogged = true
+}
+
+enum Experiment: RouteTagKey { typealias Value = Int }
+
+struct PreviewHeader: RequestInterceptor {
+    func intercept(_ request: inout HTTPRequest) async throws {
+        guard request.route?.options.cachePolicy != .neverStore else { return }
+        try request.fields.set("X-Preview", "1")
+    }
+}
+
+struct ScreenField: RequestInterceptor {
+    func intercept(_ request: inout HTTPRequest) async throws {
+        if let screen = request.tags[Screen.self] { try request.fields.set("X-Screen", screen) }
+    }
+}
+
+final class Counts: Sendable {
+    let all = Lock<[String: [Int]]>([:])
+
+    func add(_ status: Int, to name: String) { all.withLock { $0[name, default: []].append(status) } }
+}
+
+struct CountingByScreen: ResponseInterceptor {
+    let counts: Counts
+
+    func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
+        counts.add(response.status, to: request.tags[Screen.self] ?? "other")
+    }
+}
+
+struct InterceptingTests {
+    private let transport = shopTransport()
+
+    @Test func `an interceptor sees the route`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let preview = shop.intercepting(requests: PreviewHeader())
+        try await preview.send("/products")
+        try await preview.send(Route(path: "/products", options: RouteOptions(cachePolicy: .neverStore)))
+        #expect(transport.requests.map { $0.fields["X-Preview"] } == ["1", nil])
+    }
+
+    @Test func `tags tell calls apart`() async throws {
+        let counts = Counts()
+        let log = Printed()
+        let shop = RemoteHost("shop.example.com", transport: transport)
+            .intercepting(requests: ScreenField()).intercepting(responses: CountingByScreen(counts: counts))
+            .logging(to: ExchangeLog { log.add("\($0)") })
+        var options = RouteOptions()
+        options.tags[Screen.self] = "list"
+        let list = Route(path: "/products", options: options)
+        let products: [Product] = try await shop.send(list)
+        let lamp: Product = try await shop.send(.product("lamp").tagged(Screen.self, "detail").tagged(Experiment.self, 2))
+        #expect(products == [lamp])
+        #expect(transport.requests.map { $0.tags[Screen.self] } == ["list", "detail"])
+        #expect(transport.requests.map { $0.fields["X-Screen"] } == ["list", "detail"])
+        #expect(counts.all.withLock { $0 } == ["list": [200], "detail": [200]])
+        let sent = log.lines.filter { $0.hasPrefix("→") }.compactMap { $0.split(separator: "\n").first }
+        #expect(sent.last == "→ GET https://shop.example.com/products/lamp [Screen: detail]")
+    }
+}
