@@ -90,15 +90,31 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     /// The method as it goes on the wire.
     public let rawValue: String
 
+    /// Whether no route has named the method, so that a body is a sign of a forgotten one.
+    let isAssumed: Bool
+
     /// Makes a method from a token.
     ///
     /// - Parameter rawValue: A token of RFC 9110 §5.6.2; `nil` is returned for anything else, so that a method cannot inject a line.
     public init?(rawValue: String) {
         guard rawValue.isToken else { return nil }
         self.rawValue = rawValue
+        isAssumed = false
     }
 
-    private init(known: String) { rawValue = known }
+    private init(known: String, isAssumed: Bool = false) {
+        rawValue = known
+        self.isAssumed = isAssumed
+    }
+
+    /// Whether two methods are the same on the wire.
+    public static func == (lhs: HTTPMethod, rhs: HTTPMethod) -> Bool { lhs.rawValue == rhs.rawValue }
+
+    /// Hashes the method as it goes on the wire.
+    public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
+
+    /// GET for want of a method.
+    static let assumed = HTTPMethod(known: "GET", isAssumed: true)
 
     /// Transfers a representation of the resource.
     public static let get = HTTPMethod(known: "GET")

@@ -53,6 +53,10 @@ package struct RequestBuilder: Sendable {
 
     private func check(_ body: HTTPBody, allowedBy method: HTTPMethod) throws(RouteFault) {
         if case .none = body { return }
+        guard !method.isAssumed else {
+            throw RouteFault(
+                .bodyNotAllowed, in: "method", "the route has a body and no method; declare the method, .post for example")
+        }
         // A GET may have one (RFC 9110 §9.3.1); the transport refuses it where it cannot send it.
         guard method != .head, method.rawValue != "TRACE" else {
             throw RouteFault(

@@ -35,7 +35,7 @@ where
 {
     /// The path below the host's base path.
     var path: RoutePath { get }
-    /// The method; GET by default.
+    /// The method; GET by default, unless there is a body.
     var method: HTTPMethod { get }
     /// The query; empty by default.
     var query: Parameters { get }
@@ -48,8 +48,8 @@ where
 }
 
 extension Routable {
-    /// GET.
-    public var method: HTTPMethod { .get }
+    /// GET. A route with a body names its method; otherwise nothing is sent.
+    public var method: HTTPMethod { .assumed }
     /// No query.
     public var query: Parameters { [:] }
     /// No fields of its own.
@@ -83,7 +83,21 @@ public struct Route: Routable {
     /// Everything rare.
     public var options: RouteOptions
 
-    /// Makes a route.
+    /// Makes a route without a body.
+    ///
+    /// - Parameters:
+    ///   - path: The path below the host's base path.
+    ///   - method: The method.
+    ///   - query: The query.
+    ///   - headers: The header fields beside the host's defaults.
+    ///   - options: Everything rare.
+    public init(
+        path: RoutePath, method: HTTPMethod = .get, query: Parameters = [:], headers: Headers = [:], options: RouteOptions = RouteOptions()
+    ) {
+        self.init(path: path, method: method, query: query, headers: headers, body: .none, options: options)
+    }
+
+    /// Makes a route with a body, which must name its method.
     ///
     /// - Parameters:
     ///   - path: The path below the host's base path.
@@ -93,7 +107,7 @@ public struct Route: Routable {
     ///   - body: What is sent.
     ///   - options: Everything rare.
     public init(
-        path: RoutePath, method: HTTPMethod = .get, query: Parameters = [:], headers: Headers = [:], body: RouteBody = .none,
+        path: RoutePath, method: HTTPMethod, query: Parameters = [:], headers: Headers = [:], body: RouteBody,
         options: RouteOptions = RouteOptions()
     ) {
         self.path = path

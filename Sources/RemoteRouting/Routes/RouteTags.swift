@@ -3,13 +3,13 @@ internal import StoreCore
 /// A key of a value that travels with a route, such as the screen that needs it.
 ///
 /// ```swift
-/// enum Screen: RouteTagKey {
+/// enum ScreenName: RouteTagKey {
 ///     typealias Value = String
 ///     static let isLogged = true
 /// }
 /// ```
 /// ```swift
-/// let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Screen.self, "orders"))
+/// let orders: [Order] = try await api.send(Route(path: "/orders").tagged(ScreenName.self, "orders"))
 /// ```
 ///
 /// A key is a type without values. Its value type is fixed, so a value of another type does not compile. Logs show the values of keys with
@@ -31,7 +31,7 @@ extension RouteTagKey {
 ///
 /// ```swift
 /// var options = RouteOptions()
-/// options.tags[Screen.self] = "list"
+/// options.tags[ScreenName.self] = "list"
 /// ```
 ///
 /// Interceptors and transports read them in ``HTTPRequest/tags``. An ``ExchangeLog`` gets only those whose key has `isLogged`.

@@ -135,7 +135,45 @@ struct RouteSpellingTests {
         #expect(found.isEmpty, "\(found.map(\.text).joined(separator: "\n"))")
     }
 
+    @Test func `a route made with a body does not compile without a method`() throws {
+        let compiler = try #require(SwiftCompiler.found)
+        let found = try compiler.diagnostics(
+            of: """
+                import RemoteRouting
+                let right = [Route(path: "/x", method: .post, body: .none), Route(path: "/x", method: .put), Route(path: "/x")]
+                let wrong = Route(path: "/x", body: .json(fields: ["a": 1]))
+                """)
+        #expect(found.map(\.line) == [3])
+        #expect(found.contains { $0.text.contains("missing argument for parameter 'method'") })
+    }
+
     // MARK: At run time
+
+    private struct Bodily: Routable {
+        var path: RoutePath { "/x" }
+        var body: RouteBody { .json(fields: ["a": 1]) }
+    }
+
+    private struct Getting: Routable {
+        var path: RoutePath { "/x" }
+        var method: HTTPMethod { .get }
+        var body: RouteBody { .json(fields: ["a": 1]) }
+    }
+
+    @Test func `a body without a method is an error before anything is sent, and not a GET`() async throws {
+        let transport = MemoryTransport { _ in .json("{}") }
+        let host = RemoteHost("api.example.com", transport: transport)
+        for route in [Bodily() as any Routable, Route(Bodily()), Bodily().tagged(Tag.self, 1)] {
+            let error = try await #require(throws: RemoteError.self) { try await host.send(route) }
+            let fault = try #require(error.underlyingError as? RouteFault)
+            #expect(fault.code == .bodyNotAllowed && fault.part == "method")
+        }
+        try await host.send(Getting())
+        #expect(transport.requests.map(\.method) == [.get])
+        #expect(Minimal().method == .get && Set([Minimal().method, HTTPMethod.get]).count == 1)
+    }
+
+    private enum Tag: RouteTagKey { typealias Value = Int }
 
     private enum Cases: Routable {
         case body, method

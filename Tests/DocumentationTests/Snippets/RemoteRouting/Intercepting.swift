@@ -5,7 +5,7 @@ internal import Testing
 
 // The examples of the article on interceptors, tags and logs, and of the doc comments beside them.
 
-enum Screen: RouteTagKey {
+enum ScreenName: RouteTagKey {
     typealias Value = String
     static let isLogged = true
 }
@@ -21,7 +21,7 @@ struct PreviewHeader: RequestInterceptor {
 
 struct ScreenField: RequestInterceptor {
     func intercept(_ request: inout HTTPRequest) async throws {
-        if let screen = request.tags[Screen.self] { try request.fields.set("X-Screen", screen) }
+        if let screen = request.tags[ScreenName.self] { try request.fields.set("X-ScreenName", screen) }
     }
 }
 
@@ -35,7 +35,7 @@ struct CountingByScreen: ResponseInterceptor {
     let counts: Counts
 
     func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws {
-        counts.add(response.status, to: request.tags[Screen.self] ?? "other")
+        counts.add(response.status, to: request.tags[ScreenName.self] ?? "other")
     }
 }
 
@@ -57,15 +57,15 @@ struct InterceptingTests {
             .intercepting(requests: ScreenField()).intercepting(responses: CountingByScreen(counts: counts))
             .logging(to: ExchangeLog { log.add("\($0)") })
         var options = RouteOptions()
-        options.tags[Screen.self] = "list"
+        options.tags[ScreenName.self] = "list"
         let list = Route(path: "/products", options: options)
         let products: [Product] = try await shop.send(list)
-        let lamp: Product = try await shop.send(.product("lamp").tagged(Screen.self, "detail").tagged(Experiment.self, 2))
+        let lamp: Product = try await shop.send(.product("lamp").tagged(ScreenName.self, "detail").tagged(Experiment.self, 2))
         #expect(products == [lamp])
-        #expect(transport.requests.map { $0.tags[Screen.self] } == ["list", "detail"])
-        #expect(transport.requests.map { $0.fields["X-Screen"] } == ["list", "detail"])
+        #expect(transport.requests.map { $0.tags[ScreenName.self] } == ["list", "detail"])
+        #expect(transport.requests.map { $0.fields["X-ScreenName"] } == ["list", "detail"])
         #expect(counts.all.withLock { $0 } == ["list": [200], "detail": [200]])
         let sent = log.lines.filter { $0.hasPrefix("→") }.compactMap { $0.split(separator: "\n").first }
-        #expect(sent.last == "→ GET https://shop.example.com/products/lamp [Screen: detail]")
+        #expect(sent.last == "→ GET https://shop.example.com/products/lamp [ScreenName: detail]")
     }
 }

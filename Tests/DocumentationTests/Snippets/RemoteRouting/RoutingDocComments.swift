@@ -166,8 +166,8 @@ private func texts(address: URL) throws {
 private func tagged(_ api: RemoteHost) async throws {
     struct Order: Decodable {}
     var options = RouteOptions()
-    options.tags[Screen.self] = "list"
-    let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Screen.self, "orders"))
+    options.tags[ScreenName.self] = "list"
+    let orders: [Order] = try await api.send(Route(path: "/orders").tagged(ScreenName.self, "orders"))
     print(orders)
 }
 
