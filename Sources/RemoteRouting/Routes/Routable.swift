@@ -16,17 +16,24 @@
 /// }
 /// ```
 ///
-/// The requirements are few on purpose: everything rare is in ``options-swift.property``. A property of the wrong type (`method: String`), a
-/// function or a static property in place of a property (`func body()`), and a name from other libraries (`parameters`, `queryItems`,
-/// `queryParameters`, `header`, `httpMethod`, `httpBody`, `requiresAuth`, `url`, `baseURL`) do not compile. The error names a protocol that says
-/// what to do, such as `_MethodMustBeHTTPMethod`. A field of a body with such a name needs another name in the route.
+/// The requirements are few on purpose: everything rare is in ``options-swift.property``. Likely mistakes do not compile:
+///
+/// - a property of the wrong type (`method: String`),
+/// - a function or a static property in place of a property (`func body()`),
+/// - the names `parameters`, `queryItems`, `queryParameters`, `header`, `httpMethod`, `httpBody`, `url` and `baseURL` of other libraries,
+/// - `requiresAuth`, `timeouts`, `cachePolicy`, `responseLimit` and `parameterStyle` beside the options.
+///
+/// The error names a protocol that says what to do, such as `_MethodMustBeHTTPMethod`. A value for the body that would have such a name needs
+/// another name in the route.
 public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePropertyMustNotBeStatic
 where
     _Method: _MethodMustBeHTTPMethod, _Query: _QueryMustBeParameters, _Headers: _HeadersMustBeHeaders, _Body: _BodyMustBeRouteBody,
     _BodyFailure: _BodyMustNotThrow, _Options: _OptionsMustBeRouteOptions,
     _Parameters: _ParametersMustBeQueryOrBody, _QueryItems: _QueryItemsMustBeQuery, _QueryParameters: _QueryParametersMustBeQuery,
     _Header: _HeaderMustBeHeaders, _HTTPMethodProperty: _HTTPMethodMustBeMethod, _HTTPBodyProperty: _HTTPBodyMustBeBody,
-    _RequiresAuth: _RequiresAuthMustBeInOptions, _URL: _URLMustBePathAndHost, _BaseURL: _BaseURLMustBeOfTheHost,
+    _RequiresAuth: _RequiresAuthMustBeInOptions, _Timeouts: _TimeoutsMustBeInOptions, _CachePolicy: _CachePolicyMustBeInOptions,
+    _ResponseLimit: _ResponseLimitMustBeInOptions, _ParameterStyle: _ParameterStyleMustBeInOptions, _URL: _URLMustBePathAndHost,
+    _BaseURL: _BaseURLMustBeOfTheHost,
     _MethodFunction: _MethodMustBeProperty, _QueryFunction: _QueryMustBeProperty, _HeadersFunction: _HeadersMustBeProperty,
     _BodyFunction: _BodyMustBeProperty, _OptionsFunction: _OptionsMustBeProperty,
     _StaticMethod: _RoutePropertyMustNotBeStatic, _StaticQuery: _RoutePropertyMustNotBeStatic,
@@ -69,6 +76,8 @@ extension Routable {
 ///     }
 /// }
 /// ```
+///
+/// Functions in an `extension Routable where Self == Route` need no name of a type: `api.send(.login(…))`.
 public struct Route: Routable {
     /// The path below the host's base path.
     public var path: RoutePath

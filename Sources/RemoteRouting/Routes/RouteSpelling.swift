@@ -35,6 +35,14 @@ public protocol _RouteProperties {
     var httpBody: _HTTPBodyProperty { get }
     associatedtype _RequiresAuth
     var requiresAuth: _RequiresAuth { get }
+    associatedtype _Timeouts
+    var timeouts: _Timeouts { get }
+    associatedtype _CachePolicy
+    var cachePolicy: _CachePolicy { get }
+    associatedtype _ResponseLimit
+    var responseLimit: _ResponseLimit { get }
+    associatedtype _ParameterStyle
+    var parameterStyle: _ParameterStyle { get }
     associatedtype _URL
     var url: _URL { get }
     associatedtype _BaseURL
@@ -101,6 +109,14 @@ public protocol _HTTPMethodMustBeMethod {}
 public protocol _HTTPBodyMustBeBody {}
 /// The demand not to declare `requiresAuth`: it is a part of `options`.
 public protocol _RequiresAuthMustBeInOptions {}
+/// The demand not to declare `timeouts`: they are a part of `options`.
+public protocol _TimeoutsMustBeInOptions {}
+/// The demand not to declare `cachePolicy`: it is a part of `options`.
+public protocol _CachePolicyMustBeInOptions {}
+/// The demand not to declare `responseLimit`: it is a part of `options`.
+public protocol _ResponseLimitMustBeInOptions {}
+/// The demand not to declare `parameterStyle`: it is a part of `options`.
+public protocol _ParameterStyleMustBeInOptions {}
 /// The demand not to declare `url`: the path is the route's, and the rest the host's.
 public protocol _URLMustBePathAndHost {}
 /// The demand not to declare `baseURL`: it belongs to the host.
@@ -123,7 +139,8 @@ public protocol _RoutePropertyMustNotBeStatic {}
 
 /// The type of a member that a route does not have.
 public struct _NoMember: Sendable, _ParametersMustBeQueryOrBody, _QueryItemsMustBeQuery, _QueryParametersMustBeQuery, _HeaderMustBeHeaders,
-    _HTTPMethodMustBeMethod, _HTTPBodyMustBeBody, _RequiresAuthMustBeInOptions, _URLMustBePathAndHost, _BaseURLMustBeOfTheHost,
+    _HTTPMethodMustBeMethod, _HTTPBodyMustBeBody, _RequiresAuthMustBeInOptions, _TimeoutsMustBeInOptions, _CachePolicyMustBeInOptions,
+    _ResponseLimitMustBeInOptions, _ParameterStyleMustBeInOptions, _URLMustBePathAndHost, _BaseURLMustBeOfTheHost,
     _MethodMustBeProperty, _QueryMustBeProperty, _HeadersMustBeProperty, _BodyMustBeProperty, _OptionsMustBeProperty,
     _RoutePropertyMustNotBeStatic
 {}
@@ -143,6 +160,14 @@ extension _RouteProperties {
     public var httpBody: _NoMember { _NoMember() }
     /// Not a member of a route: it is a part of `options`.
     public var requiresAuth: _NoMember { _NoMember() }
+    /// Not a member of a route: they are a part of `options`.
+    public var timeouts: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    public var cachePolicy: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    public var responseLimit: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    public var parameterStyle: _NoMember { _NoMember() }
     /// Not a member of a route: it is made of the path and the host.
     public var url: _NoMember { _NoMember() }
     /// Not a member of a route: it is the host's.

@@ -3,29 +3,27 @@ internal import StoreCore
 /// A key of a value that travels with a route, such as the screen that needs it.
 ///
 /// ```swift
-/// enum ScreenName: RouteTagKey {
-///     typealias Value = String
-///     static let isLogged = true
-/// }
+/// enum Experiment: RouteTagKey { typealias Value = Int }
 /// ```
 /// ```swift
-/// let orders: [Order] = try await api.send(Route(path: "/orders").tagged(ScreenName.self, "orders"))
+/// let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Experiment.self, 2))
 /// ```
 ///
-/// A key is a type without values. Its value type is fixed, so a value of another type does not compile. Logs show the values of keys with
-/// `isLogged` only.
+/// A key is a type without values. Its value type is fixed, so a value of another type does not compile. Logs show only
+/// the values of a ``LoggedRouteTagKey``.
 public protocol RouteTagKey: SendableMetatype {
     /// The type of the values.
     associatedtype Value: Sendable
-
-    /// Whether logs show the values; `false` by default, since a value may be private.
-    static var isLogged: Bool { get }
 }
 
-extension RouteTagKey {
-    /// No: a value may be private.
-    public static var isLogged: Bool { false }
-}
+/// A key of a value that logs show beside the request.
+///
+/// ```swift
+/// enum ScreenName: LoggedRouteTagKey { typealias Value = String }
+/// ```
+///
+/// An ``ExchangeLog`` gets no tag of another key, since its value may be private.
+public protocol LoggedRouteTagKey: RouteTagKey {}
 
 /// The values that travel with a route to interceptors, transports and logs; nothing of them is sent.
 ///
@@ -34,7 +32,8 @@ extension RouteTagKey {
 /// options.tags[ScreenName.self] = "list"
 /// ```
 ///
-/// Interceptors and transports read them in ``HTTPRequest/tags``. An ``ExchangeLog`` gets only those whose key has `isLogged`.
+/// Interceptors and transports read them in ``HTTPRequest/tags``. An ``ExchangeLog`` gets only those of a
+/// ``LoggedRouteTagKey``.
 public struct RouteTags: Sendable {
     /// In the order in which they were set; few, so that a search is cheaper than a table.
     private var tags: [any Tag] = []
@@ -81,7 +80,7 @@ public struct RouteTags: Sendable {
         var value: Key.Value
 
         // The value may hold what a user typed, and the text may go to a terminal.
-        var text: String? { Key.isLogged ? "\(Key.self): \(value)".escapedForDisplay() : nil }
+        var text: String? { Key.self is any LoggedRouteTagKey.Type ? "\(Key.self): \(value)".escapedForDisplay() : nil }
     }
 }
 

@@ -5,17 +5,11 @@ import Testing
 @testable import RemoteRouting
 
 struct RouteTagTests {
-    private enum Screen: RouteTagKey {
-        typealias Value = String
-        static let isLogged = true
-    }
+    private enum Screen: LoggedRouteTagKey { typealias Value = String }
 
     private enum Person: RouteTagKey { typealias Value = String }
 
-    private enum Depth: RouteTagKey {
-        typealias Value = Int?
-        static let isLogged = true
-    }
+    private enum Depth: LoggedRouteTagKey { typealias Value = Int? }
 
     private enum Search: Routable {
         case text(String)

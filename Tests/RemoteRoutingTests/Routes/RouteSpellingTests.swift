@@ -29,6 +29,10 @@ struct RouteSpellingTests {
         ("var httpMethod: HTTPMethod { .post }", "_HTTPMethodMustBeMethod"),
         ("var httpBody: Data? { nil }", "_HTTPBodyMustBeBody"),
         ("var requiresAuth: Bool { false }", "_RequiresAuthMustBeInOptions"),
+        ("var timeouts: RouteOptions.Timeouts { .init(overall: .seconds(5)) }", "_TimeoutsMustBeInOptions"),
+        ("var cachePolicy: RouteOptions.CachePolicy { .neverStore }", "_CachePolicyMustBeInOptions"),
+        ("var responseLimit: Int { 5 }", "_ResponseLimitMustBeInOptions"),
+        ("var parameterStyle: ParameterStyle { ParameterStyle(lists: .commas) }", "_ParameterStyleMustBeInOptions"),
         ("var url: URL { URL(filePath: \"/\") }", "_URLMustBePathAndHost"),
         ("var baseURL: URL { URL(filePath: \"/\") }", "_BaseURLMustBeOfTheHost"),
         ("func method() -> HTTPMethod { .post }", "_MethodMustBeProperty"),
@@ -44,23 +48,26 @@ struct RouteSpellingTests {
         ("static let options = RouteOptions()", "_RoutePropertyMustNotBeStatic"),
     ]
 
-    @Test(arguments: ["struct", "final class", "enum"])
-    func `a member that a route cannot have does not compile, and the error names the remedy`(form: String) throws {
+    @Test func `a member that a route cannot have does not compile, and the error names the remedy`() throws {
         let compiler = try #require(SwiftCompiler.found)
         // An enum has no stored properties, and a class needs an initializer for one without a value.
-        let mistakes = Self.mistakes.filter { form == "struct" || !$0.member.contains("let ") || $0.member.hasPrefix("static") }
-        let types = mistakes.enumerated().map { number, mistake in
-            "\(form) Route\(number): Routable { \(form == "enum" ? "case one; " : "")var path: RoutePath { \"/\" }; \(mistake.member) }"
+        let types = ["struct", "final class", "enum"].flatMap { form in
+            Self.mistakes.filter { form == "struct" || !$0.member.contains("let ") || $0.member.hasPrefix("static") }.map { (form, $0) }
         }
-        let found = try compiler.diagnostics(of: (["import Foundation; import RemoteRouting"] + types).joined(separator: "\n"))
-        for (number, mistake) in mistakes.enumerated() {
+        let lines = types.enumerated().map { number, type in
+            let start = "\(type.0) Route\(number): Routable { \(type.0 == "enum" ? "case one; " : "")"
+            return start + "var path: RoutePath { \"/\" }; \(type.1.member) }"
+        }
+        let found = try compiler.diagnostics(of: (["import Foundation; import RemoteRouting"] + lines).joined(separator: "\n"))
+        for (number, (form, mistake)) in types.enumerated() {
             let isFound = found.contains { $0.line == number + 2 && $0.text.contains("'\(mistake.remedy)'") }
-            #expect(isFound, "\(mistake.member) compiles, or its error does not name \(mistake.remedy)")
+            #expect(isFound, "\(mistake.member) compiles in a \(form), or its error does not name \(mistake.remedy)")
         }
         #expect(!found.contains { $0.line == 0 }, "\(found.first { $0.line == 0 }?.text ?? "")")
     }
 
-    @Test func `a wrong member does not compile in an extension, a refined protocol or a generic type`() throws {
+    @Test func `neither a wrong member in an extension, a refined protocol or a generic type nor a body without a method compiles`() throws
+    {
         let compiler = try #require(SwiftCompiler.found)
         let found = try compiler.diagnostics(
             of: """
@@ -72,7 +79,11 @@ struct RouteSpellingTests {
                 struct Refining: Refined { var path: RoutePath { "/" } }
                 struct Generic<Value: Sendable>: Routable { var path: RoutePath { "/" }; var method: Value }
                 public struct Open: Routable { public var path: RoutePath { "/" }; public var method: String { "POST" } }
+                let right = [Route(path: "/x", method: .post, body: .none), Route(path: "/x", method: .put), Route(path: "/x")]
+                let wrong = Route(path: "/x", body: .json(fields: ["a": 1]))
                 """)
+        #expect(found.filter { $0.line > 8 }.map(\.line) == [10])
+        #expect(found.contains { $0.line == 10 && $0.text.contains("missing argument for parameter 'method'") })
         #expect(Set(found.filter { $0.text.contains("'_MethodMustBeHTTPMethod'") }.map(\.line)) == [3, 6, 7, 8])
     }
 
@@ -133,18 +144,6 @@ struct RouteSpellingTests {
                 }
                 """)
         #expect(found.isEmpty, "\(found.map(\.text).joined(separator: "\n"))")
-    }
-
-    @Test func `a route made with a body does not compile without a method`() throws {
-        let compiler = try #require(SwiftCompiler.found)
-        let found = try compiler.diagnostics(
-            of: """
-                import RemoteRouting
-                let right = [Route(path: "/x", method: .post, body: .none), Route(path: "/x", method: .put), Route(path: "/x")]
-                let wrong = Route(path: "/x", body: .json(fields: ["a": 1]))
-                """)
-        #expect(found.map(\.line) == [3])
-        #expect(found.contains { $0.text.contains("missing argument for parameter 'method'") })
     }
 
     // MARK: At run time

@@ -115,6 +115,14 @@ struct DescribingRoutesTests {
         #expect(transport.requests.last?.url.absoluteString == "https://shop.example.com/products?sort=newest&per_page=10")
     }
 
+    @Test func `a list is written as the route says`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let style = RouteOptions(parameterStyle: ParameterStyle(lists: .commas, dates: .iso8601))
+        let tagged = Route(path: "/products", query: ["tag": ["new", "bright"]], options: style)  // tag=new%2Cbright
+        try await shop.send(tagged)
+        #expect(transport.requests.first?.url.query(percentEncoded: true) == "tag=new%2Cbright")
+    }
+
     @Test func `an address is a configuration`() async throws {
         let address = try #require(URL(string: "https://preview.example.com:8443/v2"))
         let configuration = try HostConfiguration(url: address)

@@ -5,11 +5,7 @@ internal import Testing
 
 // The examples of the article on interceptors, tags and logs, and of the doc comments beside them.
 
-enum ScreenName: RouteTagKey {
-    typealias Value = String
-    static let isLogged = true
-}
-
+enum ScreenName: LoggedRouteTagKey { typealias Value = String }
 enum Experiment: RouteTagKey { typealias Value = Int }
 
 struct PreviewHeader: RequestInterceptor {
@@ -48,6 +44,14 @@ struct InterceptingTests {
         try await preview.send("/products")
         try await preview.send(Route(path: "/products", options: RouteOptions(cachePolicy: .neverStore)))
         #expect(transport.requests.map { $0.fields["X-Preview"] } == ["1", nil])
+    }
+
+    @Test func `a field is sent with every request`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let versioned = shop.with { $0.defaults.append("X-API-Version", "2") }
+        try await versioned.send("/products")
+        #expect(transport.requests.map { $0.fields["X-API-Version"] } == ["2"])
+        #expect(transport.requests.map { $0.fields["User-Agent"] } == ["Storehouse"])
     }
 
     @Test func `tags tell calls apart`() async throws {

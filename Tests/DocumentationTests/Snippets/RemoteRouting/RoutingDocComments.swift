@@ -167,7 +167,7 @@ private func tagged(_ api: RemoteHost) async throws {
     struct Order: Decodable {}
     var options = RouteOptions()
     options.tags[ScreenName.self] = "list"
-    let orders: [Order] = try await api.send(Route(path: "/orders").tagged(ScreenName.self, "orders"))
+    let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Experiment.self, 2))
     print(orders)
 }
 
