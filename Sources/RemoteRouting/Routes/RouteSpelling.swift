@@ -145,56 +145,57 @@ public struct _NoMember: Sendable, _ParametersMustBeQueryOrBody, _QueryItemsMust
     _RoutePropertyMustNotBeStatic
 {}
 
+// Hidden in the documentation of each route type, where they would be listed as its members.
 extension _RouteProperties {
     /// Not a member of a route: they are the `query` or the `body`.
-    public var parameters: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var parameters: _NoMember { _NoMember() }
     /// Not a member of a route: they are the `query`.
-    public var queryItems: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var queryItems: _NoMember { _NoMember() }
     /// Not a member of a route: they are the `query`.
-    public var queryParameters: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var queryParameters: _NoMember { _NoMember() }
     /// Not a member of a route: the fields are `headers`.
-    public var header: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var header: _NoMember { _NoMember() }
     /// Not a member of a route: it is the `method`.
-    public var httpMethod: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var httpMethod: _NoMember { _NoMember() }
     /// Not a member of a route: it is the `body`.
-    public var httpBody: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var httpBody: _NoMember { _NoMember() }
     /// Not a member of a route: it is a part of `options`.
-    public var requiresAuth: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var requiresAuth: _NoMember { _NoMember() }
     /// Not a member of a route: they are a part of `options`.
-    public var timeouts: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var timeouts: _NoMember { _NoMember() }
     /// Not a member of a route: it is a part of `options`.
-    public var cachePolicy: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var cachePolicy: _NoMember { _NoMember() }
     /// Not a member of a route: it is a part of `options`.
-    public var responseLimit: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var responseLimit: _NoMember { _NoMember() }
     /// Not a member of a route: it is a part of `options`.
-    public var parameterStyle: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var parameterStyle: _NoMember { _NoMember() }
     /// Not a member of a route: it is made of the path and the host.
-    public var url: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var url: _NoMember { _NoMember() }
     /// Not a member of a route: it is the host's.
-    public var baseURL: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) public var baseURL: _NoMember { _NoMember() }
 }
 
 // Disfavored, so that `SomeRoute.body` is the case of that enum.
 extension _RouteFunctions {
     /// Not a function of a route: `method` is a property.
-    @_disfavoredOverload public func method() -> _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public func method() -> _NoMember { _NoMember() }
     /// Not a function of a route: `query` is a property.
-    @_disfavoredOverload public func query() -> _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public func query() -> _NoMember { _NoMember() }
     /// Not a function of a route: `headers` is a property.
-    @_disfavoredOverload public func headers() -> _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public func headers() -> _NoMember { _NoMember() }
     /// Not a function of a route: `body` is a property.
-    @_disfavoredOverload public func body() -> _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public func body() -> _NoMember { _NoMember() }
     /// Not a function of a route: `options` is a property.
-    @_disfavoredOverload public func options() -> _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public func options() -> _NoMember { _NoMember() }
 
     /// Not a property of a route's type: `method` belongs to each value.
-    @_disfavoredOverload public static var method: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public static var method: _NoMember { _NoMember() }
     /// Not a property of a route's type: `query` belongs to each value.
-    @_disfavoredOverload public static var query: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public static var query: _NoMember { _NoMember() }
     /// Not a property of a route's type: `headers` belongs to each value.
-    @_disfavoredOverload public static var headers: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public static var headers: _NoMember { _NoMember() }
     /// Not a property of a route's type: `body` belongs to each value.
-    @_disfavoredOverload public static var body: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public static var body: _NoMember { _NoMember() }
     /// Not a property of a route's type: `options` belongs to each value.
-    @_disfavoredOverload public static var options: _NoMember { _NoMember() }
+    @_documentation(visibility: internal) @_disfavoredOverload public static var options: _NoMember { _NoMember() }
 }
