@@ -21,9 +21,10 @@
 /// - a property of the wrong type (`method: String`),
 /// - a function or a static property in place of a property (`func body()`),
 /// - the names `parameters`, `queryItems`, `queryParameters`, `header`, `httpMethod`, `httpBody`, `url` and `baseURL` of other libraries,
-/// - `requiresAuth`, `timeouts`, `cachePolicy`, `responseLimit` and `parameterStyle` beside the options.
+/// - `requiresAuth`, `timeouts`, `cachePolicy`, `responseLimit` and `parameterStyle` beside the options; `tags`, `accept` and
+///   `idempotencyKey` only with the types of the options.
 ///
-/// The error names a protocol that says what to do, such as `_MethodMustBeHTTPMethod`. A value for the body that would have such a name needs
+/// The error names a protocol that says what to do, such as `_MethodMustBeHTTPMethod`, or has a message. A value for the body that would have such a name needs
 /// another name in the route.
 public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePropertyMustNotBeStatic
 where

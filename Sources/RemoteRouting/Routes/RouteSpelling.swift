@@ -47,6 +47,17 @@ public protocol _RouteProperties {
     var url: _URL { get }
     associatedtype _BaseURL
     var baseURL: _BaseURL { get }
+
+    // Names that a value for the body may well have: only the types of `RouteOptions` are refused.
+    associatedtype _Tags
+    var tags: _Tags { get }
+    static var _tags: _NoMember { get }
+    associatedtype _Accept
+    var accept: _Accept { get }
+    static var _accept: _NoMember { get }
+    associatedtype _IdempotencyKey
+    var idempotencyKey: _IdempotencyKey { get }
+    static var _idempotencyKey: _NoMember { get }
 }
 
 /// The members of a route in the form of functions and static properties, which they do not have.
@@ -173,6 +184,54 @@ extension _RouteProperties {
     @_documentation(visibility: internal) public var url: _NoMember { _NoMember() }
     /// Not a member of a route: it is the host's.
     @_documentation(visibility: internal) public var baseURL: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties {
+    /// Not a member of a route: they are a part of `options`.
+    @_documentation(visibility: internal) public var tags: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    @_documentation(visibility: internal) public var accept: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    @_documentation(visibility: internal) public var idempotencyKey: _NoMember { _NoMember() }
+
+    /// The default for `tags` of any other type.
+    public static var _tags: _NoMember { _NoMember() }
+    /// The default for `accept` of any other type.
+    public static var _accept: _NoMember { _NoMember() }
+    /// The default for `idempotencyKey` of any other type.
+    public static var _idempotencyKey: _NoMember { _NoMember() }
+}
+
+// The compiler uses the most special default and shows its message.
+
+extension _RouteProperties where _Tags == RouteTags {
+    /// The default for `tags` of a route.
+    @available(*, unavailable, message: "tags are set in the options of a route: options.tags[…] = …")
+    public static var _tags: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties where _Accept == MimeType {
+    /// The default for `accept` of a route.
+    @available(*, unavailable, message: "accept is set in the options of a route: RouteOptions(accept: …)")
+    public static var _accept: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties where _Accept == MimeType? {
+    /// The default for `accept` of a route.
+    @available(*, unavailable, message: "accept is set in the options of a route: RouteOptions(accept: …)")
+    public static var _accept: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties where _IdempotencyKey == RouteOptions.IdempotencyKey {
+    /// The default for `idempotencyKey` of a route.
+    @available(*, unavailable, message: "an idempotency key is set in the options of a route: RouteOptions(idempotencyKey: …)")
+    public static var _idempotencyKey: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties where _IdempotencyKey == RouteOptions.IdempotencyKey? {
+    /// The default for `idempotencyKey` of a route.
+    @available(*, unavailable, message: "an idempotency key is set in the options of a route: RouteOptions(idempotencyKey: …)")
+    public static var _idempotencyKey: _NoMember { _NoMember() }
 }
 
 // Disfavored, so that `SomeRoute.body` is the case of that enum.

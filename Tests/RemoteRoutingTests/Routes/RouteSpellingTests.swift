@@ -6,7 +6,7 @@ import Testing
 /// Declarations that resemble those of a route, given to the compiler.
 @Suite(.enabled(if: SwiftCompiler.found != nil, "swiftc or the built module is not found, so there is nothing to compile with"))
 struct RouteSpellingTests {
-    /// A member that a route cannot have, and the protocol that the error names.
+    /// A member that a route cannot have, and the protocol that the error names or a part of its message.
     private static let mistakes: [(member: String, remedy: String)] = [
         (#"var method: String { "POST" }"#, "_MethodMustBeHTTPMethod"),
         (#"let method = "POST""#, "_MethodMustBeHTTPMethod"),
@@ -33,6 +33,11 @@ struct RouteSpellingTests {
         ("var cachePolicy: RouteOptions.CachePolicy { .neverStore }", "_CachePolicyMustBeInOptions"),
         ("var responseLimit: Int { 5 }", "_ResponseLimitMustBeInOptions"),
         ("var parameterStyle: ParameterStyle { ParameterStyle(lists: .commas) }", "_ParameterStyleMustBeInOptions"),
+        ("var tags: RouteTags { RouteTags() }", "tags are set in the options of a route"),
+        ("var accept: MimeType { .json }", "accept is set in the options of a route"),
+        ("var accept: MimeType? { .json }", "accept is set in the options of a route"),
+        ("var idempotencyKey: RouteOptions.IdempotencyKey { .unique }", "an idempotency key is set in the options of a route"),
+        ("var idempotencyKey: RouteOptions.IdempotencyKey? { .unique }", "an idempotency key is set in the options of a route"),
         ("var url: URL { URL(filePath: \"/\") }", "_URLMustBePathAndHost"),
         ("var baseURL: URL { URL(filePath: \"/\") }", "_BaseURLMustBeOfTheHost"),
         ("func method() -> HTTPMethod { .post }", "_MethodMustBeProperty"),
@@ -60,7 +65,7 @@ struct RouteSpellingTests {
         }
         let found = try compiler.diagnostics(of: (["import Foundation; import RemoteRouting"] + lines).joined(separator: "\n"))
         for (number, (form, mistake)) in types.enumerated() {
-            let isFound = found.contains { $0.line == number + 2 && $0.text.contains("'\(mistake.remedy)'") }
+            let isFound = found.contains { $0.line == number + 2 && $0.text.contains(mistake.remedy) }
             #expect(isFound, "\(mistake.member) compiles in a \(form), or its error does not name \(mistake.remedy)")
         }
         #expect(!found.contains { $0.line == 0 }, "\(found.first { $0.line == 0 }?.text ?? "")")
@@ -119,6 +124,15 @@ struct RouteSpellingTests {
                     var value: Value
                     var path: RoutePath { "/" }
                     var body: RouteBody { .json(value) }
+                }
+                struct NewPost: Routable {
+                    let tags: [String]
+                    let accept: Bool
+                    let idempotencyKey: String
+                    var path: RoutePath { "/posts" }
+                    var method: HTTPMethod { .post }
+                    var body: RouteBody { .json(fields: ["tags": tags, "accept": accept]) }
+                    var options: RouteOptions { RouteOptions(idempotencyKey: .key(idempotencyKey)) }
                 }
                 final class Reference: Routable { let path: RoutePath = "/" }
 
