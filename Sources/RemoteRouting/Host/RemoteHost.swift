@@ -80,7 +80,7 @@ public struct RemoteHost: Sendable {
     /// Makes a client.
     ///
     /// - Parameters:
-    ///   - configuration: Where the API stands; a literal names a host that is reached by https.
+    ///   - configuration: Where the API stands; a literal is a host, a host with its port, or an address with a base path.
     ///   - transport: What sends the requests; by default all hosts share one.
     ///   - limits: How much the host may send, and how much is asked of it at once.
     ///   - time: What time is taken from.

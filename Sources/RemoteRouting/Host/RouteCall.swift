@@ -52,9 +52,10 @@ final class RouteCall: Sendable {
     /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/build``.
     @inline(never)
     convenience init(
-        _ route: some Routable, at host: RemoteHost, _ delivery: Delivery,
+        _ original: some Routable, at host: RemoteHost, _ delivery: Delivery,
         onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)? = nil
     ) throws(RemoteError) {
+        let route = Route(original)
         let options = route.options
         let request = try RouteCall.request(of: route, at: host)
         self.init(
@@ -195,7 +196,7 @@ final class RouteCall: Sendable {
         let now = host.time.now
         let decision = RetryDecision(policy: host.retry, deadline: deadline)
         guard let delay = decision.delay(after: failure, attempt: attempt, now: now, unit: host.random()) else { throw failure }
-        host.log?.note(.waiting(delay), failure.operation, attempt: attempt)
+        host.log?.note(.waiting(delay), failure.operation, attempt: attempt, of: request)
         return now.advanced(by: delay)
     }
 
@@ -367,6 +368,8 @@ final class RouteCall: Sendable {
             } catch {
                 throw self.error(for: error, original, or: .interceptorFailed)
             }
+            // An interceptor may have made a new request.
+            request = request.made(like: original)
         }
         try check(request, madeOf: original)
         return request

@@ -36,6 +36,9 @@ public struct RouteOptions: Sendable {
     /// The parser of this route's responses; `nil` for the host's.
     public var parser: (any ResponseParser)?
 
+    /// The values that travel with the route to interceptors, transports and logs.
+    public var tags = RouteTags()
+
     /// A next or prev link of the server, which takes the place of path and query.
     package var reference: OriginReference?
 

@@ -23,8 +23,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     func send(
         _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?
     ) async throws -> Answer {
-        var request = Route(
-            path: route.path, method: route.method, query: route.query, headers: route.headers, body: route.body, options: route.options)
+        var request = Route(route)
         request.options.reference = reference
         request.options.isConditional = true
         let isRead = request.method == .get || request.method == .head

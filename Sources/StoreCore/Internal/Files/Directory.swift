@@ -140,9 +140,10 @@ package struct Directory: Hashable, Sendable {
         let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         // Without a directory there is no name to protect, and the body says so.
         guard descriptor >= 0 else { return try body() }
-        // Closing the descriptor releases the lock.
         defer { _ = close(descriptor) }
         _ = uninterrupted { flock(descriptor, isExclusive ? LOCK_EX : LOCK_SH) }
+        // A child process forked meanwhile has the descriptor too, so that closing it would not release the lock.
+        defer { _ = flock(descriptor, LOCK_UN) }
         return try body()
     }
 }

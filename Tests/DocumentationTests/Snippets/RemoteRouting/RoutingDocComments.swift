@@ -153,6 +153,24 @@ private func hosts(id: Int, text: String) async throws {
     print(user, hits, bytes, patient)
 }
 
+private func texts(address: URL) throws {
+    func wholeAddress() {
+        let api = RemoteHost("https://api.example.com/v1")
+        let local: HostConfiguration = "http://[::1]:8080"
+        print(api, local)
+    }
+    let api = RemoteHost(try HostConfiguration(url: address))
+    print(api)
+}
+
+private func tagged(_ api: RemoteHost) async throws {
+    struct Order: Decodable {}
+    var options = RouteOptions()
+    options.tags[ScreenName.self] = "list"
+    let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Experiment.self, 2))
+    print(orders)
+}
+
 private func environment() {
     let api = RemoteHost(.staging)
     print(api)
