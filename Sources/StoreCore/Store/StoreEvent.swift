@@ -98,14 +98,14 @@ extension StoreEventKind: CustomStringConvertible {
         case .fetchBegan(let target): "fetch of \(target) began"
         case .fetchEnded(let target, let duration, let outcome): "fetch of \(target) ended after \(duration.inWords): \(outcome)"
         case .retried(let target, let attempt, let delay, let error):
-            "fetch of \(target) failed at attempt \(attempt), next one in \(delay.inWords): \(error)"
+            "fetch of \(target) failed at attempt \(attempt), retrying in \(delay.inWords): \(error)"
         case .saved: "saved"
         case .removed: "removed"
-        case .cacherFault(let operation, let error): "cacher fault at \(operation): \(error)"
+        case .cacherFault(let operation, let error): "cacher failed to \(operation): \(error)"
         case .evicted(let count): "evicted \(count)"
         case .aboveCostLimit(let cost, let limit): "not kept in memory: its cost of \(cost) is above the limit of \(limit)"
-        case .droppedAsOutdated(let target): "fetch of \(target) came too late, result dropped"
-        case .droppedUnsaved: "unsaved record given up"
+        case .droppedAsOutdated(let target): "fetch of \(target) was outdated; result dropped"
+        case .droppedUnsaved: "dropped a pending save"
         }
     }
 }
@@ -127,7 +127,7 @@ extension StoreEventKind.FetchOutcome: CustomStringConvertible {
         case .modified: "new content"
         case .notModified: "not modified"
         case .failed(let error): "failed: \(error)"
-        case .cancelled: "cancelled"
+        case .cancelled: "canceled"
         }
     }
 }
