@@ -24,7 +24,7 @@ struct RepositoryListTests {
         #expect(origin.requests.map(\.pageKey) == [nil, "2", "3"])
     }
 
-    @Test func `a page that fails leaves the list, and is asked for again`() async throws {
+    @Test func `a failed page keeps the list and can be requested again`() async throws {
         origin.enqueue(.page([.swift], nextKey: "2"), .failure(Offline()), .page([.docc]))
         let screen = RecordingObserver(list.publish())
         try await screen.next { $0.isCompleted }

@@ -39,7 +39,7 @@ struct UserTests {
         try await screen.next { $0 == .completed(.adaLovelace) }
     }
 
-    @Test func `a user is asked for again after a minute, and not before`() async throws {
+    @Test func `a user is fetched again after a minute, not before`() async throws {
         origin.enqueue(.success(.ada), .success(.adaLovelace))
         #expect(try await users["ada"].requireData() == .ada)
 

@@ -42,9 +42,9 @@ extension Fetcher {
 ///     let api: VersionedAPI
 ///
 ///     func fetch(param id: User.ID, revalidating validator: Validator?) async throws -> FetchResult<User> {
-///         let answer = try await api.user(id, ifNoneMatch: validator?.entityTag)
-///         guard let user = answer.user else { return .notModified(.fresh(for: answer.maxAge)) }
-///         return .modified(user, .fresh(for: answer.maxAge), Validator(entityTag: answer.entityTag))
+///         let response = try await api.user(id, ifNoneMatch: validator?.entityTag)
+///         guard let user = response.user else { return .notModified(.fresh(for: response.maxAge)) }
+///         return .modified(user, .fresh(for: response.maxAge), Validator(entityTag: response.entityTag))
 ///     }
 /// }
 /// ```

@@ -29,13 +29,13 @@ struct Prices: Sendable {
             policy: policy, time: time)
     }
 
-    /// What a request's handler calls.
+    /// The price of an article, for the handler of a request.
     func price(of article: String) async throws -> Price {
         try await store[article].requireData()
     }
 }
 
-/// Spares an upstream that has just failed: for a second nobody asks it anything.
+/// Makes no call for a second after a failure of the upstream.
 final class SparingFetcher: Fetcher {
     private struct Failure {
         var error: any Error
@@ -56,7 +56,7 @@ final class SparingFetcher: Fetcher {
         do {
             return try await upstream.price(of: article)
         } catch {
-            // Of an article that is not there an upstream may say so; here every error but cancellation is its own.
+            // A real upstream may also report a missing article; here every error except cancellation is the upstream's own.
             if !(error is CancellationError) { last.withLock { $0 = Failure(error: error, moment: time.now) } }
             throw error
         }

@@ -10,13 +10,13 @@ struct MessageFetcher: PaginationFetcher {
     let api: ChatAPI
 
     func fetch(param room: String) async throws -> Page<Message> {
-        let answer = try await api.messages(in: room)
-        return Page(answer.messages, nextKey: answer.cursor)
+        let response = try await api.messages(in: room)
+        return Page(response.messages, nextKey: response.cursor)
     }
 
     func fetchNext(nextKey: String, param room: String) async throws -> Page<Message> {
-        let answer = try await api.messages(in: room, after: nextKey)
-        return Page(answer.messages, nextKey: answer.cursor)
+        let response = try await api.messages(in: room, after: nextKey)
+        return Page(response.messages, nextKey: response.cursor)
     }
 }
 
@@ -84,8 +84,8 @@ struct PaginatingTests {
         let rooms = PaginationStore(
             cacher: MemoryCacher<String, [Message]>(),
             fetcher: PaginationClosureFetcher { room, nextKey in
-                let answer = try await api.messages(in: room, after: nextKey)
-                return Page(answer.messages, nextKey: answer.cursor)
+                let response = try await api.messages(in: room, after: nextKey)
+                return Page(response.messages, nextKey: response.cursor)
             })
 
         #expect(try await rooms["swift"].requireData().count == 3)
