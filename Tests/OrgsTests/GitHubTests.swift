@@ -19,7 +19,7 @@ struct GitHubTests {
         GitHub.host("api.example.com").with { host in
             host.transport = transport
             host.time = time
-            // So that nobody but a retry sleeps.
+            // Only retries may sleep.
             host.timeouts = .init()
         }
     }

@@ -32,7 +32,7 @@ extension StoreFlowable {
     public func mutate<Result>(
         optimistically patch: @escaping @Sendable (_ content: inout Content) -> Void, perform: () async throws -> Result
     ) async throws -> Result {
-        // Not an overload: a closure without `return` would select the overload whose result is the content.
+        // Not an overload: a closure without `return` would select the overload for results of type `Content`.
         try await engine.mutate(
             key, { content in content.change(as: Content.self, patch) }, perform: perform,
             response: { result in

@@ -128,7 +128,7 @@ extension ScriptedOrigin {
     /// The number of fetches that have returned or thrown.
     public var endedCount: Int { script.state.read { $0.endedCount } }
 
-    /// The number of fetches whose task was canceled before they ended, including fetches that ignored it.
+    /// The number of fetches that were canceled before they ended, including fetches that ignored it.
     public var cancelledCount: Int { script.state.read { $0.cancelledCount } }
 
     /// The number of running fetches.

@@ -13,7 +13,7 @@ internal import Musl
 
 /// Reads the clock that continues while the machine is asleep.
 ///
-/// It costs half of `ContinuousClock.now`, whose 128-bit arithmetic would be most of the cost of a hit on content that expires.
+/// It costs half of `ContinuousClock.now`. The 128-bit arithmetic of that clock would be most of the cost of a hit on content that expires.
 @usableFromInline
 func continuousNanoseconds() -> Int64 {
     #if canImport(Darwin)
