@@ -46,22 +46,24 @@ extension FileCacher {
         guard status.kind == .regular, status.size <= limit else { return nil }
         var count = try buffer.withUnsafeMutableBytes { try file.read(into: $0) }
         let size = buffer.withUnsafeBytes { bytes in
-            FileRecordFormat.sizeOfHeadAndKey(.init(rebasing: bytes.prefix(count)), fileSize: status.size)
+            FileRecordFormat.sizeOfHeaderAndKey(.init(rebasing: bytes.prefix(count)), fileSize: status.size)
         }
         guard let size else { return nil }
         if size > buffer.count {
             buffer = [UInt8](repeating: 0, count: size)
             count = try buffer.withUnsafeMutableBytes { try file.read(into: $0) }
         }
-        let head: FileRecordFormat.Head
+        let header: FileRecordFormat.Header
         do {
-            head = try buffer.withUnsafeBytes { try FileRecordFormat.readHead(.init(rebasing: $0.prefix(count)), fileSize: status.size) }
+            header = try buffer.withUnsafeBytes { bytes in
+                try FileRecordFormat.readHeader(.init(rebasing: bytes.prefix(count)), fileSize: status.size)
+            }
         } catch {
             // The file is a miss; the next load of its key deletes and reports it.
             return nil
         }
-        guard head.format == FileRecordFormat.version, head.schema == schema else { return nil }
-        let json = Array(buffer[head.key])
+        guard header.format == FileRecordFormat.version, header.schema == schema else { return nil }
+        let json = Array(buffer[header.key])
         guard SHA256.digest(of: json) == digest else { return nil }
         do {
             return try decodeKey(json)

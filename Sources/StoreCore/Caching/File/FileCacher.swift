@@ -109,24 +109,24 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         guard isOurs(status, name, param) else { return nil }
         var data = Data(count: status.size)
         let count = try data.withUnsafeMutableBytes { try file.read(into: $0) }
-        let head: FileRecordFormat.Head
+        let header: FileRecordFormat.Header
         do throws(FileRecordFormat.Damage) {
             guard count == status.size else { throw FileRecordFormat.Damage(reason: "it became shorter while it was read") }
-            head = try FileRecordFormat.readWhole(data)
+            header = try FileRecordFormat.readWhole(data)
         } catch {
             // While this file is open, no other file can have its number, so exactly the file that was read is deleted.
             discard(key, status, damage: error, param)
             return nil
         }
-        guard head.format == FileRecordFormat.version, head.schema == schema else { return nil }
-        guard data[head.key].elementsEqual(key.json) else {
+        guard header.format == FileRecordFormat.version, header.schema == schema else { return nil }
+        guard data[header.key].elementsEqual(key.json) else {
             report(.foreign, name, "reading a record: the file holds another key; nothing was changed", param)
             return nil
         }
         do {
-            let content = try decoder.decode(Content.self, from: data[head.content])
-            let details = head.details.isEmpty ? nil : try decoder.decode(RecordDetails.Fields.self, from: data[head.details])
-            let fetchedAt = Date(timeIntervalSinceReferenceDate: Double(bitPattern: head.fetchedAt))
+            let content = try decoder.decode(Content.self, from: data[header.content])
+            let details = header.details.isEmpty ? nil : try decoder.decode(RecordDetails.Fields.self, from: data[header.details])
+            let fetchedAt = Date(timeIntervalSinceReferenceDate: Double(bitPattern: header.fetchedAt))
             let record = CacheRecord(content: content, fetchedAt: fetchedAt, details: details.flatMap(RecordDetails.init))
             if isUnusedForLong(status) { file.touch() }
             return record

@@ -21,12 +21,12 @@ internal import Foundation
 /// Numbers are little-endian, checksums are XXH64. The layout up to the key is fixed for all versions. The date is in the header and the
 /// content is separate, because encoding them together costs a third more.
 enum FileRecordFormat {
-    static let headSize = 64
+    static let headerSize = 64
     static let version: UInt32 = 1
     private static let magic: [UInt8] = Array("SHrecord".utf8)
 
     /// The metadata of a record.
-    struct Head: Hashable, Sendable {
+    struct Header: Hashable, Sendable {
         /// The version of the file's format.
         var format: UInt32
         /// The version of the content's schema.
@@ -53,7 +53,7 @@ enum FileRecordFormat {
     static func encode(key: [UInt8], fetchedAt: UInt64, details: Data?, content: Data, schema: Int64) -> [UInt8] {
         let details = details ?? Data()
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(headSize + key.count + details.count + content.count)
+        bytes.reserveCapacity(headerSize + key.count + details.count + content.count)
         bytes.append(contentsOf: magic)
         append(version, to: &bytes)
         append(UInt32(key.count), to: &bytes)
@@ -69,17 +69,17 @@ enum FileRecordFormat {
         details.withUnsafeBytes { bytes.append(contentsOf: $0) }
         content.withUnsafeBytes { bytes.append(contentsOf: $0) }
         bytes.withUnsafeMutableBytes { bytes in
-            let keyEnd = headSize + key.count
+            let keyEnd = headerSize + key.count
             put(Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[keyEnd...])), at: 48, in: bytes)
-            put(headChecksum(UnsafeRawBufferPointer(bytes), keyEnd: keyEnd), at: 56, in: bytes)
+            put(headerChecksum(UnsafeRawBufferPointer(bytes), keyEnd: keyEnd), at: 56, in: bytes)
         }
         return bytes
     }
 
     /// Returns the number of bytes of a file that hold its header and key; `nil` if the header is invalid.
-    static func sizeOfHeadAndKey(_ head: UnsafeRawBufferPointer, fileSize: Int) -> Int? {
-        guard head.count >= headSize else { return nil }
-        let size = headSize + Int(number(head, 12, UInt32.self))
+    static func sizeOfHeaderAndKey(_ header: UnsafeRawBufferPointer, fileSize: Int) -> Int? {
+        guard header.count >= headerSize else { return nil }
+        let size = headerSize + Int(number(header, 12, UInt32.self))
         return size <= fileSize ? size : nil
     }
 
@@ -90,40 +90,41 @@ enum FileRecordFormat {
     ///   - fileSize: The size of the whole file.
     /// - Returns: The metadata of the record.
     /// - Throws: ``Damage`` if the header or the key was altered, or the file's length is wrong.
-    static func readHead(_ bytes: UnsafeRawBufferPointer, fileSize: Int) throws(Damage) -> Head {
-        guard bytes.count >= headSize else { throw Damage(reason: "it ends within its header") }
+    static func readHeader(_ bytes: UnsafeRawBufferPointer, fileSize: Int) throws(Damage) -> Header {
+        guard bytes.count >= headerSize else { throw Damage(reason: "it ends within its header") }
         guard bytes.prefix(magic.count).elementsEqual(magic) else { throw Damage(reason: "it has no record signature") }
-        let keyEnd = headSize + Int(number(bytes, 12, UInt32.self))
+        let keyEnd = headerSize + Int(number(bytes, 12, UInt32.self))
         let detailsEnd = keyEnd + Int(number(bytes, 16, UInt32.self))
         let (end, overflow) = UInt64(detailsEnd).addingReportingOverflow(number(bytes, 24, UInt64.self))
         guard keyEnd <= bytes.count, !overflow, end == UInt64(fileSize) else { throw Damage(reason: "its length is wrong") }
-        guard headChecksum(bytes, keyEnd: keyEnd) == number(bytes, 56, UInt64.self) else {
+        guard headerChecksum(bytes, keyEnd: keyEnd) == number(bytes, 56, UInt64.self) else {
             throw Damage(reason: "the checksum of its header is wrong")
         }
-        return Head(
+        return Header(
             format: number(bytes, 8, UInt32.self), schema: number(bytes, 32, Int64.self), fetchedAt: number(bytes, 40, UInt64.self),
-            key: headSize..<keyEnd, details: keyEnd..<detailsEnd, content: detailsEnd..<fileSize, checksum: number(bytes, 48, UInt64.self))
+            key: headerSize..<keyEnd, details: keyEnd..<detailsEnd, content: detailsEnd..<fileSize, checksum: number(bytes, 48, UInt64.self)
+        )
     }
 
     /// Reads the header and the key of a whole file, and checks the rest.
     ///
     /// - Throws: ``Damage`` if any byte was altered.
-    static func readWhole(_ data: Data) throws(Damage) -> Head {
+    static func readWhole(_ data: Data) throws(Damage) -> Header {
         let result = data.withUnsafeBytes { bytes in
             Result { () throws(Damage) in
-                let head = try readHead(bytes, fileSize: bytes.count)
-                guard Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[head.key.upperBound...])) == head.checksum else {
+                let header = try readHeader(bytes, fileSize: bytes.count)
+                guard Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[header.key.upperBound...])) == header.checksum else {
                     throw Damage(reason: "the checksum of its content is wrong")
                 }
-                return head
+                return header
             }
         }
         return try result.get()
     }
 
-    private static func headChecksum(_ bytes: UnsafeRawBufferPointer, keyEnd: Int) -> UInt64 {
+    private static func headerChecksum(_ bytes: UnsafeRawBufferPointer, keyEnd: Int) -> UInt64 {
         let seed = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[..<56]))
-        return Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[headSize..<keyEnd]), seed: seed)
+        return Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[headerSize..<keyEnd]), seed: seed)
     }
 
     private static func number<Number: FixedWidthInteger>(_ bytes: UnsafeRawBufferPointer, _ offset: Int, _ type: Number.Type) -> Number {
