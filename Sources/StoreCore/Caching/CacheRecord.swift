@@ -73,8 +73,7 @@ public struct CacheRecord<Content: Sendable>: Sendable {
     /// The pages of a list in its order; empty while all elements belong to the list's initial page.
     ///
     /// The store needs the pages to fetch all loaded pages again. A cacher that saves the parts of a record separately must save the pages
-    /// too: a
-    /// list loaded without them counts as one page. Cost: a copy of the descriptions.
+    /// too: a list loaded without them counts as one page. Cost: a copy of the descriptions.
     public var pages: [LoadedPage] {
         get { details?.fields.pages?.all ?? [] }
         set { fields.pages = newValue.isEmpty ? nil : LoadedPages(newValue) }

@@ -43,14 +43,12 @@ public final class CacheScope: Sendable {
     /// Clears every store of the group, then removes the records of other stores from the group's directory.
     ///
     /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again, so end the observation
-    /// first if
-    /// nothing may return.
+    /// first if nothing may return.
     ///
     /// A fetch that began before this call reaches neither observers nor cachers.
     ///
     /// - Throws: The first error, after all other data is cleared. `CancellationError` if the task is canceled; all data is cleared even
-    ///   then,
-    ///   and only the wait for the cachers ends early.
+    ///   then, and only the wait for the cachers ends early.
     public func clear() async throws {
         // All stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.
         var firstError = await failure { try await $0.clear() }
@@ -64,8 +62,7 @@ public final class CacheScope: Sendable {
     /// The call waits for all stores at once, each by the rules of ``Store/waitUntilSaved()``.
     ///
     /// - Throws: The first error, after all other records are saved: ``StoreError/Code/cacherFailed`` if a cacher failed.
-    ///   `CancellationError` as
-    ///   soon as the task is canceled; no save is affected.
+    ///   `CancellationError` as soon as the task is canceled; no save is affected.
     public func waitUntilSaved() async throws {
         let firstError = await failure { try await $0.waitUntilSaved() }
         if let firstError { throw firstError }

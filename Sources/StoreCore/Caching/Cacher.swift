@@ -44,8 +44,7 @@ public protocol Cacher<Param, Content>: Sendable {
     ///   - record: The record, which must be stored completely or not at all.
     ///   - param: The key.
     /// - Throws: Any error; the store keeps the record and reports the error. It retries when the content changes, in `waitUntilSaved()`,
-    ///   or
-    ///   after a save of another key succeeds, at the earliest ``StorePolicy/minimumInterval`` later.
+    ///   or after a save of another key succeeds, at the earliest ``StorePolicy/minimumInterval`` later.
     func save(_ record: CacheRecord<Content>, param: Param) async throws
 
     /// Removes the record of a key; does nothing if there is none.
@@ -68,9 +67,8 @@ public protocol Cacher<Param, Content>: Sendable {
     /// Returns whether a record is out of date.
     ///
     /// The default compares the record's age with the origin's lifetime or, if there is none, with ``expiry``; a record from the future is
-    /// out
-    /// of date. A store calls this method when it loads a record, not at each hit in memory. The method must be quick and must not call the
-    /// store, which may hold its lock.
+    /// out of date. A store calls this method when it loads a record, not at each hit in memory. The method must be quick and must not call
+    /// the store, which may hold its lock.
     ///
     /// - Parameters:
     ///   - record: The record.
@@ -101,8 +99,8 @@ extension CacheRecord {
         // A clock that was set back leaves records from the future, of unknown age.
         guard age >= 0 else { return .zero }
         guard let lifetime = freshness.lifetime ?? expiry.lifetime else { return .forever }
-        // Integer arithmetic on `Duration`: a `Double` would lose the nanoseconds of a lifetime of many years.
-        // Clamped to zero first: subtracting an age from the shortest `Duration` would overflow.
+        // Integer arithmetic on `Duration`: a `Double` would lose the nanoseconds of a lifetime of many years. Clamped to zero first:
+        // subtracting an age from the shortest `Duration` would overflow.
         return max(.zero, lifetime) - Duration(saturating: age)
     }
 }

@@ -28,11 +28,9 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
     ///   - backing: The cacher behind the memory; its expiry applies to both tiers.
     ///   - limit: The largest number of entries in memory; evicted records stay in `backing`.
     ///   - costLimit: The largest total cost in memory, in the unit of `cost`; `Int.max` means no limit. A record that alone costs more is
-    ///     kept
-    ///     in `backing` only and evicts no other record (``StoreEventKind/aboveCostLimit(cost:limit:)``).
+    ///     kept in `backing` only and evicts no other record (``StoreEventKind/aboveCostLimit(cost:limit:)``).
     ///   - cost: Returns the cost of one content in memory, such as its size in bytes; negative values count as zero. The cacher calls it
-    ///     under
-    ///     the store's lock, so it must be quick.
+    ///     under the store's lock, so it must be quick.
     @inlinable
     public init(
         over backing: Backing, limit: Int = 10_000, costLimit: Int = .max, cost: (@Sendable (_ content: Content) -> Int)? = nil

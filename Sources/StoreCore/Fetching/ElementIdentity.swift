@@ -47,8 +47,7 @@ public struct ElementIdentity<Element>: Sendable {
     /// Cost: one look-up for each element of a page, and one pass over the list after it was replaced.
     ///
     /// - Parameter key: Returns an element's identity. It runs under the store's lock, which is also held while identities are hashed,
-    ///   compared
-    ///   and released. All of that must be quick and must not call the store.
+    ///   compared and released. All of that must be quick and must not call the store.
     @inlinable  // Like the index: hashing costs a tenth if the compiler sees the types.
     public static func by<ID: Hashable>(_ key: @escaping @Sendable (_ element: Element) -> ID) -> ElementIdentity {
         ElementIdentity(IdentityMerger(key: key))

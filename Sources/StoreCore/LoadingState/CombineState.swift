@@ -11,18 +11,15 @@ extension LoadingStateSequence {
     /// - A state has content once all sequences have content. Its error is that of the first sequence in the order of the call that has
     ///   one.
     /// - A completed state carries the page states of the only list among the sequences. If several sequences have pages, it carries none,
-    ///   because
-    ///   a page request would match more than one list.
+    ///   because a page request would match more than one list.
     /// - Each state combines the latest states of all sequences at one moment. A slow observer misses intermediate states, never the newest
-    ///   one. It
-    ///   holds one state per sequence.
+    ///   one. It holds one state per sequence.
     /// - When a sequence ends, its last state remains. The combination ends when all sequences have ended, or when one ends without a
     ///   state.
     ///
     /// - Parameter others: The sequences to combine with this sequence.
     /// - Returns: A sequence; each of its iterators observes all inputs with one task each. The tasks start at the first `next()`, at the
-    ///   priority
-    ///   of that call. They end when the iterator is released or its task is canceled.
+    ///   priority of that call. They end when the iterator is released or its task is canceled.
     public func combineState<each Other: Sendable>(
         _ others: repeat LoadingStateSequence<each Other>
     ) -> LoadingStateSequence<(Content, repeat each Other)> {
@@ -43,8 +40,7 @@ extension LoadingStateSequence {
     /// - Parameters:
     ///   - others: The sequences to combine with this sequence.
     ///   - transform: Makes the content once all sequences have content. It runs in the observer's task, at most once for each state that
-    ///     the
-    ///     observer receives.
+    ///     the observer receives.
     /// - Returns: A sequence; each of its iterators observes all inputs, as with ``combineState(_:)``.
     public func combineState<each Other: Sendable, Output: Sendable>(
         _ others: repeat LoadingStateSequence<each Other>,

@@ -1,9 +1,8 @@
 /// The states of one piece of data over time; the sequence never fails and never ends by itself.
 ///
 /// Each iterator is a separate observer. It joins at its first `next()`, which returns the state after the cache was read. It leaves when
-/// its
-/// task is canceled or the iterator is released. A slow observer misses intermediate states, never the newest one. Every observer sees a
-/// subsequence of one total order of states.
+/// its task is canceled or the iterator is released. A slow observer misses intermediate states, never the newest one. Every observer sees
+/// a subsequence of one total order of states.
 ///
 /// ```swift
 /// for await state in users[id].publish() {

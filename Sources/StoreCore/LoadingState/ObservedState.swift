@@ -14,8 +14,7 @@ public import Observation
 /// ```
 ///
 /// The object becomes an observer soon after its creation and follows the sequence for as long as it lives. It leaves when it is released,
-/// on
-/// any thread.
+/// on any thread.
 @MainActor
 @Observable
 public final class ObservedState<Content: Sendable> {

@@ -110,8 +110,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// As in ``StoreFlowable``, `transform` receives the list without pending optimistic changes.
     ///
     /// - Parameter transform: Changes the newest accepted list. The store may call it again on another list, so it must have no side
-    ///   effects
-    ///   and must find elements by identity, never by index.
+    ///   effects and must find elements by identity, never by index.
     /// - Returns: Whether the change was made; `false` if there was no list, or if the task was canceled first.
     /// - Throws: The error that `transform` throws; the list is then unchanged.
     @discardableResult
@@ -122,8 +121,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// Shows a change at once, sends it to the origin, and accepts the list that the origin responds with.
     ///
     /// See ``StoreFlowable/mutate(optimistically:perform:)``. A list that `perform` returns replaces the whole loaded list and keeps its
-    /// page
-    /// keys. The store repeats a page request made before the change. To change one element, use
+    /// page keys. The store repeats a page request made before the change. To change one element, use
     /// ``mutate(element:optimistically:perform:)``.
     ///
     /// - Parameters:

@@ -9,8 +9,7 @@ internal import Foundation
 ///
 /// Delays grow exponentially with full jitter (Brooker, "Exponential Backoff and Jitter", 2015). Each delay is drawn uniformly between zero
 /// and the attempt's bound, so that many clients do not retry at the same moment. A ``FailureAdvising/retryAfter`` of the error replaces
-/// the
-/// computed delay.
+/// the computed delay.
 public struct RetryPolicy: Sendable {
     /// The number of attempts, including the first; one or less never retries.
     public var attempts: Int

@@ -138,10 +138,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// The call is a barrier: the cacher is emptied after all earlier saves have ended, and later saves wait for it.
     ///
     /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher could not remove its records. This store never shows those records again,
-    ///   but
-    ///   another store, or the next launch, may; call `clear()` again. `CancellationError` if the task is canceled; the store is cleared
-    ///   even
-    ///   then, and only the wait for the cacher ends early.
+    ///   but another store, or the next launch, may; call `clear()` again. `CancellationError` if the task is canceled; the store is
+    ///   cleared even then, and only the wait for the cacher ends early.
     public func clear() async throws {
         try await engine.clearAll()
     }
@@ -149,15 +147,12 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// Waits until the cacher has saved everything accepted so far; call it before the program ends.
     ///
     /// The store shows content before it saves it, and `requireData()` and observers do not wait for the save. This method waits for each
-    /// running
-    /// save, removal and ``clear()``, and retries failed saves at once. It does not wait for running fetches and mutations. It waits for
-    /// content
-    /// accepted later only if that content is saved in place of an older record. Cost: one look at each live key; nothing with a
-    /// ``MemoryCacher``, which has nothing to save.
+    /// running save, removal and ``clear()``, and retries failed saves at once. It does not wait for running fetches and mutations. It
+    /// waits for content accepted later only if that content is saved in place of an older record. Cost: one look at each live key; nothing
+    /// with a ``MemoryCacher``, which has nothing to save.
     ///
     /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed, after all other records are saved. The unsaved records stay in the
-    ///   store,
-    ///   so call the method again once the cause is fixed. `CancellationError` as soon as the task is canceled; no save is affected.
+    ///   store, so call the method again once the cause is fixed. `CancellationError` as soon as the task is canceled; no save is affected.
     public func waitUntilSaved() async throws {
         try await engine.waitUntilSaved()
     }
@@ -165,8 +160,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// Fetches observed keys at each element of a sequence, such as network changes, app activations or a timer.
     ///
     /// Bursts coalesce: an element joins a running fetch, and at least ``StorePolicy/minimumInterval`` passes between the end of a fetch
-    /// and the
-    /// next one. An error or the end of the sequence ends only this trigger.
+    /// and the next one. An error or the end of the sequence ends only this trigger.
     ///
     /// - Parameter trigger: The sequence; the values of its elements do not matter.
     /// - Returns: A handle that ends the trigger.

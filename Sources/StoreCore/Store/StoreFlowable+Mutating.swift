@@ -10,10 +10,8 @@ extension StoreFlowable {
     /// ```
     ///
     /// When `perform` fails or is canceled, the store takes back this change alone. When `perform` returns the store's `Content`, that
-    /// content
-    /// replaces the data in the same transition, and the store fetches nothing. When `perform` returns anything else, the change becomes
-    /// part
-    /// of the data once every earlier mutation of the key has settled.
+    /// content replaces the data in the same transition, and the store fetches nothing. When `perform` returns anything else, the change
+    /// becomes part of the data once every earlier mutation of the key has settled.
     ///
     /// A response is accepted only if it cannot be outdated. Since this mutation began, no other mutation may have begun or succeeded. No
     /// update, invalidation or fetch may have changed the data, and no page may have been added. If one of the mutations failed or had no
@@ -22,9 +20,8 @@ extension StoreFlowable {
     ///
     /// - Parameters:
     ///   - patch: The change. The store applies it again, under its lock, whenever the data below it changes. It must have no side effects
-    ///     and
-    ///     must work on any data, so find an element of a list by identity, never by index. Neither the closure nor the `deinit` of a value
-    ///     that it replaces may call the store.
+    ///     and must work on any data, so find an element of a list by identity, never by index. Neither the closure nor the `deinit` of a
+    ///     value that it replaces may call the store.
     ///   - perform: Sends the change to the origin; runs in the caller's task.
     /// - Returns: The value that `perform` returned, after the data is saved.
     /// - Throws: The error that `perform` threw; `CancellationError` if the task was canceled before the change was shown.
@@ -52,13 +49,10 @@ extension StoreFlowable {
     /// ```
     ///
     /// The store finds the element by its `id` each time it applies the change. The change does nothing to a list without the element, so
-    /// it
-    /// cannot trap when the list gets shorter. If `perform` returns an `Element`, the store replaces the element with this `id` and fetches
-    /// nothing, under the conditions of ``mutate(optimistically:perform:)``. There are two differences: pages may have been added
-    /// meanwhile, but
-    /// no earlier success may still wait for another mutation to settle. The list keeps its date and its pages. Cost: one pass over the
-    /// list up
-    /// to the element, each time the store applies the change.
+    /// it cannot trap when the list gets shorter. If `perform` returns an `Element`, the store replaces the element with this `id` and
+    /// fetches nothing, under the conditions of ``mutate(optimistically:perform:)``. There are two differences: pages may have been added
+    /// meanwhile, but no earlier success may still wait for another mutation to settle. The list keeps its date and its pages. Cost: one
+    /// pass over the list up to the element, each time the store applies the change.
     ///
     /// - Parameters:
     ///   - id: The identity of the element.

@@ -39,10 +39,8 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// - Parameter source: The sources that the call may use.
     /// - Returns: The data, including pending optimistic changes, as observers see it.
     /// - Throws: The fetcher's error; ``StoreError/Code/noValidCache`` for `.cache`, with the stale content; `CancellationError` as soon as
-    ///   the
-    ///   task is canceled, without effect on a fetch that other callers wait for; ``StoreError/Code/reentrantFetch`` inside a fetcher, if
-    ///   this
-    ///   call and that fetch would wait for each other.
+    ///   the task is canceled, without effect on a fetch that other callers wait for; ``StoreError/Code/reentrantFetch`` inside a fetcher,
+    ///   if this call and that fetch would wait for each other.
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> Content {
         if source == .both, let content = store.front?.validContent(of: param, by: store.clock) { return content }
@@ -81,8 +79,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     ///
     /// After a failed fetch it fetches even over valid content, so that a retry button clears the error. While ``StorePolicy/errorExpiry``
     /// holds, it returns without a fetch; ``refresh()`` does not. It never throws: observers see how the fetch ended. It returns at once
-    /// when
-    /// the task is canceled, and inside the fetcher of this key, where it cannot wait.
+    /// when the task is canceled, and inside the fetcher of this key, where it cannot wait.
     public func validate() async {
         _ = await engine.ask(key, .freshness)
     }
@@ -107,8 +104,7 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// Sets the data; every observer sees it, and waiting callers receive it.
     ///
     /// A running fetch is canceled and its result dropped; a fetch started by ``refresh()`` begins again. Returns when this data or newer
-    /// data
-    /// is saved, or when the save has failed, which the store reports as an event.
+    /// data is saved, or when the save has failed, which the store reports as an event.
     ///
     /// - Parameter content: The data, dated now and without a validator; `nil` has the same effect as ``clear()``.
     @inlinable
@@ -124,11 +120,9 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// Changes the data in place.
     ///
     /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes. The store calls it outside all locks,
-    ///   and
-    ///   again if the data was replaced meanwhile, so it must have no side effects.
+    ///   and again if the data was replaced meanwhile, so it must have no side effects.
     /// - Returns: `true` if the change was made, even if the task was canceled during the save. `false` if there was no data, or if the
-    ///   task was
-    ///   canceled first; `Task.isCancelled` distinguishes the two.
+    ///   task was canceled first; `Task.isCancelled` distinguishes the two.
     /// - Throws: The error that `transform` throws; the data is then unchanged.
     @discardableResult
     public func update(_ transform: (_ content: inout Content) throws -> Void) async rethrows -> Bool {
@@ -147,12 +141,10 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// Waits until the cacher has saved everything accepted for this key so far.
     ///
     /// Calls that change the data already wait for their save. Use this method for data fetched for `requireData()` or an observer, or to
-    /// retry
-    /// a failed save at once. See ``Store/waitUntilSaved()``.
+    /// retry a failed save at once. See ``Store/waitUntilSaved()``.
     ///
     /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed; the data stays in the store. `CancellationError` as soon as the
-    ///   task is
-    ///   canceled; the save is not affected.
+    ///   task is canceled; the save is not affected.
     public func waitUntilSaved() async throws {
         try await engine.waitUntilSaved(key)
     }

@@ -45,8 +45,7 @@ public struct StorePolicy: Sendable {
     ///
     /// It applies to content that expires as soon as it is fetched. It also applies if a fetcher, of the same key or another one, changes,
     /// invalidates or clears a key. The first fetch that this causes begins at once, the next after the longer of the two intervals.
-    /// Changes
-    /// from outside a fetcher are never delayed.
+    /// Changes from outside a fetcher are never delayed.
     public static let shortestInterval = Duration.milliseconds(100)
 
     /// The rules for retrying a failed fetch.

@@ -13,10 +13,8 @@
 /// ``states`` and ``wait(timeout:fileID:line:until:)`` cover the whole history.
 ///
 /// The observer joins from its own task soon after its creation, and leaves when it is stopped or released. It takes each state at once,
-/// but
-/// a sequence may drop states that follow each other faster than any observer can take them. Compare the whole history only if the test
-/// waits
-/// between the steps.
+/// but a sequence may drop states that follow each other faster than any observer can take them. Compare the whole history only if the test
+/// waits between the steps.
 public final class RecordingObserver<Content: Sendable>: Sendable {
     private struct Recording: Sendable {
         var states: [LoadingState<Content>] = []

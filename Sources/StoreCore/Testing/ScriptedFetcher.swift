@@ -50,8 +50,7 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
     ///   - validator: The validator of the store's version; recorded.
     /// - Returns: The scripted result.
     /// - Throws: The scripted error; ``StoreError/Code/unscriptedRequest`` if the script has no answer; `CancellationError` as soon as the
-    ///   task is
-    ///   canceled, unless the fetcher ignores cancellation.
+    ///   task is canceled, unless the fetcher ignores cancellation.
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
         try await script.respond(to: .content(param, revalidating: validator)).result
     }

@@ -3,8 +3,7 @@
 /// `Task.sleep` holds about 600 bytes until its deadline, even if its task is canceled long before
 /// (https://github.com/swiftlang/swift/issues/60441). It may also return at once from a delay of centuries
 /// (https://github.com/swiftlang/swift/issues/59174). Deadlines of requests are rarely reached, so the held memory would grow with the
-/// number
-/// of requests. The queue drops a canceled sleeper at once. The queue can go when the runtime releases that memory itself.
+/// number of requests. The queue drops a canceled sleeper at once. The queue can go when the runtime releases that memory itself.
 final class SleepQueue: Sendable {
     /// The sleepers of the system's continuous clock.
     static let system = SleepQueue(now: { SystemTime().now }) { instant in

@@ -8,7 +8,6 @@ public enum Durability: Hashable, Sendable {
     /// A loss of power as well: file and directory are flushed to the disk before the save returns.
     ///
     /// The implementation is `fsync`, or `F_FULLFSYNC` on Apple's systems. It costs between a fraction of a millisecond and tens of
-    /// milliseconds
-    /// for each save.
+    /// milliseconds for each save.
     case power
 }

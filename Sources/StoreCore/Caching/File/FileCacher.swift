@@ -18,9 +18,8 @@ public import Foundation
 /// the order of sets and dictionaries, and Unicode's different spellings of one text.
 ///
 /// **The limit** applies to the sum of the files' sizes. Beyond it, the cacher removes the least recently used records in the background
-/// until
-/// nine tenths of the limit remain. A load counts as a use, with a resolution of one hour. The first save starts a scan of the directory in
-/// the background. The limit may be exceeded until that scan ends, and while several processes save into one directory.
+/// until nine tenths of the limit remain. A load counts as a use, with a resolution of one hour. The first save starts a scan of the
+/// directory in the background. The limit may be exceeded until that scan ends, and while several processes save into one directory.
 ///
 /// A load costs one open, one read and the decoding; a save costs one write, one rename and the encoding. Both run off the caller's actor.
 /// Put a ``TieredCacher`` in front.
@@ -98,8 +97,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     /// - Parameter param: The key.
     /// - Returns: The record that was saved last; `nil` if there is none, or if it cannot be decoded.
     /// - Throws: ``StoreError/Code/fileSystem`` if the file exists and cannot be read; ``StoreError/Code/unwritableRecord`` if the key
-    ///   cannot be
-    ///   encoded. Cancellation has no effect.
+    ///   cannot be encoded. Cancellation has no effect.
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         let key = try FileKey(param)
@@ -145,8 +143,7 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     ///   - record: The record.
     ///   - param: The key.
     /// - Throws: ``StoreError/Code/fileSystem`` with the path and the system's reason; ``StoreError/Code/unwritableRecord`` if the record
-    ///   or the
-    ///   key cannot be encoded, or if the record exceeds the limit. The older record then stays. Cancellation has no effect.
+    ///   or the key cannot be encoded, or if the record exceeds the limit. The older record then stays. Cancellation has no effect.
     @concurrent
     public func save(_ record: CacheRecord<Content>, param: Param) async throws {
         let key = try FileKey(param)

@@ -1,11 +1,9 @@
 /// The sizes of a cacher's files: the sum of all bytes, and the decision when to scan the directory.
 ///
 /// Pure: it contains no lock, clock or file. The first scan computes the sum, and the size of each file before and after a change updates
-/// it.
-/// Changes continue while a scan runs, and it is unknown which of them the scan has seen. Therefore a change overrides the size that the
-/// scan
-/// found. A change that is still running when the scan ends uses the size that the scan counted. The next scan sees the changes of other
-/// processes.
+/// it. Changes continue while a scan runs, and it is unknown which of them the scan has seen. Therefore a change overrides the size that
+/// the scan found. A change that is still running when the scan ends uses the size that the scan counted. The next scan sees the changes of
+/// other processes.
 struct FileLedger {
     typealias Name = SHA256.Digest
 

@@ -19,10 +19,8 @@ public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: 
     ///   - expiry: The lifetime of content whose origin states none.
     ///   - limit: The largest number of entries; zero or less keeps none.
     ///   - costLimit: The largest total cost, in the unit of `cost`; `Int.max` means no limit, and zero or less keeps only entries without
-    ///     cost.
-    ///     A record that alone costs more is not kept and evicts no other record (``StoreEventKind/aboveCostLimit(cost:limit:)``). The
-    ///     older
-    ///     record of its key is removed, because it is out of date.
+    ///     cost. A record that alone costs more is not kept and evicts no other record (``StoreEventKind/aboveCostLimit(cost:limit:)``).
+    ///     The older record of its key is removed, because it is out of date.
     ///   - cost: Returns the cost of one content, such as its size in bytes; negative values count as zero. The cacher calls it under the
     ///     store's lock, so it must be quick.
     @inlinable

@@ -4,8 +4,7 @@ struct MemoryEntry<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline let key: Param
     @usableFromInline var record: CacheRecord<Content>
     /// The end of the content's validity, in nanoseconds of the store's monotonic clock. `.max` means forever and needs no clock reading;
-    /// `.min`
-    /// leaves the decision to the engine.
+    /// `.min` leaves the decision to the engine.
     @usableFromInline var deadline: Int64
     @usableFromInline var cost: Int
     /// Neighbors in the order of last use, as positions in the table's entries; -1 at the ends.

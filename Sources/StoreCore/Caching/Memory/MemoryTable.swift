@@ -44,8 +44,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     }
 
     /// Adds a record and evicts entries beyond the bounds. A record above the cost limit is not kept and evicts no other record; the older
-    /// record
-    /// of its key is removed, because it is out of date.
+    /// record of its key is removed, because it is out of date.
     ///
     /// - Returns: The dropped records. The caller releases them, so that no `deinit` of user code runs under the lock.
     @inlinable
