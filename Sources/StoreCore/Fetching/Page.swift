@@ -16,7 +16,8 @@ public struct Page<Element: Sendable>: Sendable {
 
     /// The validator of the page.
     ///
-    /// The fetching methods do not receive it; an origin that needs it implements ``Origin/respond(to:)``.
+    /// A list keeps only the validator of its first page. The fetching methods do not receive it; an origin that needs it implements
+    /// ``Origin/respond(to:)``.
     public var validator: Validator?
 
     /// Creates a page.
