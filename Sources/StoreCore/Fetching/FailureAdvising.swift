@@ -1,4 +1,4 @@
-/// An error that knows what should be done about it.
+/// An error that advises whether and when to retry.
 ///
 /// ```swift
 /// struct APIError: Error, FailureAdvising {
@@ -10,46 +10,46 @@
 /// }
 /// ```
 ///
-/// A fetcher's errors may conform; a store's ``RetryPolicy`` and stale windows then follow the advice. An error that does not conform is
-/// taken as transient, tried once, with no wish as to when, and allows stale content.
+/// Errors of a fetcher may conform; the store's ``RetryPolicy`` and stale windows follow their advice. An error without advice counts as
+/// transient, as tried once, has no preferred delay, and allows stale content.
 public protocol FailureAdvising: Error {
-    /// What kind of failure this is.
+    /// The kind of failure.
     var failureKind: FailureKind { get }
 
-    /// How long the origin asked to be left alone; `nil` where it did not say.
+    /// The delay that the origin asked for; `nil` if it did not ask for any.
     var retryAfter: Duration? { get }
 
-    /// How many attempts were already made below; more than one means that nobody above should try again.
+    /// The number of attempts that lower layers have made; if it exceeds one, higher layers must not retry.
     var attempts: Int { get }
 
-    /// Whether expired content may be served in the place of this failure, within a stale-if-error window (RFC 5861 §4).
+    /// Whether expired content may be served in place of this failure, within a stale-if-error window (RFC 5861 §4).
     ///
-    /// While the key is live, a failure that does not allow it closes the stale-while-revalidate window too.
+    /// `true` suits an origin that fails or cannot be reached. `false` suits an origin that refuses the request or has removed the content:
+    /// otherwise callers would keep receiving content to which they have lost access. By default, `true` for transient and canceled failures.
     ///
-    /// True of an origin that fails or cannot be reached. False of one that refuses, or says that the content is gone: otherwise callers
-    /// would go on getting content to which they have lost access. By default, true of transient and canceled failures.
+    /// While the key is live, a failure that does not allow stale content closes the stale-while-revalidate window too.
     var allowsStale: Bool { get }
 }
 
 extension FailureAdvising {
-    /// No wish as to when.
+    /// No preferred delay.
     public var retryAfter: Duration? { nil }
 
-    /// Tried once.
+    /// A single attempt.
     public var attempts: Int { 1 }
 
     /// Transient and canceled failures allow stale content, and permanent and fatal failures do not.
     public var allowsStale: Bool { failureKind == .transient || failureKind == .cancelled }
 }
 
-/// What kind a failure is, as far as trying again goes.
+/// The kind of a failure with regard to retries.
 public enum FailureKind: Hashable, Sendable {
-    /// May well work next time: a lost connection, an overloaded server.
+    /// The next attempt may succeed: a lost connection, an overloaded server.
     case transient
-    /// Will fail again until something changes: not found, malformed.
+    /// Every attempt fails until something changes: not found, malformed.
     case permanent
-    /// Makes everything beside it pointless too: disk full, signed out.
+    /// All related operations fail too: disk full, signed out.
     case fatal
-    /// Somebody gave it up.
+    /// The operation was canceled.
     case cancelled
 }

@@ -82,8 +82,8 @@ struct EventTests {
             .fetchEnded(.content, duration: .seconds(2), .failed(Offline())),
             "#3 1: fetch of content ended after 2 s: failed: Offline()"
         ),
-        (.cacherFault(.save, Offline()), "#3 1: cacher fault at save: Offline()"), (.evicted(count: 4), "#3 1: evicted 4"),
-        (.droppedAsOutdated(.content), "#3 1: fetch of content came too late, result dropped"),
+        (.cacherFault(.save, Offline()), "#3 1: cacher failed to save: Offline()"), (.evicted(count: 4), "#3 1: evicted 4"),
+        (.droppedAsOutdated(.content), "#3 1: fetch of content was outdated; result dropped"),
     ])
     func `C17: an event is one readable line`(_ kind: StoreEventKind, _ line: String) {
         #expect(StoreEvent(number: 3, param: 1, kind: kind).description == line)

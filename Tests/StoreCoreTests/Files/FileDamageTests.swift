@@ -82,7 +82,7 @@ struct FileDamageTests {
         let fault = try #require(faults.faults.first)
         #expect(fault.file.lastPathComponent == name)
         #expect(fault.error.code == .unreadableRecord)
-        #expect(fault.description.contains("it ends within its head; it was deleted"))
+        #expect(fault.description.contains("it ends within its header; it was deleted"))
         #expect(notices.faults.count == 1)
     }
 
