@@ -112,7 +112,9 @@ package struct WireFailure: Error, Sendable, CustomStringConvertible {
     /// The kinds of failures.
     package enum Code: Hashable, Sendable {
         case invalidRequest, bodyUnreadable
-        case hostNotFound, connectionRefused, unreachable, connectionLost, tlsFailed
+        case hostNotFound, connectionRefused, unreachable, connectionLost
+        /// The connection could not be secured.
+        case tls(WireTLS.Fault)
         case protocolViolation, headTooLarge
         case timedOut(Deadlines.Part)
         case engineFailed

@@ -131,7 +131,7 @@ final class WireTransfer {
         guard let handle else { return WireFailure(.engineFailed, "the exchange ended twice") }
         return WireFailure(
             curlCode: code, text: String(cString: wire_transfer_error(handle)), systemError: wire_transfer_system_error(handle),
-            mayHaveArrived: mayHaveArrived)
+            verification: wire_transfer_verification(handle), tls: request.tls, mayHaveArrived: mayHaveArrived)
     }
 
     /// Gives the receiver what this turn brought.
