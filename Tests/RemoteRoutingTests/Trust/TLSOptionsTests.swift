@@ -19,6 +19,12 @@ struct TLSOptionsTests {
         #expect(try pin == TLSOptions.Pin("sha256/" + Self.digest))
     }
 
+    @Test(arguments: ["sha256/", "sha256//", ""], ["", "/", "//", "sha256/"])
+    func `W8: the digest of a pin may begin with anything`(_ prefix: String, _ start: String) throws {
+        let digest = start + String(repeating: "A", count: 43 - start.count) + "="
+        #expect(try "\(TLSOptions.Pin(prefix + digest))" == "sha256/" + digest)
+    }
+
     @Test(arguments: [
         "", "sha256/", "sha256//", "hello", "sha1/" + digest, "sha256/" + digest.dropLast(), "sha256/" + digest + "=", digest + digest,
         "sha256/ " + digest, "sha256/" + digest + "\n", digest + ";sha256//" + digest, "SHA256/" + digest,

@@ -62,6 +62,18 @@ struct TrustTests {
         #expect(try await bench.host(tls).data(for: Self.post) == Data("POST /x 3".utf8))
     }
 
+    /// The issuer has the name of a public authority, so that OpenSSL looks it up: another key verifies the signature in vain.
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/etc/ssl/certs/ISRG_Root_X2.pem"), "the public authority is missing"))
+    func `W8: the system's authorities are not looked up beside those of a host`() async throws {
+        let bench = try TrustBench(.impostor)
+        let system = try await remoteError { try await bench.host(TLSOptions()).send(Self.post) }
+        let own = try await remoteError { try await bench.host().send(Self.post) }
+        #expect(own.code == .certificateUntrusted)
+        // The issuer is missing for a host with authorities, and found elsewhere.
+        #expect(!"\(String(describing: system.underlyingError))".contains("unable to get local issuer certificate"))
+        #expect("\(String(describing: own.underlyingError))".contains("unable to get local issuer certificate"))
+    }
+
     // MARK: Pins
 
     @Test func `W8: a pinned key is accepted, alone and in a set`() async throws {
