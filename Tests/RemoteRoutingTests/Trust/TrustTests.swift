@@ -280,6 +280,17 @@ struct TrustTests {
 
     // MARK: W2 over TLS
 
+    @Test func `W2: over TLS an unsafe request has a fresh connection, and others reuse one`() async throws {
+        let bench = try TrustBench()
+        let host = try bench.host()
+        for method in [HTTPMethod.get, .put, .delete, .get] { _ = try await host.data(for: Route(path: "/x", method: method)) }
+        #expect(bench.front.record.accepted == 1)
+        for count in 2...4 {
+            _ = try await host.data(for: Self.post)
+            #expect(bench.front.record.accepted == count)
+        }
+    }
+
     @Test(arguments: ReuseTests.unsafe, [true, false])
     func `W2: over TLS a connection that the server closed fails no unsafe request, which arrives once`(
         _ form: ReuseTests.Form, _ announcesEnd: Bool
