@@ -138,6 +138,8 @@ extension WireTLS.Fault {
         case (98, _): self = .clientRefused
         case (35, _) where ["alert protocol version", "unsupported protocol", "no protocols available"].contains { text.contains($0) }:
             self = .otherVersion
+        // The signature of a forged certificate is wrong, and libcurl before 8 passes on OpenSSL's first complaint instead of the last.
+        case (35, _) where ["asn1 encoding routines", "rsa routines"].contains { text.contains($0) }: self = .untrusted
         // In TLS 1.3 the alert comes when the client has sent its request already.
         case (35, _), (55, _), (56, _):
             guard WireTLS.Fault.refusals.contains(where: { text.contains("alert " + $0) }) else { return nil }

@@ -20,8 +20,8 @@ struct TestCertificates: Sendable {
         case misnamed
         /// Signed by an intermediate of the authority, which the file holds too, or which is missing.
         case chained, chainless
-        /// With a key that is too short.
-        case weak
+        /// Signed by a key that is not the authority's, in the authority's name.
+        case forged
         /// Signed by an authority that has the name of a public one.
         case impostor
         /// Those of clients.
@@ -111,10 +111,12 @@ struct TestCertificates: Sendable {
         authority a "/CN=Authority A"
         authority b "/CN=Authority B"
         authority c "/C=US/O=Internet Security Research Group/CN=ISRG Root X2" secp384r1
+        authority d "/CN=Authority A"
         leaf good a $loopback -days 30
         leaf rotated a $loopback -days 30
         leaf foreign b $loopback -days 30
         leaf impostor c $loopback -days 30
+        leaf forged d $loopback -days 30
         # The form of newer versions, and that of older ones.
         leaf expired a $loopback -not_before 20200101000000Z -not_after 20200201000000Z || leaf expired a $loopback -days -1
         leaf misnamed a DNS:other.example -days 30
@@ -131,9 +133,7 @@ struct TestCertificates: Sendable {
         cp chainless.key chained.key
         cat chainless.pem middle.pem > chained.pem
         openssl ec -in client.key -aes128 -passout pass:geheim -out client.enc.key
-        openssl genrsa -out weak.key 512 || openssl genrsa -out weak.key 1024
-        leaf weak a $loopback -days 30
-        for name in good rotated foreign selfSigned chained weak; do pin $name; done
+        for name in good rotated foreign selfSigned; do pin $name; done
         """
 }
 

@@ -25,7 +25,8 @@ struct TrustTests {
 
     @Test(arguments: [
         (TestCertificates.Name.expired, RemoteError.Code.certificateExpired), (.selfSigned, .certificateUntrusted),
-        (.foreign, .certificateUntrusted), (.chainless, .certificateUntrusted), (.misnamed, .certificateNameMismatch),
+        (.foreign, .certificateUntrusted), (.chainless, .certificateUntrusted), (.forged, .certificateUntrusted),
+        (.misnamed, .certificateNameMismatch),
     ])
     func `W8: an unacceptable certificate has an error of its own, and nothing is sent`(
         _ certificate: TestCertificates.Name, _ code: RemoteError.Code
