@@ -56,8 +56,12 @@ public struct RemoteHost: Sendable {
     }
     /// The demands on the host's connections.
     package var connection = ConnectionOptions()
-    /// Makes the decoder for answers.
+    /// Makes the decoder of JSON responses.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
+    /// The parser of responses; `nil`, the default, decodes JSON and takes `Data` as it came.
+    ///
+    /// JSON is decoded with ``makeDecoder``. A route may have a parser of its own: ``RouteOptions/parser``.
+    public var parser: (any ResponseParser)?
     /// Makes the encoder for bodies.
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
     /// The transport that sends the requests.

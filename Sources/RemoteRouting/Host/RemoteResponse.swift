@@ -14,10 +14,13 @@ public struct RemoteResponse<Value> {
     public var attempts: Int
     /// The time from the call to the last byte, waits and refreshes included; of a stream, to the head.
     public var duration: Duration
+    /// The parts of the exchange that decide how long the response may be used.
+    var exchange: CachedExchange
 
     /// The same response with another value.
     func map<Other>(_ value: Other) -> RemoteResponse<Other> {
-        RemoteResponse<Other>(value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration)
+        RemoteResponse<Other>(
+            value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration, exchange: exchange)
     }
 }
 

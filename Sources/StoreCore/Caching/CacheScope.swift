@@ -47,11 +47,13 @@ public final class CacheScope: Sendable {
     ///
     /// What is fetched for the old data and still under way when this is called reaches neither observers nor cachers.
     ///
-    /// - Throws: The first error, after everything else has been cleared all the same.
+    /// - Throws: The first error, after everything else is cleared. `CancellationError` if the task is canceled; everything is cleared all
+    ///   the same, and only the wait for the cachers is cut short.
     public func clear() async throws {
         // All at once: while one cacher is slow, what is under way for the old data must not get through in the other stores.
         var firstError = await failure { try await $0.clear() }
         do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
+        try Task.checkCancellation()
         if let firstError { throw firstError }
     }
 

@@ -19,7 +19,7 @@ public final class TieredCacher<Backing: Cacher>: Cacher {
 
     @usableFromInline package let table: MemoryTable<Backing.Param, Backing.Content>
     /// The table as a store's engine sees it.
-    @usableFromInline let front: Uniform.Front
+    @usableFromInline let front: FrontMemory
 
     /// Makes a cacher with empty memory.
     ///
@@ -91,7 +91,7 @@ protocol FrontedCacher<Param, Content>: Cacher {
     /// The memory in front, as hits see it.
     var table: MemoryTable<Param, Content> { get }
     /// The memory in front, as the engine sees it.
-    var front: Uniform.Front { get }
+    var front: FrontMemory { get }
     /// What stands behind it, if anything.
     var behind: (any Cacher<Param, Content>)? { get }
 }

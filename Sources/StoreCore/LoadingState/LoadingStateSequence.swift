@@ -23,7 +23,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
     }
 
     @inlinable
-    init(engine: Uniform.Engine, key: Uniform.Key, forces: Bool) {
+    init(engine: StoreEngine, key: BoxedKey, forces: Bool) {
         origin = .engine(engine, key, forces: forces)
     }
 
@@ -39,7 +39,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
     /// becomes what it is in the module that knows its type.
     @usableFromInline
     enum Origin: Sendable {
-        case engine(Uniform.Engine, Uniform.Key, forces: Bool)
+        case engine(StoreEngine, BoxedKey, forces: Bool)
         case other(@Sendable () -> any LoadingStateSource<Content>)
     }
 

@@ -57,8 +57,8 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         policy: StorePolicy, time: some TimeSource, scope: CacheScope?, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         lists = Store(
-            cacher: cacher, respond: Uniform.respond(fetcher), policy: policy, time: time, scope: scope,
-            list: Uniform.list(identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher)), onEvent: onEvent)
+            cacher: cacher, respond: fetcher.boxed(), policy: policy, time: time, scope: scope,
+            list: identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher).boxed(), onEvent: onEvent)
     }
 
     /// The handle on one list; it is the key and one reference, free to make and to throw away.

@@ -7,8 +7,8 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         self.list = list
     }
 
-    @inlinable var engine: Uniform.Engine { list.engine }
-    @inlinable var key: Uniform.Key { list.key }
+    @inlinable var engine: StoreEngine { list.engine }
+    @inlinable var key: BoxedKey { list.key }
 
     /// The key of the list.
     public var param: Param { list.param }
@@ -22,7 +22,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     @discardableResult
     @inlinable
     public func requestNextData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.page(.next, of: key, continueWhenError: continueWhenError)
+        await engine.requestPage(.next, of: key, continueWhenError: continueWhenError)
     }
 
     /// Asks for the page before the first one.
@@ -32,7 +32,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     @discardableResult
     @inlinable
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.page(.prev, of: key, continueWhenError: continueWhenError)
+        await engine.requestPage(.prev, of: key, continueWhenError: continueWhenError)
     }
 
     /// Sets the list together with the keys of the pages beside it; a page that was requested before is superseded.
@@ -42,7 +42,7 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     ///   - nextKey: What asks for the page after it; `nil` or empty where there is none.
     ///   - prevKey: What asks for the page before it; `nil` or empty where there is none.
     public func update(_ elements: [Element], nextKey: String?, prevKey: String?) async {
-        let elements = Uniform.Content(elements)
+        let elements = BoxedContent(elements)
         await engine.write(key) { machine, turn in
             machine.updated(elements, keys: .replaced(next: nextKey, prev: prevKey), &turn)
         }

@@ -14,7 +14,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// The memory that a hit is answered from without asking the engine; `nil` where there is none, or where events are reported.
     @usableFromInline let front: MemoryTable<Param, Content>?
     @usableFromInline let clock: HitClock
-    @usableFromInline let engine: Uniform.Engine
+    @usableFromInline let engine: StoreEngine
 
     /// Makes a store.
     ///
@@ -32,21 +32,21 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
         time: some TimeSource = .system, scope: CacheScope? = nil, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)? = nil
     ) {
         self.init(
-            cacher: cacher, respond: Uniform.respond(fetcher), policy: policy, time: time, scope: scope, list: nil, onEvent: onEvent)
+            cacher: cacher, respond: fetcher.boxed(), policy: policy, time: time, scope: scope, list: nil, onEvent: onEvent)
     }
 
     /// Makes a store of content that may be put together from pages.
     @usableFromInline
     init(
-        cacher: some Cacher<Param, Content>, respond: @escaping Respond<Uniform.Key, Uniform.Content>, policy: StorePolicy,
-        time: some TimeSource, scope: CacheScope?, list: ListRules<Uniform.Content>?,
+        cacher: some Cacher<Param, Content>, respond: @escaping Respond, policy: StorePolicy,
+        time: some TimeSource, scope: CacheScope?, list: ListRules<BoxedContent>?,
         onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         let fronted = cacher as? any FrontedCacher<Param, Content>
         let backing = fronted == nil ? cacher : fronted?.behind
-        engine = Uniform.Engine(
+        engine = StoreEngine(
             respond: respond, front: fronted?.front,
-            backing: backing.map { Uniform.Cacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
+            backing: backing.map { BoxedCacher(cacher: $0) }, expiry: cacher.expiry, policy: policy, time: time,
             list: list, onEvent: Self.listener(onEvent))
         front = onEvent == nil ? fronted?.table : nil
         clock = HitClock(time)
@@ -55,7 +55,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
 
     private static func listener(
         _ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
-    ) -> (@Sendable (StoreEvent<Uniform.Key>) -> Void)? {
+    ) -> (@Sendable (StoreEvent<BoxedKey>) -> Void)? {
         guard let onEvent else { return nil }
         return { onEvent(StoreEvent(number: $0.number, param: $0.param?.value(as: Param.self), kind: $0.kind)) }
     }
@@ -111,7 +111,7 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
 
     @usableFromInline
     func prefetch(keys params: [Param]) -> Prefetching {
-        let batch = PrefetchBatch(count: params.count) { Uniform.Key(params[$0]) }
+        let batch = PrefetchBatch(count: params.count) { BoxedKey(params[$0]) }
         engine.prefetch(batch)
         return Prefetching { batch.cancel() }
     }
@@ -138,7 +138,8 @@ public final class Store<Param: Hashable & Sendable, Content: Sendable>: Sendabl
     /// It is a barrier: saves that began before it have ended when the cacher is emptied, and those that come after it wait.
     ///
     /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher could not remove its records. This store shows none of them again, but
-    ///   another one, or the next start, may: clear again.
+    ///   another one, or the next start, may: clear again. `CancellationError` if the task is canceled; the store is cleared all the same,
+    ///   and only the wait for the cacher is cut short.
     public func clear() async throws {
         try await engine.clearAll()
     }

@@ -34,7 +34,7 @@ extension StoreFlowable {
             key, { content in content.change(as: Content.self, patch) }, perform: perform,
             response: { result in
                 guard Result.self == Content.self, let content = result as? Content else { return .none }
-                return .content(Uniform.Content(content))
+                return .content(BoxedContent(content))
             })
     }
 

@@ -15,8 +15,8 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
         self.param = param
     }
 
-    @inlinable var engine: Uniform.Engine { store.engine }
-    @inlinable var key: Uniform.Key { Uniform.Key(param) }
+    @inlinable var engine: StoreEngine { store.engine }
+    @inlinable var key: BoxedKey { BoxedKey(param) }
 
     // MARK: Reading
 
@@ -47,12 +47,12 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     }
 
     @usableFromInline
-    func content(of answer: CallerAnswer<Uniform.Content>) throws -> Content {
+    func content(of answer: CallerAnswer<BoxedContent>) throws -> Content {
         switch answer {
         case .content(let content):
             return content.value(as: Content.self)
         case .failure(var error as StoreError):
-            if let stale = error.staleContent as? Uniform.Content { error.staleContent = stale.value(as: Content.self) }
+            if let stale = error.staleContent as? BoxedContent { error.staleContent = stale.value(as: Content.self) }
             throw error
         case .failure(let error):
             throw error
@@ -108,10 +108,10 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// - Parameter content: The data, dated now, of which the origin has said nothing; `nil` is the same as ``clear()``.
     @inlinable
     public func update(_ content: Content?) async {
-        let saving = engine.set(content.map { Uniform.Content($0) }, ofKeyWithHash: param.hashValue) { [param] key in
+        let saving = engine.set(content.map { BoxedContent($0) }, ofKeyWithHash: param.hashValue) { [param] key in
             key.value(as: Param.self) == param
         } makeKey: { [param] in
-            Uniform.Key(param)
+            BoxedKey(param)
         }
         if let saving { await saving.end() }
     }

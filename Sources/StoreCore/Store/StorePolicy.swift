@@ -29,7 +29,7 @@ public struct StorePolicy: Sendable {
 
     /// How long after it expired `requireData` may serve content when refreshing it fails (RFC 5861 §4).
     ///
-    /// An origin-given ``Freshness/staleIfError`` beats it.
+    /// An origin-given ``Freshness/staleIfError`` beats it. A failure whose ``FailureAdvising/allowsStale`` is `false` is thrown instead.
     public var staleIfError: Duration
 
     /// Whether an observed key is fetched again when its content expires.

@@ -102,6 +102,8 @@ struct RefreshingAndExpiringTests {
         #expect(try await users[1].requireData() == "Ada, 1")
         fetcher.enqueue(.failure(Offline()))
         await #expect(throws: Offline.self) { try await users[1].requireData(from: .origin) }
+        fetcher.enqueue(.failure(AccessError()))
+        await #expect(throws: AccessError.self) { try await users[1].requireData() }
         await users[1].invalidate()
         fetcher.enqueue(.failure(Offline()))
         await #expect(throws: Offline.self) { try await users[1].requireData() }
@@ -320,6 +322,11 @@ struct APIError: Error, FailureAdvising {
     var retryAfter: Duration?
 
     var failureKind: FailureKind { status >= 500 || status == 429 ? .transient : .permanent }
+    var allowsStale: Bool { [500, 502, 503, 504].contains(status) }
+}
+
+struct AccessError: Error, FailureAdvising {
+    var failureKind: FailureKind { .permanent }
 }
 
 struct CheckedUserFetcher: RevalidatingFetcher {

@@ -146,7 +146,7 @@ extension FileCacher {
         while total > target, found.count > keep, let oldest = found.popLast() {
             let isChanged = state.withLock { $0.ledger.isChanged(oldest.name) }
             let name = RecordFiles.name(of: oldest.name)
-            if !isChanged, try directory.remove(name, ifStill: oldest.status, kind: RecordFiles.temporaryKind) {
+            if !isChanged, try directory.remove(name, ifStill: oldest.status) {
                 total -= oldest.status.size
             } else {
                 survivors.append(oldest)

@@ -79,7 +79,7 @@ extension FileCacher {
         var failure: StoreError?
         var isGone = false
         do throws(StoreError) {
-            isGone = try directory.remove(key.fileName, ifStill: status, kind: RecordFiles.temporaryKind)
+            isGone = try directory.remove(key.fileName, ifStill: status)
         } catch {
             failure = error
         }

@@ -79,6 +79,9 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         self.schema = Int64(version)
         self.limit = limit
         self.backup = backup
+        var options = options
+        // Another process may sweep this directory.
+        options.locksNames = true
         self.options = options
         self.onFault = onFault
         state = Lock(State(ledger: FileLedger(limit: limit)))

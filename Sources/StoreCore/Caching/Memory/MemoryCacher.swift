@@ -11,7 +11,7 @@ public final class MemoryCacher<Param: Hashable & Sendable, Content: Sendable>: 
 
     @usableFromInline package let table: MemoryTable<Param, Content>
     /// The table as a store's engine sees it.
-    @usableFromInline let front: Uniform.Front
+    @usableFromInline let front: FrontMemory
 
     /// Makes an empty cacher.
     ///
