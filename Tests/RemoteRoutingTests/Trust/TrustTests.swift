@@ -220,6 +220,7 @@ struct TrustTests {
         let error = try await remoteError { try await bench.host(client(bench, name)).send(Self.post) }
         #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
         #expect(!error.isRetryable)
+        #expect(!error.allowsStale)
         #expect(bench.origin.requests.isEmpty)
     }
 
