@@ -11,6 +11,8 @@ extension RemoteError {
         public static let invalidRoute = Code(rawValue: "invalidRoute")
         /// An interceptor failed.
         public static let interceptorFailed = Code(rawValue: "interceptorFailed")
+        /// Certificates, keys or pins cannot be used.
+        public static let invalidTLSOptions = Code(rawValue: "invalidTLSOptions")
         /// This platform cannot do what was asked.
         public static let unsupported = Code(rawValue: "unsupported")
 
@@ -24,7 +26,19 @@ extension RemoteError {
         public static let unreachable = Code(rawValue: "unreachable")
         /// The connection ended in the middle.
         public static let connectionLost = Code(rawValue: "connectionLost")
-        /// No secure connection could be made.
+        /// The server's certificate has expired or is not valid yet.
+        public static let certificateExpired = Code(rawValue: "certificateExpired")
+        /// No trusted authority has signed the server's certificate.
+        public static let certificateUntrusted = Code(rawValue: "certificateUntrusted")
+        /// The server's certificate is for another host.
+        public static let certificateNameMismatch = Code(rawValue: "certificateNameMismatch")
+        /// The server's public key is none of the host's pins.
+        public static let pinMismatch = Code(rawValue: "pinMismatch")
+        /// The server refuses the client's certificate, or requires one.
+        public static let clientCertificateRefused = Code(rawValue: "clientCertificateRefused")
+        /// The server offers no version of TLS that the host accepts.
+        public static let tlsVersionRefused = Code(rawValue: "tlsVersionRefused")
+        /// No secure connection could be made, for another reason.
         public static let tlsFailed = Code(rawValue: "tlsFailed")
         /// What came is not HTTP, or contradicts itself.
         public static let protocolViolation = Code(rawValue: "protocolViolation")
@@ -74,14 +88,17 @@ extension RemoteError {
         static let passing: Set<Code> = [.offline, .hostNotFound, .connectionRefused, .unreachable, .connectionLost]
 
         /// The failures that come before anything is sent.
-        static let precedingSending: Set<Code> = [.unsupported, .offline, .hostNotFound, .connectionRefused]
+        static let precedingSending: Set<Code> = [
+            .unsupported, .invalidTLSOptions, .offline, .hostNotFound, .connectionRefused, .certificateExpired, .certificateUntrusted,
+            .certificateNameMismatch, .pinMismatch, .tlsVersionRefused,
+        ]
 
         /// At which stage a transport's failure stands.
         var stage: Stage {
             switch self {
             case .cancelled: .cancelled
             case .headTimedOut, .idleTimedOut, .attemptTimedOut, .overallTimedOut: .timeout
-            case .unsupported, .bodyUnreadable: .build
+            case .unsupported, .invalidTLSOptions, .bodyUnreadable: .build
             default: .transport
             }
         }

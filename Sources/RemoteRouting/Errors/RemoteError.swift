@@ -158,8 +158,8 @@ extension RemoteError: FailureAdvising {
     public var allowsStale: Bool {
         switch code {
         case .refreshFailed, .interceptorFailed: return (underlyingError as? any FailureAdvising)?.allowsStale ?? false
-        // A response came, and was longer than wanted.
-        case .bodyTooLarge: return false
+        // A response came, and was longer than wanted; or the server refuses the client, as by a 403.
+        case .bodyTooLarge, .clientCertificateRefused: return false
         default: break
         }
         if let status { return [500, 502, 503, 504].contains(status) }

@@ -31,6 +31,8 @@ package struct WireRequest: Sendable {
     package var reportsProgress = false
     /// Whether the reader takes the body in its own time; streams never hold all connections, and each read from the socket takes more.
     package var isStream = false
+    /// What is demanded of a secure connection; `nil` for the defaults.
+    package var tls: WireTLS?
     /// The lines of the header, each ended by NUL, as the shim wants them.
     private(set) var lines: [UInt8] = []
 
@@ -110,7 +112,9 @@ package struct WireFailure: Error, Sendable, CustomStringConvertible {
     /// The kinds of failures.
     package enum Code: Hashable, Sendable {
         case invalidRequest, bodyUnreadable
-        case hostNotFound, connectionRefused, unreachable, connectionLost, tlsFailed
+        case hostNotFound, connectionRefused, unreachable, connectionLost
+        /// The connection could not be secured.
+        case tls(WireTLS.Fault)
         case protocolViolation, headTooLarge
         case timedOut(Deadlines.Part)
         case engineFailed
