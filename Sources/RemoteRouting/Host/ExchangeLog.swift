@@ -37,6 +37,8 @@ public struct ExchangeLog: Sendable {
         public let fields: [HTTPFields.Field]
         /// The beginning of the body, where bodies are wanted.
         public let body: Data
+        /// How the exchange went; `nil` before a response is complete, and of a stream.
+        public let metrics: ExchangeMetrics?
 
         /// One line for the event, and one for each field.
         public var description: String {
@@ -86,7 +88,7 @@ public struct ExchangeLog: Sendable {
 
     func completed(_ response: HTTPResponse, of request: HTTPRequest) {
         let body = response.body.data ?? Data()
-        tell(.completed(status: response.status, bytes: body.count), operation(of: request), HTTPFields(), body)
+        tell(.completed(status: response.status, bytes: body.count), operation(of: request), HTTPFields(), body, response.metrics)
     }
 
     func note(_ event: Entry.Event, _ operation: String, attempt: Int) {
@@ -97,8 +99,10 @@ public struct ExchangeLog: Sendable {
         "\(request.method.rawValue) \(redaction.text(of: request.url.absoluteString))"
     }
 
-    private func tell(_ event: Entry.Event, _ operation: String, _ fields: HTTPFields, _ body: Data) {
+    private func tell(
+        _ event: Entry.Event, _ operation: String, _ fields: HTTPFields, _ body: Data, _ metrics: ExchangeMetrics? = nil
+    ) {
         let fields = fields.fields.map { HTTPFields.Field(name: $0.name, value: redaction.value(of: $0)) }
-        write(Entry(event: event, operation: operation, fields: fields, body: body.prefix(bodyBytes)))
+        write(Entry(event: event, operation: operation, fields: fields, body: body.prefix(bodyBytes), metrics: metrics))
     }
 }

@@ -62,7 +62,7 @@ extension RemoteHost {
         let value = try await AnswerDecoding(self).decode(answer, of: route, as: type)
         return RemoteResponse(
             value: value, status: answer.status, fields: answer.fields, url: answer.url, attempts: answer.attempts,
-            duration: answer.duration)
+            duration: answer.duration, ownMetrics: answer.ownMetrics)
     }
 
     /// Sends a route and gives the whole answer with its bytes.

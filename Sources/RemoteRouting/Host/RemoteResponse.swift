@@ -14,10 +14,17 @@ public struct RemoteResponse<Value> {
     public var attempts: Int
     /// The time from the call to the last byte, waits and refreshes included; of a stream, to the head.
     public var duration: Duration
+    /// How the last exchange of the call went; `nil` for a stream, whose ``RemoteBytes/metrics`` come with its end.
+    public var metrics: ExchangeMetrics? {
+        get { ownMetrics?.metrics }
+        set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }
+    }
+    var ownMetrics: ExchangeMetrics.Box?
 
     /// The same response with another value.
     func map<Other>(_ value: Other) -> RemoteResponse<Other> {
-        RemoteResponse<Other>(value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration)
+        RemoteResponse<Other>(
+            value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration, ownMetrics: ownMetrics)
     }
 }
 

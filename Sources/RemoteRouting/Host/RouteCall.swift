@@ -348,6 +348,7 @@ final class RouteCall: Sendable {
             response.body = HTTPResponse.Body(try await arriving.body.beginning(RemoteError.keptBodyBytes))
         } else if case .whole = delivery {
             response.body = HTTPResponse.Body(try await arriving.body.collect())
+            response.metrics = arriving.metrics
         }
         for interceptor in host.responseInterceptors.reversed() {
             do {
@@ -428,7 +429,7 @@ final class RouteCall: Sendable {
     private func conclusion(_ response: HTTPResponse, _ attempts: Int) -> RemoteResponse<HTTPResponse.Body> {
         RemoteResponse(
             value: response.body, status: response.status, fields: response.fields, url: response.url, attempts: attempts,
-            duration: started.duration(to: host.time.now))
+            duration: started.duration(to: host.time.now), ownMetrics: response.ownMetrics)
     }
 }
 

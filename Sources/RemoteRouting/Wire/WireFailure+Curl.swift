@@ -1,4 +1,5 @@
 #if os(Linux)
+internal import CurlShim
 internal import Foundation
 
 extension WireFailure {
@@ -11,24 +12,31 @@ extension WireFailure {
     ///   - mayHaveArrived: Whether the request went out.
     package init(curlCode code: Int32, text: String, systemError: Int32, mayHaveArrived: Bool) {
         let (kind, message): (Code, String) =
-            switch code {
-            case 2, 4: (.engineFailed, "libcurl refused the exchange")
-            case 27 where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange")
-            case 3, 67: (.invalidRequest, "the address is not one that can be sent to; check it")
-            case 5: (.unreachable, "the proxy cannot be found; check its address in the environment, and the network")
-            case 6: (.hostNotFound, "the host's name is not known; check it, and the network")
-            case 7, 28, 97: WireFailure.unconnected(systemError)
-            case 35 where systemError == ECONNRESET || text.contains("SYSCALL"):
+            switch wire_curl_code(rawValue: code) {
+            case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN: (.engineFailed, "libcurl refused the exchange")
+            case CURLE_OUT_OF_MEMORY where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange")
+            case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED: (.invalidRequest, "the address is not one that can be sent to; check it")
+            case CURLE_COULDNT_RESOLVE_PROXY:
+                (.unreachable, "the proxy cannot be found; check its address in the environment, and the network")
+            case CURLE_COULDNT_RESOLVE_HOST: (.hostNotFound, "the host's name is not known; check it, and the network")
+            case CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT, CURLE_PROXY: WireFailure.unconnected(systemError)
+            case CURLE_SSL_CONNECT_ERROR where systemError == ECONNRESET || text.contains("SYSCALL"):
                 (.connectionLost, "the connection ended while it was secured; try again")
-            case 35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98:
+            case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION_OLD, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+                CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_PEER_FAILED_VERIFICATION, CURLE_USE_SSL_FAILED, CURLE_SSL_ENGINE_INITFAILED,
+                CURLE_SSL_CACERT_BADFILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR,
+                CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
                 (.tlsFailed, "no secure connection could be made; check the server's certificate and the scheme")
-            case 18, 42, 52, 55, 65, 81, 92: (.connectionLost, "the connection ended in the middle; try again")
-            case 56 where text.contains("CONNECT") && !mayHaveArrived:
+            case CURLE_PARTIAL_FILE, CURLE_ABORTED_BY_CALLBACK, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_AGAIN,
+                CURLE_HTTP2_STREAM:
+                (.connectionLost, "the connection ended in the middle; try again")
+            case CURLE_RECV_ERROR where text.contains("CONNECT") && !mayHaveArrived:
                 (.unreachable, "the proxy refused to connect; check its address and its credentials in the environment")
             // One code for a reset connection and for chunks that are none.
-            case 56 where !text.contains("chunk"): (.connectionLost, "the connection ended in the middle; try again")
-            // 43: a line of a trailer that is no field.
-            case 1, 8, 16, 23, 27, 43, 56, 61, 95, 100:
+            case CURLE_RECV_ERROR where !text.contains("chunk"): (.connectionLost, "the connection ended in the middle; try again")
+            // A function argument is bad where a line of a trailer is no field.
+            case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY,
+                CURLE_BAD_FUNCTION_ARGUMENT, CURLE_RECV_ERROR, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP3, CURLE_TOO_LARGE:
                 (.protocolViolation, "what came is not proper HTTP; look at the server, or at what stands in between")
             default: (.unreachable, "the exchange failed; check the network, then try again")
             }

@@ -27,6 +27,9 @@ final class WireLoop {
 
     deinit { wire_loop_free(handle) }
 
+    /// Whether libcurl counts bodies among the bytes of requests.
+    var countsBodies: Bool { library.build.version >= UInt32(WIRE_COUNTS_BODIES) }
+
     func run() {
         wire_thread_prepare()
         while true {
@@ -35,7 +38,7 @@ final class WireLoop {
             for command in commands { perform(command) }
             commands.removeAll(keepingCapacity: true)
             for (ticket, part) in machine.late(at: now) { end(ticket, WireFailure(.timedOut(part), "a deadline has passed")) }
-            while let (ticket, isFresh) = machine.beginNext() { begin(ticket, onFreshConnection: isFresh) }
+            while let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
             report()
             if isDraining, machine.count == 0 { return }
             let mayWait = mailbox.mayFallAsleep(known: machine.count)

@@ -82,13 +82,14 @@ package struct WireMachine {
         // Over TLS a readable socket may hold a session ticket, so that a look at it says nothing.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)
         entries[ticket] = Entry(
-            mayRepeat: mayRepeat, isStream: isStream, needsFreshConnection: isFresh, deadlines: Deadlines(limits, started: now))
+            mayRepeat: mayRepeat, isStream: isStream, needsFreshConnection: isFresh,
+            deadlines: Deadlines(limits, started: now, isWaiting: true))
         if isStream { streams.append(ticket) } else { queue.append(ticket) }
         expect(ticket)
     }
 
     /// Takes out the next exchange that may begin; `nil` where there is none or no room.
-    package mutating func beginNext() -> (ticket: Ticket, onFreshConnection: Bool)? {
+    package mutating func beginNext(at now: MonotonicInstant) -> (ticket: Ticket, onFreshConnection: Bool)? {
         guard runningCount < width, runningCount + pausedCount < connections else { return nil }
         let stream = streamCount < streamLimit ? WireMachine.first(of: &streams, in: entries) : nil
         let other = WireMachine.first(of: &queue, in: entries)
@@ -96,6 +97,8 @@ package struct WireMachine {
         let ticket = min(stream ?? .max, other ?? .max)
         guard let isFresh = entries[ticket]?.needsFreshConnection else { return nil }
         entries[ticket]?.isRunning = true
+        entries[ticket]?.deadlines.began(at: now)
+        expect(ticket)
         runningCount += 1
         if ticket == stream {
             streams.removeFirst()

@@ -101,8 +101,15 @@ package protocol WireReceiver: AnyObject, Sendable {
     func sent(_ total: Int64)
     /// A head, the next bytes of the body, or both arrived; `isComplete` where nothing follows.
     func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow
+    /// The exchange succeeded; the rest of the response arrived, and how all of it went is known.
+    func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics)
     /// The exchange failed.
     func failed(_ failure: WireFailure)
+}
+
+extension WireReceiver {
+    /// Ignores how the exchange went.
+    package func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics) { _ = received(head, body, isComplete: true) }
 }
 
 /// Why an exchange failed.

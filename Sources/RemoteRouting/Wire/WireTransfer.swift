@@ -97,14 +97,30 @@ final class WireTransfer {
     /// libcurl is done: reports what is left and how it ended.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
         let failure = code == 0 && self.failure == nil ? nil : explain(code, mayHaveArrived)
+        let metrics = failure == nil ? measure() : nil
         end()
         isUnreported = false
-        if let failure {
-            if head != nil || !first.isEmpty { deliver(isComplete: false) }
-            receiver.failed(failure)
+        if let metrics {
+            receiver.completed(head, first, metrics)
+            (head, first) = (nil, Data())
         } else {
-            deliver(isComplete: true)
+            if head != nil || !first.isEmpty { deliver() }
+            if let failure { receiver.failed(failure) }
         }
+    }
+
+    private func measure() -> WireMetrics? {
+        guard let handle else { return nil }
+        var raw = wire_metrics()
+        wire_transfer_measure(handle, &raw)
+        let isCopied = if case .bytes = request.body { source == nil } else { false }
+        return WireMetrics(
+            marks: WireMetrics.Marks(
+                nameLookup: raw.name_lookup, connect: raw.connect, secure: raw.secure, firstByte: raw.first_byte, total: raw.total),
+            connections: raw.connections, version: raw.http_version,
+            sentHeadBytes: WireMetrics.headBytes(
+                of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: loop.countsBodies),
+            sentBodyBytes: raw.sent_body, receivedHeadBytes: Int64(raw.received_head), receivedBodyBytes: raw.received_body)
     }
 
     private func explain(_ code: Int32, _ mayHaveArrived: Bool) -> WireFailure {
@@ -122,14 +138,14 @@ final class WireTransfer {
     func report() {
         guard isUnreported, handle != nil else { return }
         isUnreported = false
-        deliver(isComplete: false)
+        deliver()
     }
 
-    private func deliver(isComplete: Bool) {
+    private func deliver() {
         let (head, first) = (head, first)
         self.head = nil
         self.first = Data()
-        guard receiver.received(head, first, isComplete: isComplete) == .pauses, !isComplete, !isPaused else { return }
+        guard receiver.received(head, first, isComplete: false) == .pauses, !isPaused else { return }
         isPaused = true
         loop.paused(self)
     }
@@ -176,7 +192,7 @@ final class WireTransfer {
         } else {
             if isUnreported { report() }
             first = Data(body)
-            deliver(isComplete: false)
+            deliver()
         }
         return body.count
     }

@@ -89,6 +89,10 @@ private final class CurlReceiver: WireReceiver {
         exchange.receive(head.map { HTTPResponse($0, url: url) }, body, isComplete: isComplete)
     }
 
+    func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics) {
+        _ = exchange.receive(head.map { HTTPResponse($0, url: url) }, body, isComplete: true, metrics)
+    }
+
     func failed(_ failure: WireFailure) {
         if case .timedOut(let part) = failure.code {
             var late = TransportFailure(part, exchange.limits)

@@ -378,6 +378,23 @@ void wire_transfer_resume(wire_transfer *transfer, int receiving_waits, int send
     wire_process_leave();
 }
 
+void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics) {
+    const wire_library *curl = transfer->loop->curl;
+    CURL *easy = transfer->easy;
+    memset(metrics, 0, sizeof *metrics);
+    curl->curl_easy_getinfo(easy, CURLINFO_NAMELOOKUP_TIME_T, &metrics->name_lookup);
+    curl->curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &metrics->connect);
+    curl->curl_easy_getinfo(easy, CURLINFO_APPCONNECT_TIME_T, &metrics->secure);
+    curl->curl_easy_getinfo(easy, CURLINFO_STARTTRANSFER_TIME_T, &metrics->first_byte);
+    curl->curl_easy_getinfo(easy, CURLINFO_TOTAL_TIME_T, &metrics->total);
+    curl->curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &metrics->sent_body);
+    curl->curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &metrics->received_body);
+    curl->curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &metrics->request);
+    curl->curl_easy_getinfo(easy, CURLINFO_HEADER_SIZE, &metrics->received_head);
+    curl->curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &metrics->connections);
+    curl->curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &metrics->http_version);
+}
+
 const char *wire_transfer_error(const wire_transfer *transfer) { return transfer->error; }
 
 int wire_transfer_system_error(const wire_transfer *transfer) {

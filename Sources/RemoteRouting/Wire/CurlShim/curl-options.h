@@ -2,6 +2,8 @@
 
 #if defined(__linux__)
 
+#include "curl-codes.h"
+
 // CURLoption, by number: below 10 000 a long, from there on a pointer, from 20 000 on a function, from 30 000 on a 64-bit integer.
 enum {
     CURLOPT_WRITEDATA = 10001,
@@ -54,8 +56,18 @@ enum {
 // CURLINFO: the type in the upper bits, the number in the lower ones.
 enum {
     CURLINFO_PRIVATE = 0x100000 + 21,
+    CURLINFO_HEADER_SIZE = 0x200000 + 11,
+    CURLINFO_REQUEST_SIZE = 0x200000 + 12,
     CURLINFO_OS_ERRNO = 0x200000 + 25,
     CURLINFO_NUM_CONNECTS = 0x200000 + 26,
+    CURLINFO_HTTP_VERSION = 0x200000 + 46,
+    CURLINFO_SIZE_UPLOAD_T = 0x600000 + 7,
+    CURLINFO_SIZE_DOWNLOAD_T = 0x600000 + 8,
+    CURLINFO_TOTAL_TIME_T = 0x600000 + 50,
+    CURLINFO_NAMELOOKUP_TIME_T = 0x600000 + 51,
+    CURLINFO_CONNECT_TIME_T = 0x600000 + 52,
+    CURLINFO_STARTTRANSFER_TIME_T = 0x600000 + 54,
+    CURLINFO_APPCONNECT_TIME_T = 0x600000 + 56,
 };
 
 // CURLMoption.
@@ -78,13 +90,6 @@ enum {
     CURL_SOCKET_TIMEOUT = -1,
     CURL_SOCKET_BAD = -1,
     CURLMSG_DONE = 1,
-};
-
-// CURLcode, as far as the shim returns one itself.
-enum {
-    CURLE_OK = 0,
-    CURLE_FAILED_INIT = 2,
-    CURLE_OUT_OF_MEMORY = 27,
 };
 
 // The library itself: initialization, the forms of its description, and the bits of its features.

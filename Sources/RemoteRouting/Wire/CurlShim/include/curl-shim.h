@@ -20,6 +20,8 @@
 #define WIRE_ASKS_BEFORE_SENDING 0x075000
 /// 8.2 forgets the last response of a handle that is reset.
 #define WIRE_RESETS_HANDLES 0x080200
+/// 8.7 counts bodies among the bytes of a request.
+#define WIRE_COUNTS_BODIES 0x080700
 
 /// Finds the process's libcurl, or loads `libcurl.so.4`; the same number every time, negative where there is none.
 int wire_library_default(void);
@@ -108,6 +110,20 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 void wire_transfer_end(wire_transfer *transfer);
 /// Goes on with what was paused.
 void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
+/// How a transfer went.
+typedef struct {
+    /// Microseconds from the beginning.
+    int64_t name_lookup, connect, secure, first_byte, total;
+    /// Bytes.
+    int64_t sent_body, received_body;
+    long request, received_head;
+    long connections;
+    /// 1: HTTP/1.0, 2: HTTP/1.1, 3: HTTP/2, 30: HTTP/3, 0: unknown.
+    long http_version;
+} wire_metrics;
+
+/// Reads how a transfer went, before it is ended.
+void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics);
 /// What libcurl says about the failure.
 const char *wire_transfer_error(const wire_transfer *transfer);
 /// The system's error number, 0 where there is none.
