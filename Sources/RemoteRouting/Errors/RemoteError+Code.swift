@@ -11,6 +11,8 @@ extension RemoteError {
         public static let invalidRoute = Code(rawValue: "invalidRoute")
         /// An interceptor failed.
         public static let interceptorFailed = Code(rawValue: "interceptorFailed")
+        /// Certificates, keys or pins cannot be used.
+        public static let invalidTLSOptions = Code(rawValue: "invalidTLSOptions")
         /// This platform cannot do what was asked.
         public static let unsupported = Code(rawValue: "unsupported")
 

@@ -45,6 +45,17 @@ public struct RemoteHost: Sendable {
     /// `Cookie` field of the caller replaces the jar's and ends at the first redirect. Over plain http to another machine, a request with
     /// cookies throws ``RemoteError/Code/insecureCredentials`` unless ``allowsInsecureCredentials`` is set.
     public var cookies: CookieJar?
+    /// The trust that is demanded of the host's connections, beyond the system's defaults.
+    ///
+    /// ```swift
+    /// let api = RemoteHost("intranet.example.com").with { $0.tls.authorities = authorities }
+    /// ```
+    public var tls: TLSOptions {
+        get { connection.tls }
+        set { connection.tls = newValue }
+    }
+    /// The demands on the host's connections.
+    package var connection = ConnectionOptions()
     /// Makes the decoder for answers.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
     /// Makes the encoder for bodies.

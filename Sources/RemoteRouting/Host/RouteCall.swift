@@ -281,7 +281,7 @@ final class RouteCall: Sendable {
             try Task.checkCancellation()
             if let cookies { request = try await adding(cookies, to: request, after: hops) }
             let began = willSend(request)
-            let response = try await host.transport.perform(request, limits: limits)
+            let response = try await host.transport.perform(request, over: host.connection, limits: limits)
             // Before the next hop, which may send them.
             if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
             guard let next = try redirection(by: response, began, request, after: redirects) else {

@@ -121,6 +121,13 @@ public final class MemoryTransport: Transport {
     /// How many exchanges are under way.
     public var exchangeCount: Int { kept.withLock(\.open) }
 
+    /// Answers a request, whatever the options: no connection is made.
+    public func perform(
+        _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
+    ) async throws -> HTTPResponse {
+        try await perform(request, limits: limits)
+    }
+
     /// Answers a request.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
         let exchange = Exchange(limits: limits)

@@ -95,7 +95,14 @@ public final class ExchangeRecorder: Transport {
 
     /// Sends a request, and keeps the answer once all of it is there; nothing is streamed through it.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
-        let response = try await base.perform(request, limits: limits)
+        try await perform(request, over: ConnectionOptions(), limits: limits)
+    }
+
+    /// Sends a request over a connection that keeps the options, and keeps the answer likewise.
+    public func perform(
+        _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
+    ) async throws -> HTTPResponse {
+        let response = try await base.perform(request, over: connection, limits: limits)
         let body = try await response.body.collect()
         let fields = response.fields.fields.filter { FieldRules.of($0.name).isDisjoint(with: [.secret, .framing]) }
         kept.withLock {

@@ -29,6 +29,32 @@ public protocol Transport: Sendable {
     /// - Returns: The response, whose body still arrives.
     /// - Throws: ``TransportFailure``; any other error counts as a connection that failed.
     func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse
+
+    /// Sends a request over a connection with special demands, and returns once the head of the response has arrived.
+    ///
+    /// Hosts call this requirement. By default it refuses all options but the default ones, and otherwise calls the requirement without
+    /// options. A transport must not ignore an option that it does not know how to keep.
+    ///
+    /// - Parameters:
+    ///   - request: The request, complete and checked.
+    ///   - connection: The demands on the connection.
+    ///   - limits: How long the exchange may take, and how much may arrive.
+    /// - Returns: The response, whose body still arrives.
+    /// - Throws: ``TransportFailure``, with ``RemoteError/Code/unsupported`` for an option that the transport cannot keep.
+    func perform(_ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits) async throws -> HTTPResponse
+}
+
+extension Transport {
+    /// Refuses all options but the default ones, and sends the request.
+    public func perform(
+        _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
+    ) async throws -> HTTPResponse {
+        guard connection == ConnectionOptions() else {
+            throw TransportFailure(
+                .unsupported, "this transport cannot keep the host's TLS options; remove them, or use a transport that can")
+        }
+        return try await perform(request, limits: limits)
+    }
 }
 
 /// How long one exchange may take, and how much may come back.

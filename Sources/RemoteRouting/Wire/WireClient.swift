@@ -11,6 +11,9 @@ package final class WireClient: Sendable {
     /// The library and its version.
     package var name: String { "libcurl \(library.version)" }
 
+    /// What the library says about itself.
+    package var build: WireLibrary.Build { library.build }
+
     private let library: WireLibrary
     private let width: Int
     private let connections: Int

@@ -15,11 +15,14 @@ package struct WireLibrary: Sendable {
         package var name: String
         /// The version as a number: `0x075801` is 7.88.1.
         package var version: UInt32
+        /// The library for TLS, such as `OpenSSL/3.0.17`; empty where there is none.
+        package var tls: String
         /// Whether it looks names up beside the loop, which a lookup would block otherwise.
         package var hasThreads: Bool
 
-        package init(name: String, version: UInt32, hasThreads: Bool) {
+        package init(name: String, version: UInt32, hasThreads: Bool, tls: String = "") {
             self.name = name
+            self.tls = tls
             self.version = version
             self.hasThreads = hasThreads
         }
@@ -27,7 +30,7 @@ package struct WireLibrary: Sendable {
         init(_ number: Int32) {
             self.init(
                 name: String(cString: wire_library_name(number)), version: wire_library_version(number),
-                hasThreads: wire_library_has_threads(number) != 0)
+                hasThreads: wire_library_has_threads(number) != 0, tls: wire_library_tls(number).map { String(cString: $0) } ?? "")
         }
 
         /// Whether libcurl asks before it sends, which keeps an unsafe request from being sent twice on a reused connection.

@@ -5,7 +5,7 @@ internal import StoreCore
 
 /// The engine's thread: carries out what the machine decides. Nothing of it is seen by another thread.
 final class WireLoop {
-    private let library: WireLibrary
+    let library: WireLibrary
     private let mailbox: Mailbox
     private var machine: WireMachine
     private let handle: OpaquePointer
@@ -85,7 +85,7 @@ final class WireLoop {
         guard let transfer = transfers[ticket] else { return }
         let code = transfer.begin(on: handle, onFreshConnection: isFresh, certificates: library.certificates)
         guard code != 0 else { return }
-        end(ticket, WireFailure(.invalidRequest, "libcurl takes no such request; check the address"))
+        end(ticket, transfer.refusal(code))
     }
 
     /// Ends an exchange by our own decision; without a failure its receiver has left.

@@ -31,6 +31,8 @@ package struct WireRequest: Sendable {
     package var reportsProgress = false
     /// Whether the reader takes the body in its own time; streams never hold all connections, and each read from the socket takes more.
     package var isStream = false
+    /// What is demanded of a secure connection; `nil` for the defaults.
+    package var tls: WireTLS?
     /// The lines of the header, each ended by NUL, as the shim wants them.
     private(set) var lines: [UInt8] = []
 

@@ -68,13 +68,13 @@ final class WireTransfer {
             request.method.withCString { method in
                 lines.withUnsafeBytes { lines in
                     copied.withUnsafeBytes { copied in
-                        withCertificates(certificates) { certificates in
+                        withTLS(certificates) { certificates, tls in
                             guard let fields = lines.bindMemory(to: CChar.self).baseAddress else { return 27 }
                             var wire = wire_request(
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
                                 buffer_bytes: request.isStream ? 131_072 : 16_384, needs_fresh_connection: isFresh ? 1 : 0,
-                                certificates: certificates)
+                                certificates: certificates, tls: tls)
                             return body(&wire)
                         }
                     }
@@ -83,9 +83,25 @@ final class WireTransfer {
         }
     }
 
-    private func withCertificates(_ path: String?, _ body: (UnsafePointer<CChar>?) -> Int32) -> Int32 {
-        guard let path else { return body(nil) }
-        return path.withCString { body($0) }
+    private func withTLS(_ path: String?, _ body: (UnsafePointer<CChar>?, UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
+        withTLS { tls in
+            guard let path else { return body(nil, tls) }
+            return path.withCString { body($0, tls) }
+        }
+    }
+
+    private func withTLS(_ body: (UnsafePointer<wire_tls>?) -> Int32) -> Int32 {
+        guard let tls = request.tls else { return body(nil) }
+        return tls.withWireForm(isAlone: WireTLS.mayMixConnections(version: loop.library.build.version), body)
+    }
+
+    /// The failure for a request that libcurl does not take.
+    func refusal(_ code: Int32) -> WireFailure {
+        // 4, 48: the library is built without an option.
+        guard request.tls != nil, code == 4 || code == 48 else {
+            return WireFailure(.invalidRequest, "libcurl takes no such request; check the address")
+        }
+        return WireFailure(.invalidRequest, "libcurl is built without a TLS option of the host; install one with OpenSSL")
     }
 
     /// Ends the exchange on the wire.

@@ -47,16 +47,26 @@ public final class CurlTransport: Transport, CustomStringConvertible {
 
     /// Sends a request and returns once the head of the response is there.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+        try await perform(request, over: ConnectionOptions(), limits: limits)
+    }
+
+    /// Sends a request over a connection that keeps the options, and returns once the head of the response is there.
+    public func perform(
+        _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
+    ) async throws -> HTTPResponse {
         // A manual clock cannot be waited for on the engine's thread.
         let keepsDeadlines = limits.time is SystemTime
         let exchange = Exchange(
             limits: limits, source: Exchange.Source(keepsDeadlines: keepsDeadlines, waitsForReader: true, leavesCoding: true))
-        if exchange.mayBegin() { try begin(request, exchange, keepsDeadlines: keepsDeadlines) }
+        if exchange.mayBegin() { try begin(request, connection, exchange, keepsDeadlines: keepsDeadlines) }
         return try await exchange.response()
     }
 
-    private func begin(_ request: HTTPRequest, _ exchange: Exchange, keepsDeadlines: Bool) throws(TransportFailure) {
-        let wire = try WireRequest(request, exchange.limits, keepsDeadlines: keepsDeadlines)
+    private func begin(
+        _ request: HTTPRequest, _ connection: ConnectionOptions, _ exchange: Exchange, keepsDeadlines: Bool
+    ) throws(TransportFailure) {
+        var wire = try WireRequest(request, exchange.limits, keepsDeadlines: keepsDeadlines)
+        wire.tls = try WireTLS(connection.tls, on: client.build)
         let engine: WireEngine
         do throws(WireFailure) { engine = try client.usableEngine() } catch { throw TransportFailure(error) }
         let ticket = engine.start(wire, CurlReceiver(exchange, request))
@@ -110,6 +120,21 @@ extension HTTPResponse {
         // Ignores malformed fields instead of failing the response (RFC 9110 §5).
         for field in head.fields { try? fields.append(field.name, field.value) }
         self.init(status: head.status, fields: fields, url: url)
+    }
+}
+
+extension WireTLS {
+    /// The options as libcurl takes them; `nil` for the default ones.
+    fileprivate init?(_ options: TLSOptions, on build: WireLibrary.Build) throws(TransportFailure) {
+        guard options != TLSOptions() else { return nil }
+        self.init()
+        authorities = options.authorities?.pem
+        pins = options.pins.map { $0.digest.base64EncodedString() }
+        certificate = options.clientCertificate.map { ($0.certificate, $0.key) }
+        password = options.clientCertificate?.password ?? ""
+        needsTLS13 = options.minimumVersion == .tls13
+        guard let problem = problem(version: build.version, backend: build.tls) else { return }
+        throw TransportFailure(.unsupported, "\(problem); install a newer libcurl with OpenSSL, or remove the options")
     }
 }
 

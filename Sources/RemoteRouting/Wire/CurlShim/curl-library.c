@@ -59,6 +59,7 @@ static int keep(wire_library found) {
     found.version = version->version_num;
     found.name = version->version;
     found.features = version->features;
+    found.tls = version->ssl_version;
     if (version->age >= CURLVERSION_SEVENTH) found.certificates = version->cainfo ? version->cainfo : version->capath;
     libraries[library_count] = found;
     return library_count++;
@@ -108,6 +109,7 @@ int wire_library_open(const char *path) {
 
 unsigned wire_library_version(int library) { return libraries[library].version; }
 const char *wire_library_name(int library) { return libraries[library].name; }
+const char *wire_library_tls(int library) { return libraries[library].tls; }
 const char *wire_library_certificates(int library) { return libraries[library].certificates; }
 int wire_library_has_threads(int library) { return (libraries[library].features & CURL_VERSION_ASYNCHDNS) != 0; }
 int wire_library_is_thread_safe(int library) { return (libraries[library].features & CURL_VERSION_THREADSAFE) != 0; }

@@ -71,6 +71,7 @@ typedef struct {
     unsigned version;
     const char *name;
     int features;
+    const char *tls;
     const char *certificates;
     int is_initialized;
     int initialization;
@@ -78,6 +79,9 @@ typedef struct {
 
 /// The library of a number that `wire_library_default` or `wire_library_open` returned.
 wire_library *wire_library_of(int number);
+
+/// Sets what a request demands of its secure connection; returns a `CURLcode`.
+int wire_tls_apply(const wire_library *curl, CURL *easy, const wire_tls *tls);
 
 /// Lets the process's end wait until no loop is inside libcurl; see there.
 void wire_process_enter(void);

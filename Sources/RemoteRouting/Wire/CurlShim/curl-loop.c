@@ -291,6 +291,8 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl->curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->buffer_bytes);
+    // Older ones are deprecated (RFC 8996).
+    curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (request->certificates) curl->curl_easy_setopt(easy, CURLOPT_CAINFO, request->certificates);
     curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl->curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
@@ -303,7 +305,9 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
         curl->curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
     }
     if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
-    int code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
+    int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
+    if (code) return code;
+    code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);
     if (code) return code;
 
     for (const char *line = request->fields; *line; line += strlen(line) + 1) {
@@ -396,6 +400,12 @@ void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics)
 }
 
 const char *wire_transfer_error(const wire_transfer *transfer) { return transfer->error; }
+
+long wire_transfer_verification(const wire_transfer *transfer) {
+    long result = 0;
+    transfer->loop->curl->curl_easy_getinfo(transfer->easy, CURLINFO_SSL_VERIFYRESULT, &result);
+    return result;
+}
 
 int wire_transfer_system_error(const wire_transfer *transfer) {
     long number = 0;

@@ -31,6 +31,8 @@ int wire_library_open(const char *path);
 unsigned wire_library_version(int library);
 /// The version as text, such as `7.88.1`.
 const char *wire_library_name(int library);
+/// The library for TLS that this one is built with, such as `OpenSSL/3.0.17`; NULL where there is none.
+const char *_Nullable wire_library_tls(int library);
 /// The certificates that the library's build names; NULL where it does not say.
 const char *_Nullable wire_library_certificates(int library);
 /// Whether a name lookup runs beside the loop.
@@ -87,6 +89,26 @@ typedef struct {
 enum wire_body { WIRE_BODY_NONE, WIRE_BODY_EMPTY, WIRE_BODY_COPIED, WIRE_BODY_READ };
 
 typedef struct {
+    const void *_Nullable start;
+    size_t count;
+} wire_bytes;
+
+/// What a request demands of its secure connection; parts without bytes demand nothing.
+typedef struct {
+    /// The authorities in PEM, instead of the system's.
+    wire_bytes authorities;
+    /// The client's certificate and its key in PEM, and the password of the key.
+    wire_bytes certificate;
+    wire_bytes key;
+    const char *password;
+    /// The pins as libcurl takes them; NULL for none.
+    const char *_Nullable pins;
+    int needs_tls13;
+    /// Whether the connection is shared with no other request.
+    int is_alone;
+} wire_tls;
+
+typedef struct {
     const char *url;
     const char *method;
     /// Lines as they go on the wire, each ended by NUL, ended by an empty one.
@@ -100,6 +122,8 @@ typedef struct {
     int needs_fresh_connection;
     /// A file of certificates instead of the library's own; NULL for that.
     const char *_Nullable certificates;
+    /// What is demanded of a secure connection; NULL for the defaults.
+    const wire_tls *_Nullable tls;
 } wire_request;
 
 /// Makes a transfer for a context, and copies the callbacks; NULL where memory is short.
@@ -126,6 +150,8 @@ typedef struct {
 void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics);
 /// What libcurl says about the failure.
 const char *wire_transfer_error(const wire_transfer *transfer);
+/// The reason for which a certificate was refused, by OpenSSL's numbers.
+long wire_transfer_verification(const wire_transfer *transfer);
 /// The system's error number, 0 where there is none.
 int wire_transfer_system_error(const wire_transfer *transfer);
 

@@ -1,0 +1,146 @@
+internal import Foundation
+
+/// The textual encoding of certificates and keys (RFC 7468).
+enum PEM {
+    /// One block between its two lines.
+    private struct Block {
+        let label: String
+        /// The lines in between.
+        let lines: [Substring]
+
+        var bytes: [UInt8]? { Data(base64Encoded: lines.joined()).map { [UInt8]($0) } }
+
+        var text: String { "-----BEGIN \(label)-----\n\(lines.joined(separator: "\n"))\n-----END \(label)-----\n" }
+    }
+
+    /// Larger files are no certificates.
+    private static let limit = 16 << 20
+
+    /// The certificates of a text without what stands around them.
+    static func certificates(in data: Data, _ operation: String) throws(RemoteError) -> Data {
+        var text = ""
+        for block in blocks(in: data) where block.label == "CERTIFICATE" {
+            guard let bytes = block.bytes, DER.publicKey(ofCertificate: bytes) != nil else {
+                throw RemoteError.invalidTLSOptions(
+                    operation, "a block that begins as a certificate is none; replace it, or copy it again from its source")
+            }
+            text += block.text
+        }
+        guard !text.isEmpty else {
+            let isDER = data.first == 0x30 && DER.publicKey(ofCertificate: [UInt8](data)) != nil
+            throw RemoteError.invalidTLSOptions(
+                operation,
+                isDER
+                    ? "the certificate is in DER; convert it to PEM with openssl x509 -inform der"
+                    : "there is no certificate in PEM; give text with a line -----BEGIN CERTIFICATE-----")
+        }
+        return Data(text.utf8)
+    }
+
+    /// The first private key of a text.
+    static func key(in data: Data, hasPassword: Bool, _ operation: String) throws(RemoteError) -> Data {
+        guard let block = blocks(in: data).first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
+            throw RemoteError.invalidTLSOptions(
+                operation, "there is no private key in PEM; give text with a line -----BEGIN PRIVATE KEY-----")
+        }
+        let isEncrypted = block.label.hasPrefix("ENCRYPTED") || block.lines.contains { $0.hasPrefix("Proc-Type:") }
+        if isEncrypted, !hasPassword {
+            throw RemoteError.invalidTLSOptions(operation, "the private key is encrypted; give its password")
+        }
+        return Data(block.text.utf8)
+    }
+
+    /// Reads a file up to the limit.
+    static func contents(of file: URL, _ operation: String) throws(RemoteError) -> Data {
+        do {
+            let handle = try FileHandle(forReadingFrom: file)
+            defer { try? handle.close() }
+            let data = try handle.read(upToCount: limit + 1) ?? Data()
+            if data.count <= limit { return data }
+        } catch {
+            throw RemoteError.invalidTLSOptions(
+                operation, "the file cannot be read; check its path and its permissions", underlyingError: error)
+        }
+        throw RemoteError.invalidTLSOptions(operation, "the file has more than 16 MiB; give one with certificates only")
+    }
+
+    private static func blocks(in data: Data) -> [Block] {
+        var found: [Block] = []
+        var label: String?
+        var lines: [Substring] = []
+        for raw in String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline) {
+            let line = raw.trimmingPrefix(while: \.isWhitespace).prefix { !$0.isNewline }
+            let trimmed = line[...(line.lastIndex { !$0.isWhitespace } ?? line.startIndex)]
+            if let begun = boundary(trimmed, "BEGIN") {
+                (label, lines) = (begun, [])
+            } else if let open = label, boundary(trimmed, "END") == open {
+                found.append(Block(label: open, lines: lines))
+                label = nil
+            } else if label != nil {
+                lines.append(trimmed)
+            }
+        }
+        return found
+    }
+
+    /// The label of a line that begins or ends a block.
+    private static func boundary(_ line: Substring, _ word: String) -> String? {
+        let (start, end) = ("-----\(word) ", "-----")
+        guard line.hasPrefix(start), line.hasSuffix(end), line.count > start.count + end.count else { return nil }
+        return String(line.dropFirst(start.count).dropLast(end.count))
+    }
+}
+
+/// The encoding of certificates (X.690), as far as it takes to find the public key.
+enum DER {
+    /// One element.
+    private struct Element {
+        let tag: UInt8
+        /// Tag, length and content.
+        let whole: ArraySlice<UInt8>
+        let content: ArraySlice<UInt8>
+    }
+
+    /// The `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1); `nil` for bytes that are no certificate.
+    static func publicKey(ofCertificate bytes: [UInt8]) -> [UInt8]? {
+        guard let outer = elements(of: bytes[...]), outer.count == 1, outer[0].tag == 0x30,
+            // The signed part, the algorithm of the signature, and the signature.
+            let parts = elements(of: outer[0].content), parts.map(\.tag) == [0x30, 0x30, 0x03],
+            var fields = elements(of: parts[0].content)
+        else { return nil }
+        // The version is left out in certificates of version 1.
+        if fields.first?.tag == 0xA0 { fields.removeFirst() }
+        // Serial number, algorithm, issuer, validity, subject, key.
+        guard fields.prefix(6).map(\.tag) == [0x02, 0x30, 0x30, 0x30, 0x30, 0x30] else { return nil }
+        return Array(fields[5].whole)
+    }
+
+    /// The elements that follow each other; `nil` where the bytes are no such sequence.
+    private static func elements(of bytes: ArraySlice<UInt8>) -> [Element]? {
+        var rest = bytes
+        var found: [Element] = []
+        while !rest.isEmpty {
+            guard let element = first(of: rest) else { return nil }
+            found.append(element)
+            rest = rest[element.whole.endIndex...]
+        }
+        return found
+    }
+
+    private static func first(of bytes: ArraySlice<UInt8>) -> Element? {
+        var place = bytes.startIndex + 1
+        guard let tag = bytes.first, place < bytes.endIndex else { return nil }
+        var length = Int(bytes[place])
+        place += 1
+        if length >= 0x80 {
+            // Four bytes of length are more than a file may have.
+            let count = length & 0x7F
+            guard (1...4).contains(count), bytes.endIndex - place >= count else { return nil }
+            length = bytes[place..<place + count].reduce(0) { $0 << 8 | Int($1) }
+            place += count
+        }
+        guard bytes.endIndex - place >= length else { return nil }
+        let end = place + length
+        return Element(tag: tag, whole: bytes[bytes.startIndex..<end], content: bytes[place..<end])
+    }
+}

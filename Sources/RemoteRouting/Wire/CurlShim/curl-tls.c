@@ -1,0 +1,44 @@
+// What a request demands of its secure connection.
+
+#if defined(__linux__)
+
+#include "curl-library.h"
+#include "curl-options.h"
+
+#include <string.h>
+
+struct curl_blob {
+    void *data;
+    size_t len;
+    unsigned flags;
+};
+
+static int set_blob(const wire_library *curl, CURL *easy, int option, const wire_bytes *bytes) {
+    struct curl_blob blob = {.data = (void *)bytes->start, .len = bytes->count, .flags = CURL_BLOB_COPY};
+    return curl->curl_easy_setopt(easy, option, &blob);
+}
+
+int wire_tls_apply(const wire_library *curl, CURL *easy, const wire_tls *tls) {
+    int code = CURLE_OK;
+    if (tls->authorities.count) {
+        // Without the directory, which libcurl's build may name: its authorities would be trusted beside these.
+        if (!code) code = curl->curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        if (!code) code = set_blob(curl, easy, CURLOPT_CAINFO_BLOB, &tls->authorities);
+    }
+    if (!code && tls->pins) code = curl->curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, tls->pins);
+    if (tls->certificate.count) {
+        if (!code) code = set_blob(curl, easy, CURLOPT_SSLCERT_BLOB, &tls->certificate);
+        if (!code) code = set_blob(curl, easy, CURLOPT_SSLKEY_BLOB, &tls->key);
+        // Also where there is none: OpenSSL would ask for it on the terminal.
+        if (!code) code = curl->curl_easy_setopt(easy, CURLOPT_KEYPASSWD, tls->password);
+    }
+    if (!code && tls->needs_tls13) code = curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);
+    if (!code && tls->is_alone) {
+        code = curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+        if (!code) code = curl->curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+        if (!code) code = curl->curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+    }
+    return code;
+}
+
+#endif
