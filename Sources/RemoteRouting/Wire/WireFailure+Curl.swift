@@ -16,10 +16,8 @@ extension WireFailure {
             case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN: (.engineFailed, "libcurl refused the exchange")
             case CURLE_OUT_OF_MEMORY where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange")
             case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED: (.invalidRequest, "the address is not one that can be sent to; check it")
-            case CURLE_COULDNT_RESOLVE_PROXY:
-                (.unreachable, "the proxy cannot be found; check its address in the environment, and the network")
             case CURLE_COULDNT_RESOLVE_HOST: (.hostNotFound, "the host's name is not known; check it, and the network")
-            case CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT, CURLE_PROXY: WireFailure.unconnected(systemError)
+            case CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT: WireFailure.unconnected(systemError)
             case CURLE_SSL_CONNECT_ERROR where systemError == ECONNRESET || text.contains("SYSCALL"):
                 (.connectionLost, "the connection ended while it was secured; try again")
             case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION_OLD, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
@@ -30,8 +28,6 @@ extension WireFailure {
             case CURLE_PARTIAL_FILE, CURLE_ABORTED_BY_CALLBACK, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_AGAIN,
                 CURLE_HTTP2_STREAM:
                 (.connectionLost, "the connection ended in the middle; try again")
-            case CURLE_RECV_ERROR where text.contains("CONNECT") && !mayHaveArrived:
-                (.unreachable, "the proxy refused to connect; check its address and its credentials in the environment")
             // One code for a reset connection and for chunks that are none.
             case CURLE_RECV_ERROR where !text.contains("chunk"): (.connectionLost, "the connection ended in the middle; try again")
             // A function argument is bad where a line of a trailer is no field.

@@ -77,7 +77,7 @@ final class WireLoop {
         }
         transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
         machine.submitted(
-            ticket, mayRepeat: request.mayRepeat, isSecure: request.url.prefix(6).lowercased() == "https:", isStream: request.isStream,
+            ticket, mayRepeat: request.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
             request.deadlines, at: now)
     }
 

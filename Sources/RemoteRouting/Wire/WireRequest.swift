@@ -33,6 +33,12 @@ package struct WireRequest: Sendable {
     package var isStream = false
     /// What is demanded of a secure connection; `nil` for the defaults.
     package var tls: WireTLS?
+    /// The proxy.
+    package var proxy = WireProxy.system
+    /// Whether HTTP/2 may be used where the server offers it.
+    package var allowsHTTP2 = true
+    /// Whether the address is one of https.
+    var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
     /// The lines of the header, each ended by NUL, as the shim wants them.
     private(set) var lines: [UInt8] = []
 
@@ -119,6 +125,7 @@ package struct WireFailure: Error, Sendable, CustomStringConvertible {
     /// The kinds of failures.
     package enum Code: Hashable, Sendable {
         case invalidRequest, bodyUnreadable
+        case proxyUnreachable, proxyRefused, proxyUnauthorized
         case hostNotFound, connectionRefused, unreachable, connectionLost, tlsFailed
         case protocolViolation, headTooLarge
         case timedOut(Deadlines.Part)

@@ -50,7 +50,37 @@ final class WireTransfer {
         guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
         self.handle = handle
         source?.prepare()
+        chooseConnection(handle)
         return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
+    }
+
+    private func chooseConnection(_ handle: OpaquePointer) {
+        let build = self.loop.library.build
+        if request.allowsHTTP2, build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream) {
+            wire_transfer_offer_http2(handle)
+        }
+        switch request.proxy {
+        case .system: break
+        case .none: wire_transfer_use_proxy(handle, "", nil, nil)
+        case .server(let server) where server.user.isEmpty: wire_transfer_use_proxy(handle, server.url, nil, nil)
+        case .server(let server): wire_transfer_use_proxy(handle, server.url, server.user, server.password)
+        }
+    }
+
+    /// What libcurl knows about the proxy of the exchange, which failed.
+    private func traceProxy(_ handle: OpaquePointer) -> WireProxy.Trace {
+        var raw = wire_proxy_trace()
+        wire_transfer_trace_proxy(handle, &raw)
+        let isUsed: Bool
+        switch request.proxy {
+        case .none: isUsed = false
+        case .server: isUsed = true
+        // libcurl does not say whether it follows the environment, but the connection goes elsewhere then.
+        case .system:
+            let port = URL(string: request.url).flatMap { $0.port } ?? (request.isSecure ? 443 : 80)
+            isUsed = raw.port != 0 && Int(raw.port) != port
+        }
+        return WireProxy.Trace(isUsed: isUsed, status: raw.status, reason: raw.reason)
     }
 
     private func withRequest(_ isFresh: Bool, _ certificates: String?, _ body: (UnsafePointer<wire_request>) -> Int32) -> Int32 {
@@ -145,8 +175,12 @@ final class WireTransfer {
             return failure
         }
         guard let handle else { return WireFailure(.engineFailed, "the exchange ended twice") }
+        let (text, systemError) = (String(cString: wire_transfer_error(handle)), wire_transfer_system_error(handle))
+        if !mayHaveArrived, let failure = WireFailure(proxyCode: code, text: text, systemError: systemError, traceProxy(handle)) {
+            return failure
+        }
         return WireFailure(
-            curlCode: code, text: String(cString: wire_transfer_error(handle)), systemError: wire_transfer_system_error(handle),
+            curlCode: code, text: text, systemError: systemError,
             mayHaveArrived: mayHaveArrived)
     }
 

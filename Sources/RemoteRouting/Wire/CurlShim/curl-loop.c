@@ -28,6 +28,11 @@ struct wire_transfer {
     CURL *easy;
     struct curl_slist *fields;
     int is_running;
+    int offers_http2;
+    /// The local port of the connection that the request went out on; 0 before that.
+    int port;
+    /// The port that the last connection was to go to.
+    int remote_port;
     /// The sockets that were opened for it: several where addresses race.
     int opened[4];
     int opened_count;
@@ -44,6 +49,8 @@ struct wire_loop {
     int64_t timer;
     /// The socket of each local port that a request went out from, plus one; it may be closed since.
     int *sockets;
+    /// For each local port, whether its connection has carried a response of HTTP/1, which no other response can share it with.
+    uint8_t *is_exclusive;
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
 };
@@ -104,7 +111,10 @@ wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     if (!loop) return NULL;
     // A quarter of a megabyte, of which the system provides what is used.
     loop->sockets = calloc(65536, sizeof *loop->sockets);
-    if (!loop->sockets) {
+    loop->is_exclusive = calloc(65536, 1);
+    if (!loop->sockets || !loop->is_exclusive) {
+        free(loop->sockets);
+        free(loop->is_exclusive);
         free(loop);
         return NULL;
     }
@@ -122,10 +132,13 @@ wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
     // The idle connections that are kept.
     loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, cached_connections);
+    // As many as the server allows: the exchanges that run at once are limited above.
+    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 10000L);
     return loop;
 failed:
     if (loop->epoll >= 0) close(loop->epoll);
     free(loop->sockets);
+    free(loop->is_exclusive);
     free(loop);
     return NULL;
 }
@@ -141,6 +154,7 @@ void wire_loop_free(wire_loop *loop) {
     wire_process_leave();
     close(loop->epoll);
     free(loop->sockets);
+    free(loop->is_exclusive);
     free(loop);
 }
 
@@ -192,6 +206,7 @@ void *wire_loop_finished(wire_loop *loop, int *code) {
 
 static size_t on_header(char *bytes, size_t size, size_t count, void *transfer) {
     wire_transfer *own = transfer;
+    if (own->port && size * count > 6 && memcmp(bytes, "HTTP/1", 6) == 0) own->loop->is_exclusive[own->port] = 1;
     return own->callbacks.header(own->context, bytes, size * count);
 }
 
@@ -222,6 +237,8 @@ typedef struct {
 static int on_open(void *transfer, int purpose, curl_address *address) {
     (void)purpose;
     wire_transfer *own = transfer;
+    // The port stands at the same place for both families.
+    own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
     int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
     if (made >= 0) own->opened[own->opened_count++ % 4] = made;
     return made;
@@ -243,11 +260,16 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
     long made = 1;
     own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_NUM_CONNECTS, &made);
     int port = local_port & 0xFFFF, is_readable = 0;
+    own->port = port;
     if (made > 0) {
+        own->loop->is_exclusive[port] = 0;
         int count = own->opened_count < 4 ? own->opened_count : 4;
         for (int index = 0; index < count; index++)
             if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
-    } else {
+    } else if (own->loop->is_exclusive[port]) {
+        // A connection that others share may be readable because of them, and its frames name the request that they belong to. A connection
+        // of HTTP/1 is used again only after a response, so that every such connection is known here.
+        //
         // libcurl does not say which socket it uses before it has used it, so it is found by its ports. One that is not found, or cannot be
         // looked at, counts as closed: a fresh connection follows.
         int socket = own->loop->sockets[port] - 1;
@@ -275,8 +297,24 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
     transfer->context = context;
     transfer->error[0] = 0;
     transfer->opened_count = 0;
+    transfer->offers_http2 = 0;
+    transfer->port = 0;
+    transfer->remote_port = 0;
     return transfer;
 }
+
+void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const char *user, const char *password) {
+    const wire_library *curl = transfer->loop->curl;
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXY, url);
+    // The environment's exceptions do not hold for a proxy that the app names.
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_NOPROXY, "");
+    if (!user) return;
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYUSERNAME, user);
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYPASSWORD, password);
+}
+
+void wire_transfer_offer_http2(wire_transfer *transfer) { transfer->offers_http2 = 1; }
 
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     const wire_library *curl = transfer->loop->curl;
@@ -289,7 +327,9 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-    curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(transfer->offers_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    // Waits for a connection that is being made and that may be shared, instead of making another one.
+    if (transfer->offers_http2 && !request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->buffer_bytes);
     // Older ones are deprecated (RFC 8996).
     curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -380,6 +420,14 @@ void wire_transfer_resume(wire_transfer *transfer, int receiving_waits, int send
     wire_process_enter();
     transfer->loop->curl->curl_easy_pause(transfer->easy, (receiving_waits ? CURLPAUSE_RECV : 0) | (sending_waits ? CURLPAUSE_SEND : 0));
     wire_process_leave();
+}
+
+void wire_transfer_trace_proxy(const wire_transfer *transfer, wire_proxy_trace *trace) {
+    const wire_library *curl = transfer->loop->curl;
+    trace->status = trace->reason = 0;
+    curl->curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &trace->status);
+    curl->curl_easy_getinfo(transfer->easy, CURLINFO_PROXY_ERROR, &trace->reason);
+    trace->port = transfer->remote_port;
 }
 
 void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics) {

@@ -20,6 +20,8 @@
 #define WIRE_ASKS_BEFORE_SENDING 0x075000
 /// 8.2 forgets the last response of a handle that is reset.
 #define WIRE_RESETS_HANDLES 0x080200
+/// 7.88 has the HTTP/2 that is tested here.
+#define WIRE_HAS_TESTED_HTTP2 0x075800
 /// 8.7 counts bodies among the bytes of a request.
 #define WIRE_COUNTS_BODIES 0x080700
 
@@ -37,6 +39,8 @@ const char *_Nullable wire_library_tls(int library);
 const char *_Nullable wire_library_certificates(int library);
 /// Whether a name lookup runs beside the loop.
 int wire_library_has_threads(int library);
+/// Whether the library's build has HTTP/2.
+int wire_library_has_http2(int library);
 /// Whether `curl_global_init` may run beside other calls.
 int wire_library_is_thread_safe(int library);
 /// Calls `curl_global_init` once; 0 where that succeeds.
@@ -128,12 +132,32 @@ typedef struct {
 
 /// Makes a transfer for a context, and copies the callbacks; NULL where memory is short.
 wire_transfer *_Nullable wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context);
+/// Names the proxy of a transfer that has not begun; an empty address is for none, and a NULL for the user is for no credentials.
+///
+/// Without this call, the environment names the proxy.
+void wire_transfer_use_proxy(
+    wire_transfer *transfer, const char *url, const char *_Nullable user, const char *_Nullable password);
+/// Lets a transfer that has not begun use HTTP/2 where the server offers it over TLS.
+void wire_transfer_offer_http2(wire_transfer *transfer);
 /// Begins the exchange; 0 where that succeeds, otherwise a `CURLcode`.
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 /// Ends the exchange on the wire at once, and keeps the handle for the next one.
 void wire_transfer_end(wire_transfer *transfer);
 /// Goes on with what was paused.
 void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
+/// What libcurl knows about the proxy of a failed transfer.
+typedef struct {
+    /// The status of the response to CONNECT; 0 where there is none.
+    long status;
+    /// The `CURLproxycode`, which tells the reasons of SOCKS apart.
+    long reason;
+    /// The port that the last connection was to go to; 0 where there is none.
+    int port;
+} wire_proxy_trace;
+
+/// Reads what is known about the proxy.
+void wire_transfer_trace_proxy(const wire_transfer *transfer, wire_proxy_trace *trace);
+
 /// How a transfer went.
 typedef struct {
     /// Microseconds from the beginning.
