@@ -76,9 +76,11 @@ final class WireLoop {
                 ))
         }
         transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
+        let isOffered =
+            request.allowsHTTP2 && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream)
         machine.submitted(
             ticket, mayRepeat: request.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
-            request.deadlines, at: now)
+            sharing: isOffered ? request.sharingKey : nil, request.deadlines, at: now)
     }
 
     private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
@@ -109,7 +111,10 @@ final class WireLoop {
 
     func moved(_ transfer: WireTransfer) { machine.moved(transfer.ticket, at: now) }
 
-    func headCame(_ transfer: WireTransfer) { machine.headCame(transfer.ticket, at: now) }
+    /// Right before a connection is made; true lets libcurl make it.
+    func mayConnect(_ transfer: WireTransfer) -> Bool { machine.mayConnect(transfer.ticket) }
+
+    func headCame(_ transfer: WireTransfer, isShared: Bool) { machine.headCame(transfer.ticket, isShared: isShared, at: now) }
 
     func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
 
@@ -136,6 +141,7 @@ final class WireLoop {
         case .beginAgain:
             transfer.end()
             begin(transfer.ticket, onFreshConnection: true)
+        case .wait: transfer.end()
         case .conclude(let mayHaveArrived):
             transfers[transfer.ticket] = nil
             transfer.conclude(code, mayHaveArrived: mayHaveArrived)

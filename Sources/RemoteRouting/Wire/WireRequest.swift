@@ -37,6 +37,11 @@ package struct WireRequest: Sendable {
     package var proxy = WireProxy.system
     /// Whether HTTP/2 may be used where the server offers it.
     package var allowsHTTP2 = true
+    /// The exchanges that may share a connection with this one.
+    var sharingKey: ConnectionSharing.Key {
+        let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        return ConnectionSharing.Key(origin: String(decoding: authority, as: UTF8.self), tls: tls, proxy: proxy)
+    }
     /// Whether the address is one of https.
     var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
     /// The lines of the header, each ended by NUL, as the shim wants them.

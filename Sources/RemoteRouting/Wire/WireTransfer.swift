@@ -221,7 +221,7 @@ final class WireTransfer {
         do throws(WireFailure) {
             guard let head = try headReader.take(line) else { return true }
             self.head = head
-            loop.headCame(self)
+            loop.headCame(self, isShared: headReader.isShared)
             delayReport()
         } catch {
             failure = error
@@ -275,6 +275,8 @@ final class WireTransfer {
         return true
     }
 
+    private func mayConnect() -> Bool { loop.mayConnect(self) }
+
     private func willSend(isReused: Bool, isReadable: Bool) -> Bool {
         let isAllowed = loop.willSend(self, isReused: isReused, isReadable: isReadable)
         if isAllowed { hasSent = true }
@@ -304,7 +306,8 @@ final class WireTransfer {
             },
             will_send: { context, isReused, isReadable in
                 WireTransfer.of(context).willSend(isReused: isReused != 0, isReadable: isReadable != 0) ? 0 : 1
-            })
+            },
+            may_connect: { context in WireTransfer.of(context).mayConnect() ? 1 : 0 })
     }
 }
 #endif

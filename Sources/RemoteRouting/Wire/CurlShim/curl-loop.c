@@ -237,6 +237,7 @@ typedef struct {
 static int on_open(void *transfer, int purpose, curl_address *address) {
     (void)purpose;
     wire_transfer *own = transfer;
+    if (!own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
     // The port stands at the same place for both families.
     own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
     int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
@@ -328,8 +329,6 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(transfer->offers_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-    // Waits for a connection that is being made and that may be shared, instead of making another one.
-    if (transfer->offers_http2 && !request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->buffer_bytes);
     // Older ones are deprecated (RFC 8996).
     curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

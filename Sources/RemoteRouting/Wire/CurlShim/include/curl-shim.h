@@ -85,6 +85,8 @@ typedef struct {
     int (*seek)(void *context, int64_t offset);
     /// Right before the request goes out: 0 lets it.
     int (*will_send)(void *context, int is_reused, int is_readable);
+    /// Right before a connection is made: anything but 0 lets it. Otherwise the transfer ends.
+    int (*may_connect)(void *context);
 } wire_callbacks;
 
 #define WIRE_PAUSE 0x10000001
