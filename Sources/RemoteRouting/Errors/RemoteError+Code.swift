@@ -34,7 +34,19 @@ extension RemoteError {
         public static let unreachable = Code(rawValue: "unreachable")
         /// The connection ended in the middle.
         public static let connectionLost = Code(rawValue: "connectionLost")
-        /// No secure connection could be made.
+        /// The server's certificate has expired or is not valid yet.
+        public static let certificateExpired = Code(rawValue: "certificateExpired")
+        /// No trusted authority has signed the server's certificate.
+        public static let certificateUntrusted = Code(rawValue: "certificateUntrusted")
+        /// The server's certificate is for another host.
+        public static let certificateNameMismatch = Code(rawValue: "certificateNameMismatch")
+        /// The server's public key is none of the host's pins.
+        public static let pinMismatch = Code(rawValue: "pinMismatch")
+        /// The server refuses the client's certificate, or requires one.
+        public static let clientCertificateRefused = Code(rawValue: "clientCertificateRefused")
+        /// The server offers no version of TLS that the host accepts.
+        public static let tlsVersionRefused = Code(rawValue: "tlsVersionRefused")
+        /// No secure connection could be made, for another reason.
         public static let tlsFailed = Code(rawValue: "tlsFailed")
         /// What came is not HTTP, or contradicts itself.
         public static let protocolViolation = Code(rawValue: "protocolViolation")
@@ -87,8 +99,9 @@ extension RemoteError {
 
         /// The failures that come before anything is sent.
         static let precedingSending: Set<Code> = [
-            .invalidProxyOptions, .unsupported, .offline, .hostNotFound, .connectionRefused, .proxyUnreachable, .proxyRefused,
-            .proxyUnauthorized,
+            .invalidProxyOptions, .unsupported, .invalidTLSOptions, .offline, .hostNotFound, .connectionRefused, .proxyUnreachable,
+            .proxyRefused, .proxyUnauthorized, .certificateExpired, .certificateUntrusted, .certificateNameMismatch, .pinMismatch,
+            .tlsVersionRefused,
         ]
 
         /// At which stage a transport's failure stands.
@@ -96,7 +109,7 @@ extension RemoteError {
             switch self {
             case .cancelled: .cancelled
             case .headTimedOut, .idleTimedOut, .attemptTimedOut, .overallTimedOut: .timeout
-            case .unsupported, .bodyUnreadable, .invalidProxyOptions: .build
+            case .unsupported, .invalidTLSOptions, .invalidProxyOptions, .bodyUnreadable: .build
             default: .transport
             }
         }

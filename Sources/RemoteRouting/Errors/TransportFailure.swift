@@ -15,7 +15,8 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
     /// Makes a failure.
     ///
     /// The request may have arrived, unless the code excludes it: ``RemoteError/Code/unsupported``, ``RemoteError/Code/offline``,
-    /// ``RemoteError/Code/hostNotFound`` and ``RemoteError/Code/connectionRefused``. A transport that knows more sets ``mayHaveArrived``.
+    /// ``RemoteError/Code/hostNotFound``, ``RemoteError/Code/connectionRefused``, and those of the server's certificate. A transport that
+    /// knows more sets ``mayHaveArrived``.
     ///
     /// - Parameters:
     ///   - code: What kind of failure this is.
@@ -77,7 +78,7 @@ extension TransportFailure {
             case .connectionRefused: .connectionRefused
             case .unreachable, .engineFailed: .unreachable
             case .connectionLost: .connectionLost
-            case .tlsFailed: .tlsFailed
+            case .tls(let fault): RemoteError.Code(fault)
             case .protocolViolation, .headTooLarge: .protocolViolation
             case .timedOut(.head): .headTimedOut
             case .timedOut(.idle): .idleTimedOut
@@ -86,5 +87,20 @@ extension TransportFailure {
             }
         self.init(code, failure.message, underlyingError: failure.underlyingError)
         mayHaveArrived = failure.mayHaveArrived
+    }
+}
+
+extension RemoteError.Code {
+    init(_ fault: WireTLS.Fault) {
+        switch fault {
+        case .expired: self = .certificateExpired
+        case .untrusted: self = .certificateUntrusted
+        case .otherHost: self = .certificateNameMismatch
+        case .otherKey: self = .pinMismatch
+        case .clientRefused: self = .clientCertificateRefused
+        case .otherVersion: self = .tlsVersionRefused
+        case .unusableAuthorities, .unusableCertificate: self = .invalidTLSOptions
+        case .other: self = .tlsFailed
+        }
     }
 }

@@ -124,6 +124,11 @@ final class RouteCall: Sendable {
     }
 
     private static func request(of route: some Routable, at host: RemoteHost) throws(RemoteError) -> HTTPRequest {
+        if host.configuration.scheme == .http, host.tls != TLSOptions() {
+            throw RemoteError(
+                .build, .unsupported, operation: "\(route.method.rawValue) \(host.configuration.name)",
+                "the host has TLS options, and plain http has no TLS; use https, or remove the options")
+        }
         do throws(RouteFault) {
             var defaults: Headers = ["Accept": "application/json, */*;q=0.1"]
             defaults.append(contentsOf: host.defaults)
@@ -281,7 +286,7 @@ final class RouteCall: Sendable {
             try Task.checkCancellation()
             if let cookies { request = try await adding(cookies, to: request, after: hops) }
             let began = willSend(request)
-            let response = try await host.transport.perform(request, over: host.connection, limits: limits)
+            let response = try await host.transport.perform(request, over: connection(for: request), limits: limits)
             // Before the next hop, which may send them.
             if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
             guard let next = try redirection(by: response, began, request, after: redirects) else {
@@ -296,6 +301,15 @@ final class RouteCall: Sendable {
             request = next
             redirects += 1
         }
+    }
+
+    /// The host's demands on the connection, as far as they hold for the origin of a request.
+    private func connection(for request: HTTPRequest) -> ConnectionOptions {
+        let connection = host.connection
+        guard connection.tls.clientCertificate != nil, WebOrigin(of: request.url) != WebOrigin(of: self.request.url) else {
+            return connection
+        }
+        return connection.forOtherOrigin
     }
 
     /// The request with the jar's cookies, which each hop gets anew.

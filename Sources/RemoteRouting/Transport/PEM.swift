@@ -6,7 +6,7 @@ enum PEM {
     private struct Block {
         let label: String
         /// The lines in between.
-        let lines: [Substring]
+        let lines: [String]
 
         var bytes: [UInt8]? { Data(base64Encoded: lines.joined()).map { [UInt8]($0) } }
 
@@ -67,24 +67,24 @@ enum PEM {
     private static func blocks(in data: Data) -> [Block] {
         var found: [Block] = []
         var label: String?
-        var lines: [Substring] = []
-        for raw in String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline) {
-            let line = raw.trimmingPrefix(while: \.isWhitespace).prefix { !$0.isNewline }
-            let trimmed = line[...(line.lastIndex { !$0.isWhitespace } ?? line.startIndex)]
-            if let begun = boundary(trimmed, "BEGIN") {
+        var lines: [String] = []
+        // With empty lines, since they end the header of an encrypted key (RFC 1421 §4.4).
+        for line in String(decoding: data, as: UTF8.self).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+            let line = line[...].withoutBlanksAtEnds
+            if let begun = boundary(line, "BEGIN") {
                 (label, lines) = (begun, [])
-            } else if let open = label, boundary(trimmed, "END") == open {
+            } else if let open = label, boundary(line, "END") == open {
                 found.append(Block(label: open, lines: lines))
                 label = nil
             } else if label != nil {
-                lines.append(trimmed)
+                lines.append(line)
             }
         }
         return found
     }
 
     /// The label of a line that begins or ends a block.
-    private static func boundary(_ line: Substring, _ word: String) -> String? {
+    private static func boundary(_ line: String, _ word: String) -> String? {
         let (start, end) = ("-----\(word) ", "-----")
         guard line.hasPrefix(start), line.hasSuffix(end), line.count > start.count + end.count else { return nil }
         return String(line.dropFirst(start.count).dropLast(end.count))

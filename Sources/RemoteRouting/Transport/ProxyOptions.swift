@@ -129,6 +129,14 @@ extension ProxyOptions.Server {
     }
 }
 
+extension ProxyOptions: CustomDebugStringConvertible, CustomReflectable {
+    /// The same as the description.
+    public var debugDescription: String { description }
+
+    /// A mirror without the host, which may hold credentials by mistake.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
 extension ProxyOptions.Credentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The name of the type; user and password are left out.
     public var description: String { "Credentials" }

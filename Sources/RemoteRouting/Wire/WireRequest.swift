@@ -131,7 +131,9 @@ package struct WireFailure: Error, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
         case invalidRequest, bodyUnreadable
         case proxyUnreachable, proxyRefused, proxyUnauthorized
-        case hostNotFound, connectionRefused, unreachable, connectionLost, tlsFailed
+        case hostNotFound, connectionRefused, unreachable, connectionLost
+        /// The connection could not be secured.
+        case tls(WireTLS.Fault)
         case protocolViolation, headTooLarge
         case timedOut(Deadlines.Part)
         case engineFailed

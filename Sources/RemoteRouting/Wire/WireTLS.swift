@@ -67,3 +67,81 @@ extension WireTLS {
     }
 }
 #endif
+
+// MARK: Failures
+
+extension WireTLS {
+    /// Why a connection could not be secured.
+    package enum Fault: Hashable, Sendable {
+        /// The server's certificate is out of date, untrusted, or for another host; or its key is none of the pins.
+        case expired, untrusted, otherHost, otherKey
+        /// The server refuses the client's certificate, or misses one.
+        case clientRefused
+        /// No version of TLS suits both sides.
+        case otherVersion
+        /// The options of the request cannot be used.
+        case unusableAuthorities, unusableCertificate
+        /// Any other reason.
+        case other
+    }
+}
+
+extension WireTLS.Fault {
+    /// The kind of failure, and its message.
+    var failure: (WireFailure.Code, String) {
+        let message =
+            switch self {
+            case .expired: "the server's certificate has expired or is not valid yet; renew it, or correct this system's clock"
+            case .untrusted:
+                "no trusted authority has signed the server's certificate; if it is right, give its authority in the host's TLS options"
+            case .otherHost: "the server's certificate is for another host; check the address, or replace the certificate"
+            case .otherKey:
+                "the server's public key is none of the host's pins; check whether the key was replaced, or the connection is intercepted"
+            case .clientRefused: "the server refuses the client's certificate or requires one; check the client certificate of the host"
+            case .otherVersion: "the server offers no version of TLS that the host accepts; update the server, or accept an older version"
+            case .unusableAuthorities: "the host's certificate authorities cannot be used; check that each certificate is whole"
+            case .unusableCertificate:
+                "the host's client certificate cannot be used; check that the private key belongs to it, and the key's password"
+            case .other: "no secure connection could be made; check the server's certificate and the scheme"
+            }
+        return (.tls(self), message)
+    }
+
+    /// The alerts by which a server refuses a client's certificate (RFC 8446 §6.2), in OpenSSL's words.
+    private static let refusals = [
+        "certificate required", "bad certificate", "unsupported certificate", "certificate revoked", "certificate expired",
+        "certificate unknown", "unknown ca", "access denied",
+    ]
+
+    /// Reads why libcurl could not secure a connection; `nil` where that is no matter of certificates or versions.
+    ///
+    /// - Parameters:
+    ///   - code: The `CURLcode`.
+    ///   - text: libcurl's own words.
+    ///   - verification: OpenSSL's number for why it refused the certificate; 0 and 1 where it did not.
+    ///   - tls: The demands on the connection.
+    ///   - mayHaveArrived: Whether the request went out.
+    package init?(_ code: Int32, _ text: String, _ verification: Int, _ tls: WireTLS?, mayHaveArrived: Bool) {
+        switch (code, verification) {
+        case (77, _) where tls?.authorities != nil: self = .unusableAuthorities
+        // Newer versions call a wrong password or a foreign key a bad argument.
+        case (58, _) where tls?.certificate != nil, (43, _) where tls?.certificate != nil && !mayHaveArrived: self = .unusableCertificate
+        case (60, 9), (60, 10), (60, 13), (60, 14): self = .expired
+        case (60, 62...64): self = .otherHost
+        case (60, 2...): self = .untrusted
+        // libcurl compares the names itself, behind OpenSSL's verification.
+        case (60, _) where text.contains("match") || text.contains("cert name") || text.contains("common name"): self = .otherHost
+        // An alert of the server, which newer versions give the code of a certificate that this side refuses.
+        case (60, _) where tls?.certificate != nil && text == "SSL certificate verification failed": self = .clientRefused
+        case (90, _): self = .otherKey
+        case (98, _): self = .clientRefused
+        case (35, _) where ["alert protocol version", "unsupported protocol", "no protocols available"].contains { text.contains($0) }:
+            self = .otherVersion
+        // In TLS 1.3 the alert comes when the client has sent its request already.
+        case (35, _), (55, _), (56, _):
+            guard WireTLS.Fault.refusals.contains(where: { text.contains("alert " + $0) }) else { return nil }
+            self = .clientRefused
+        default: return nil
+        }
+    }
+}

@@ -180,7 +180,7 @@ final class WireTransfer {
             return failure
         }
         return WireFailure(
-            curlCode: code, text: text, systemError: systemError,
+            curlCode: code, text: text, systemError: systemError, verification: wire_transfer_verification(handle), tls: request.tls,
             mayHaveArrived: mayHaveArrived)
     }
 

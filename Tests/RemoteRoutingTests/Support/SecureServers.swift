@@ -6,40 +6,16 @@ import StoreCore
 import Testing
 import Trials
 
-/// An authority and a certificate for this machine, made by OpenSSL's command line.
-final class Certificates: Sendable {
-    let folder: URL
-
-    /// The programs that make certificates are there.
-    static let canBeMade = FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl")
-
-    /// One set for all tests.
-    static let shared = Result { try Certificates() }
-
-    private init() throws {
-        folder = FileManager.default.temporaryDirectory.appending(path: "certificates-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let script = """
-            cd "$0"
-            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout ca.key -out ca.pem -subj /CN=ca -days 2
-            openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out csr.pem -subj /CN=localhost
-            printf 'subjectAltName=IP:127.0.0.1,DNS:localhost' > extensions
-            openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile extensions -out cert.pem
-            """
-        _ = try ChildProcess.output(of: "/bin/sh", ["-ec", script, folder.path()], showsErrors: false)
-    }
-
-    /// A host at a port of this machine that trusts the authority.
-    func host(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
-        let authorities = try TLSOptions.Authorities(contentsOf: folder.appending(path: "ca.pem"))
-        return RemoteHost(
-            HostConfiguration("127.0.0.1", port: port), transport: try RealTransport.curl.make(),
-            limits: HostLimits(concurrentExchanges: 20_000)
-        ).with {
-            $0.tls.authorities = authorities
-            $0.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
-            change(&$0)
-        }
+/// A host at a port of this machine that trusts the authority of the tests.
+func secureHost(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
+    let authorities = try TLSOptions.Authorities(contentsOf: try TestCertificates.made.get().authority)
+    return RemoteHost(
+        HostConfiguration("127.0.0.1", port: port), transport: try RealTransport.curl.make(),
+        limits: HostLimits(concurrentExchanges: 20_000)
+    ).with {
+        $0.tls.authorities = authorities
+        $0.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+        change(&$0)
     }
 }
 
@@ -61,7 +37,7 @@ final class NginxServer {
 
     /// Why it cannot be used; `nil` where it can.
     static let problem: String? =
-        path == nil ? "nginx is not installed" : Certificates.canBeMade ? nil : "the command line of OpenSSL is not installed"
+        path == nil ? "nginx is not installed" : TestCertificates.problem
 
     /// Starts a server.
     ///
@@ -70,7 +46,7 @@ final class NginxServer {
     ///   - streams: How many streams a connection may have.
     ///   - upstream: The port of a server for `/up`.
     init(http2: Bool = true, streams: Int = 256, upstream: UInt16 = 1) async throws {
-        let certificates = try Certificates.shared.get().folder.path()
+        let certificates = try TestCertificates.made.get()
         port = try freePort()
         folder = FileManager.default.temporaryDirectory.appending(path: "nginx-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder.appending(path: "t"), withIntermediateDirectories: true)
@@ -83,7 +59,7 @@ final class NginxServer {
                 client_body_temp_path \(place)/t/1; proxy_temp_path \(place)/t/2; fastcgi_temp_path \(place)/t/3;
                 uwsgi_temp_path \(place)/t/4; scgi_temp_path \(place)/t/5;
                 http2_max_concurrent_streams \(streams); keepalive_requests 1000000; client_max_body_size 100m;
-                ssl_certificate \(certificates)/cert.pem; ssl_certificate_key \(certificates)/key.pem;
+                ssl_certificate \(certificates.certificate(.good).path()); ssl_certificate_key \(certificates.key(.good).path());
                 server {
                     listen 127.0.0.1:\(port) ssl\(http2 ? " http2" : "") backlog=4096;
                     location / { return 200 "$connection"; }
@@ -118,7 +94,8 @@ func isListening(_ port: Int) -> Bool {
 
 /// A server of HTTP/2 frames that breaks off streams and connections, in Python's standard library.
 ///
-/// It says a line for each connection (`C`) and each request (`R`, with the connection's number and the stream's).
+/// It says a line for each connection (`C`) and each request (`R`, with the connection's number and the stream's), and
+/// each stream that the client resets (`X`).
 final class FrameServer {
     let port: Int
     private let process: ChildProcess
@@ -127,16 +104,16 @@ final class FrameServer {
 
     /// Why it cannot be used; `nil` where it can.
     static let problem: String? =
-        python == nil ? "python3 is not installed" : Certificates.canBeMade ? nil : "the command line of OpenSSL is not installed"
+        python == nil ? "python3 is not installed" : TestCertificates.problem
 
     /// Starts a server.
     ///
     /// - Parameter plan: What it does with the requests of a connection; see the script.
     init(_ plan: String) throws {
-        let folder = try Certificates.shared.get().folder
-        let script = folder.appending(path: "frames-\(UUID().uuidString).py")
-        try Data(FrameServer.script.utf8).write(to: script)
-        process = try ChildProcess(try #require(FrameServer.python), ["-u", script.path(), folder.path(), plan])
+        let certificates = try TestCertificates.made.get()
+        process = try ChildProcess(
+            try #require(FrameServer.python),
+            ["-u", "-c", FrameServer.script, certificates.certificate(.good).path(), certificates.key(.good).path(), plan])
         port = try #require(process.readLine().flatMap { Int($0) })
     }
 
@@ -147,11 +124,19 @@ final class FrameServer {
         return (lines.count { $0.hasPrefix("C") }, lines.count { $0.hasPrefix("R") })
     }
 
+    /// Waits until the server has said so many lines of a kind.
+    func wait(for count: Int, _ kind: String) {
+        var seen = 0
+        while seen < count, let line = process.readLine() {
+            if line.hasPrefix(kind) { seen += 1 }
+        }
+    }
+
     private static let script = #"""
         import socket, ssl, struct, sys, threading, time
-        folder, plan = sys.argv[1:3]
+        certificate, key, plan = sys.argv[1:4]
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder + '/cert.pem', folder + '/key.pem')
+        context.load_cert_chain(certificate, key)
         context.set_alpn_protocols(['h2'])
         server = socket.socket()
         server.bind(('127.0.0.1', 0))

@@ -53,7 +53,7 @@ struct HTTP2Tests {
             return .text("all")
         }
         let server = try await NginxServer(upstream: origin.port)
-        let host = try Certificates.shared.get().host(server.port)
+        let host = try secureHost(server.port)
         let (first, versions) = try await burst(host, 200)
         #expect(first.count == 1 && versions == [.http2])
         let (bodies, again) = try await burst(host, 200, path: "/up")
@@ -72,7 +72,7 @@ struct HTTP2Tests {
             return .text("all")
         }
         let server = try await NginxServer(upstream: origin.port)
-        let host = try Certificates.shared.get().host(server.port)
+        let host = try secureHost(server.port)
         let (bodies, _) = try await burst(host, 200, path: "/up")
         let (connections, _) = try await burst(host, 10)
         #expect(bodies == ["all"] && connections.count == 1)
@@ -83,7 +83,7 @@ struct HTTP2Tests {
     @Test(arguments: [1, 10, 128])
     func `W9: a server that takes few streams gets few connections`(_ streams: Int) async throws {
         let server = try await NginxServer(streams: streams)
-        let host = try Certificates.shared.get().host(server.port)
+        let host = try secureHost(server.port)
         let (connections, versions) = try await burst(host, 400)
         #expect(versions == [.http2])
         #expect(connections.count <= 400 / streams + 2 && connections.count <= 256, "\(connections.count)")
@@ -91,7 +91,7 @@ struct HTTP2Tests {
 
     @Test func `W9: 10 000 GETs use one connection`() async throws {
         let server = try await NginxServer()
-        let host = try Certificates.shared.get().host(server.port)
+        let host = try secureHost(server.port)
         let (connections, versions) = try await burst(host, rounds(10_000))
         #expect(connections.count == 1 && versions == [.http2])
     }
@@ -99,7 +99,7 @@ struct HTTP2Tests {
     @Test(arguments: [false, true])
     func `W9: without HTTP 2 the version is 1_1`(_ isOffered: Bool) async throws {
         let server = try await NginxServer(http2: isOffered)
-        let host = try Certificates.shared.get().host(server.port) { $0.allowsHTTP2 = !isOffered }
+        let host = try secureHost(server.port) { $0.allowsHTTP2 = !isOffered }
         let (connections, versions) = try await burst(host, 20)
         #expect(versions == [.http1_1] && connections.count > 1)
     }
@@ -113,7 +113,7 @@ struct HTTP2Tests {
         for http2 in [false, true] {
             gate.update { $0 = false }
             let server = try await NginxServer(http2: http2, upstream: origin.port)
-            let host = try Certificates.shared.get().host(server.port)
+            let host = try secureHost(server.port)
             origin.forget()
             let slow = Task { try await host.data(for: Route(path: "/up/slow")) }
             try await origin.waitUntil { $0.requests.contains { $0.path == "/up/slow" } }
@@ -126,14 +126,14 @@ struct HTTP2Tests {
 
     @Test func `W5, W9: a streamed response uses HTTP 1_1, beside HTTP 2 and before it`() async throws {
         let server = try await NginxServer()
-        let host = try Certificates.shared.get().host(server.port)
+        let host = try secureHost(server.port)
         for _ in 0..<3 {
             let bytes = try await host.bytes(for: Route(path: "/x"))
             for try await _ in bytes {}
             #expect(bytes.metrics?.version == .http1_1)
         }
         let (connections, versions) = try await burst(host, 100)
-        #expect(versions.contains(.http2) && connections.count <= 3)
+        #expect(versions.contains(.http2) && connections.count <= 5, "\(connections.count)")
         let bytes = try await host.bytes(for: Route(path: "/x"))
         for try await _ in bytes {}
         #expect(bytes.metrics?.version == .http1_1)
@@ -143,7 +143,7 @@ struct HTTP2Tests {
     func `W2, W9: an unsafe request has a fresh connection and arrives once`(_ count: Int) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         let server = try await NginxServer(upstream: origin.port)
-        let host = try Certificates.shared.get().host(server.port)
+        let host = try secureHost(server.port)
         _ = try await burst(host, 5)
         for _ in 0..<5 {
             let response = try await host.dataResponse(for: Route(path: "/up", method: .post, body: .data(Data(count: count))))
@@ -155,29 +155,9 @@ struct HTTP2Tests {
         #expect(try await host.dataResponse(for: put).metrics?.isReused == true)
     }
 
-    @Test func `W13, W9: canceling resets the stream and leaves the connection to others`() async throws {
-        let arrived = WatchedState(0)
-        let origin = try LoopbackOrigin()
-        origin.on(.get, "/up/never") { _ in
-            arrived.update { $0 += 1 }
-            return .text("x").misbehaving(.neverAnswer)
-        }
-        let server = try await NginxServer(upstream: origin.port)
-        let host = try Certificates.shared.get().host(server.port)
-        let (before, _) = try await burst(host, 3)
-        let calls = (0..<50).map { _ in Task { try await host.data(for: Route(path: "/up/never")) } }
-        _ = try await arrived.wait { $0 == 50 ? () : nil }
-        for call in calls { call.cancel() }
-        for call in calls { #expect(await call.result.isFailure) }
-        // nginx ends its requests to the upstream when it sees the streams reset.
-        try await origin.waitUntil { $0.openConnections == 0 }
-        let (after, _) = try await burst(host, 3)
-        #expect(before == after)
-    }
-
     @Test func `W10: metrics of HTTP 2 tell a new connection from a reused one`() async throws {
         let server = try await NginxServer()
-        let host = try Certificates.shared.get().host(server.port)
+        let host = try secureHost(server.port)
         let first = try #require(try await host.dataResponse(for: Route(path: "/x")).metrics)
         #expect(first.version == .http2 && first.isReused == false)
         #expect(try #require(first.secure) > .zero && first.connect != nil && first.nameLookup != nil)
@@ -193,7 +173,7 @@ struct HTTP2Tests {
     .timeLimit(.minutes(10)))
 struct HTTP2FaultTests {
     private func host(_ server: FrameServer) throws -> RemoteHost {
-        try Certificates.shared.get().host(server.port) { $0.retry = .never }
+        try secureHost(server.port) { $0.retry = .never }
     }
 
     private func get(_ server: FrameServer, _ method: HTTPMethod = .get) async throws -> RemoteError {
@@ -252,6 +232,20 @@ struct HTTP2FaultTests {
         for _ in 0..<3 { #expect(try await host.data(for: Route(path: "/x")) == Data("2".utf8)) }
         let (connections, requests) = server.ending()
         #expect(connections <= 3 && requests <= 23 + 20, "\(connections) connections, \(requests) requests")
+    }
+
+    @Test(.timeLimit(.minutes(2))) func `W13, W9: canceling resets the streams, and leaves the connection to others`() async throws {
+        let server = try FrameServer("never")
+        let host = try host(server)
+        let calls = (0..<20).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
+        server.wait(for: 20, "R")
+        for call in calls { call.cancel() }
+        for call in calls { #expect(await call.result.isFailure) }
+        server.wait(for: 20, "X")
+        let next = Task { try await host.data(for: Route(path: "/x")) }
+        server.wait(for: 1, "R 1 ")
+        next.cancel()
+        _ = await next.result
     }
 
     @Test func `W13, W9: 1 000 streams that are never answered end when their callers leave`() async throws {

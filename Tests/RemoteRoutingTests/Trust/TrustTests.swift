@@ -1,0 +1,305 @@
+#if os(Linux)
+import Foundation
+import Glibc
+import LoopbackOrigin
+import RemoteRouting
+import StoreCore
+import Testing
+import Trials
+import Wire
+
+/// Hosts with TLS options and servers with all kinds of certificates, over real connections.
+@Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(10)))
+struct TrustTests {
+    private static let post = Route(path: "/x", method: .post, body: .data(Data("abc".utf8)))
+
+    // MARK: The server's certificate
+
+    @Test(arguments: [TestCertificates.Name.good, .rotated, .chained], ["127.0.0.1", "localhost"])
+    func `W8: a host trusts certificates of its own authority`(_ certificate: TestCertificates.Name, _ name: String) async throws {
+        let bench = try TrustBench(certificate)
+        let host = try bench.host(named: name)
+        #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8))
+        #expect(bench.origin.requests.count == 1)
+    }
+
+    @Test(arguments: [
+        (TestCertificates.Name.expired, RemoteError.Code.certificateExpired), (.selfSigned, .certificateUntrusted),
+        (.foreign, .certificateUntrusted), (.chainless, .certificateUntrusted), (.misnamed, .certificateNameMismatch),
+    ])
+    func `W8: an unacceptable certificate has an error of its own, and nothing is sent`(
+        _ certificate: TestCertificates.Name, _ code: RemoteError.Code
+    ) async throws {
+        let bench = try TrustBench(certificate)
+        let host = try bench.host()
+        for route in [Self.post, Route(path: "/x")] {
+            let error = try await remoteError { try await host.send(route) }
+            #expect(error.code == code, "\(error)")
+            #expect(error.stage == .transport)
+            #expect(!error.mayHaveArrived)
+            #expect(!error.isRetryable)
+        }
+        #expect(bench.front.record.receivedBytes == 0)
+        #expect(bench.origin.requests.isEmpty)
+    }
+
+    @Test func `W8: without options the system's authorities count, and no others`() async throws {
+        let bench = try TrustBench()
+        let transport = try RealTransport.curl.make()
+        _ = try await bench.host(over: transport).data(for: Self.post)
+        let error = try await remoteError { try await bench.host(TLSOptions(), over: transport).send(Self.post) }
+        #expect(error.code == .certificateUntrusted)
+        #expect(bench.origin.requests.count == 1)
+    }
+
+    @Test func `W8: an authority of the host replaces all of the system`() async throws {
+        let bench = try TrustBench(.foreign)
+        let code = try await remoteError { try await bench.host().send(Self.post) }.code
+        #expect(code == .certificateUntrusted)
+        var both = try Data(contentsOf: bench.certificates.authority)
+        both.append(try Data(contentsOf: bench.certificates.otherAuthority))
+        let tls = try bench.options { $0.authorities = try TLSOptions.Authorities(pem: both) }
+        #expect(try await bench.host(tls).data(for: Self.post) == Data("POST /x 3".utf8))
+    }
+
+    // MARK: Pins
+
+    @Test func `W8: a pinned key is accepted, alone and in a set`() async throws {
+        let bench = try TrustBench()
+        let (right, wrong) = (try bench.certificates.pin(.good), try bench.certificates.pin(.rotated))
+        for pins in [[right], [right, wrong]] as [Set] {
+            let host = try bench.host(bench.options { $0.pins = pins })
+            #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8))
+        }
+    }
+
+    @Test(arguments: [HTTPMethod.get, .post, .put])
+    func `W8: a wrong pin sends nothing`(_ method: HTTPMethod) async throws {
+        let bench = try TrustBench()
+        let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.rotated)] })
+        let error = try await remoteError { try await host.send(Route(path: "/secret", method: method)) }
+        #expect(error.code == .pinMismatch)
+        #expect(!error.mayHaveArrived)
+        #expect(!error.isRetryable)
+        try await until("the connection has ended") { bench.front.record.ended == bench.front.record.accepted }
+        #expect(bench.front.record.receivedBytes == 0)
+        #expect(bench.origin.requests.isEmpty)
+    }
+
+    @Test(arguments: [
+        (TestCertificates.Name.selfSigned, RemoteError.Code.certificateUntrusted), (.foreign, .certificateUntrusted),
+    ])
+    func `W8: a pin does not replace a valid certificate`(_ certificate: TestCertificates.Name, _ code: RemoteError.Code) async throws {
+        let bench = try TrustBench(certificate)
+        let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(certificate)] })
+        #expect(try await remoteError { try await host.send(Self.post) }.code == code)
+        #expect(bench.origin.requests.isEmpty)
+    }
+
+    // MARK: Connections are not shared
+
+    @Test func `W8: hosts with the same options share connections`() async throws {
+        let bench = try TrustBench()
+        let transport = try RealTransport.curl.make()
+        for _ in 0..<5 { _ = try await bench.host(over: transport).data(for: Route(path: "/x")) }
+        #expect(bench.front.record.accepted == 1)
+    }
+
+    @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
+    func `W8: a connection and a session are of no use to a host with other options`(_ version: TLSFront.Settings.Version) async throws {
+        let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
+        let transport = try RealTransport.curl.make()
+        let trusting = try bench.host(over: transport)
+        let stranger = try bench.host(
+            bench.options { $0.authorities = try TLSOptions.Authorities(contentsOf: bench.certificates.otherAuthority) }, over: transport)
+        let pinned = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.rotated)] }, over: transport)
+        let known = try bench.host(
+            bench.options {
+                $0.clientCertificate = try TLSOptions.ClientCertificate(
+                    pem: Data(contentsOf: bench.certificates.certificate(.client)), key: Data(contentsOf: bench.certificates.key(.client)))
+            }, over: transport)
+        for round in 1...5 {
+            _ = try await trusting.data(for: Route(path: "/x"))
+            #expect(try await remoteError { try await stranger.send("/secret") }.code == .certificateUntrusted, "round \(round)")
+            #expect(try await remoteError { try await pinned.send("/secret") }.code == .pinMismatch, "round \(round)")
+            let before = bench.front.record.accepted
+            _ = try await known.data(for: Route(path: "/x"))
+            if round == 1 { #expect(bench.front.record.accepted == before + 1) }
+        }
+        #expect(bench.origin.requests(to: "/secret").isEmpty)
+    }
+
+    @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
+    func `W8: a session is resumed by the same options only`(_ version: TLSFront.Settings.Version) async throws {
+        let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
+        let transport = try RealTransport.curl.make()
+        let trusting = try bench.host(over: transport)
+        // Unsafe requests have connections of their own.
+        for _ in 0..<4 { _ = try await trusting.data(for: Self.post) }
+        let resumed = bench.front.record.resumptions
+        // Older versions keep sessions with a handle, which is new for each request.
+        if try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]).build.version >= 0x080200 { #expect(resumed > 0) }
+        for pins in [[try bench.certificates.pin(.good)], [try bench.certificates.pin(.good), try bench.certificates.pin(.rotated)]]
+            as [Set]
+        {
+            let other = try bench.host(bench.options { $0.pins = pins }, over: transport)
+            let before = bench.front.record.resumptions
+            _ = try await other.data(for: Self.post)
+            #expect(bench.front.record.resumptions == before)
+            // A resumed session has no certificate on the wire, and the pin holds still.
+            _ = try await other.data(for: Self.post)
+        }
+        let pinned = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.rotated)] }, over: transport)
+        for _ in 0..<3 { #expect(try await remoteError { try await pinned.send(Self.post) }.code == .pinMismatch) }
+    }
+
+    // MARK: Client certificates
+
+    private func client(
+        _ bench: TrustBench, _ name: TestCertificates.Name = .client, key: URL? = nil, password: String? = nil
+    ) throws -> TLSOptions {
+        try bench.options {
+            $0.clientCertificate = try TLSOptions.ClientCertificate(
+                pem: Data(contentsOf: bench.certificates.certificate(name)),
+                key: Data(contentsOf: key ?? bench.certificates.key(name)), password: password)
+        }
+    }
+
+    private func demanding(_ version: TLSFront.Settings.Version, to origin: LoopbackOrigin? = nil) throws -> TrustBench {
+        let certificates = try TestCertificates.made.get()
+        return try TrustBench(to: origin) {
+            $0.versions = version.rawValue...version.rawValue
+            $0.clientAuthorities = certificates.authority
+        }
+    }
+
+    @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
+    func `W8: a server that requires a client certificate gets it`(_ version: TLSFront.Settings.Version) async throws {
+        let bench = try demanding(version)
+        let plain = try bench.host(client(bench))
+        let encrypted = try bench.host(client(bench, key: bench.certificates.encryptedKey, password: "geheim"))
+        for host in [plain, encrypted] {
+            for _ in 0..<2 { #expect(try await host.data(for: Self.post) == Data("POST /x 3".utf8)) }
+        }
+    }
+
+    @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13], [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned])
+    func `W8: a client certificate that the server refuses is an error of its own`(
+        _ version: TLSFront.Settings.Version, _ name: TestCertificates.Name
+    ) async throws {
+        let bench = try demanding(version)
+        let error = try await remoteError { try await bench.host(client(bench, name)).send(Self.post) }
+        #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
+        #expect(!error.isRetryable)
+        #expect(bench.origin.requests.isEmpty)
+    }
+
+    @Test func `W8: a server that misses a client certificate says so`() async throws {
+        let bench = try demanding(.tls13)
+        let error = try await remoteError { try await bench.host().send(Self.post) }
+        #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
+        // In TLS 1.2 the alert is the one of any failed handshake.
+        let older = try demanding(.tls12)
+        let general = try await remoteError { try await older.host().send(Self.post) }
+        #expect(general.code == .tlsFailed)
+        #expect(general.message.contains("it may require a client certificate"))
+        #expect(bench.origin.requests.isEmpty && older.origin.requests.isEmpty)
+    }
+
+    @Test func `W8: a key that does not fit its certificate or its password is the options' fault`() async throws {
+        let bench = try demanding(.tls13)
+        let encrypted = bench.certificates.encryptedKey
+        for tls in [
+            try client(bench, key: bench.certificates.key(.good)), try client(bench, key: encrypted, password: "wrong"),
+            try client(bench, key: encrypted, password: ""),
+        ] {
+            let error = try await remoteError { try await bench.host(tls).send(Self.post) }
+            #expect(error.code == .invalidTLSOptions, "\(error) \(String(describing: error.underlyingError))")
+            #expect(error.stage == .build)
+            #expect(!error.mayHaveArrived)
+            #expect(!"\(error) \(String(describing: error.underlyingError))".contains("wrong"))
+        }
+        #expect(bench.front.record.handshakes == 0)
+    }
+
+    @Test func `W8: a redirect to another origin gets no client certificate`() async throws {
+        let target = try demanding(.tls13)
+        let first = try LoopbackOrigin()
+        first.on(.get, "/there") { _ in .status(302).setting("Location", to: "https://127.0.0.1:\(target.front.port)/x") }
+        first.on(.get, "/here") { _ in .status(302).setting("Location", to: "/x") }
+        first.on(.get, "/x") { _ in .text("here") }
+        let bench = try demanding(.tls13, to: first)
+        let transport = try RealTransport.curl.make()
+        let host = try bench.host(client(bench), over: transport)
+        #expect(try await host.data(for: Route(path: "/here")) == Data("here".utf8))
+        let error = try await remoteError { try await host.send("/there") }
+        #expect(error.code == .clientCertificateRefused)
+        #expect(target.origin.requests.isEmpty)
+        // With it the other origin would have answered.
+        _ = try await target.host(client(target), over: transport).data(for: Route(path: "/x"))
+    }
+
+    @Test func `W8: pins hold for the origins of redirects`() async throws {
+        let target = try TrustBench(.rotated)
+        let first = try LoopbackOrigin { _ in .status(302).setting("Location", to: "https://127.0.0.1:\(target.front.port)/x") }
+        let bench = try TrustBench(.good, to: first)
+        let host = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.good)] })
+        #expect(try await remoteError { try await host.send("/there") }.code == .pinMismatch)
+        #expect(target.origin.requests.isEmpty)
+        let both = try bench.host(
+            bench.options { $0.pins = [try bench.certificates.pin(.good), try bench.certificates.pin(.rotated)] })
+        #expect(try await both.data(for: Route(path: "/there")) == Data("GET /x 0".utf8))
+    }
+
+    // MARK: Versions
+
+    @Test func `W8: a server that offers only older versions of TLS is refused`() async throws {
+        let older = try TrustBench { $0.versions = 0x0303...0x0303 }
+        let strict = try older.options { $0.minimumVersion = .tls13 }
+        let error = try await remoteError { try await older.host(strict).send(Self.post) }
+        #expect(error.code == .tlsVersionRefused, "\(error) \(String(describing: error.underlyingError))")
+        #expect(!error.mayHaveArrived)
+        #expect(older.front.record.handshakes == 0)
+        let lenient = try older.options { $0.minimumVersion = .tls12 }
+        #expect(try await older.host(lenient).data(for: Self.post) == Data("POST /x 3".utf8))
+        let newer = try TrustBench { $0.versions = 0x0304...0x0304 }
+        #expect(try await newer.host(strict).data(for: Self.post) == Data("POST /x 3".utf8))
+    }
+
+    // MARK: W2 over TLS
+
+    @Test(arguments: ReuseTests.unsafe, [true, false])
+    func `W2: over TLS a connection that the server closed fails no unsafe request, which arrives once`(
+        _ form: ReuseTests.Form, _ announcesEnd: Bool
+    ) async throws {
+        let origin = try LoopbackOrigin { .text("\($0.body.count)") }
+        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
+        let bench = try TrustBench(to: origin) { $0.announcesEnd = announcesEnd }
+        for round in 1...rounds(10) {
+            // With connections of its own, which end with it.
+            let host = try bench.host()
+            _ = try await host.data(for: Route(path: "/warm"))
+            try await until("the connection has ended") { bench.front.record.ended == bench.front.record.accepted }
+            origin.forget()
+            _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))
+            #expect(origin.requests(to: "/x").count == 1, "round \(round)")
+        }
+    }
+
+    @Test(arguments: ReuseTests.unsafe, [0, 200, 1000, 5000])
+    func `W2: over TLS an unsafe request arrives at most once, whenever the server closes`(
+        _ form: ReuseTests.Form, _ microseconds: Int
+    ) async throws {
+        let origin = try LoopbackOrigin { .text("\($0.body.count)") }
+        origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeLate(after: .microseconds(microseconds))) }
+        let bench = try TrustBench(to: origin)
+        let host = try bench.host()
+        for round in 1...rounds(5) {
+            _ = try await host.data(for: Route(path: "/warm"))
+            _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))
+            #expect(origin.requests(to: "/x").count == 1, "round \(round)")
+            origin.forget()
+        }
+    }
+}
+#endif
