@@ -95,7 +95,7 @@ func isListening(_ port: Int) -> Bool {
 /// A server of HTTP/2 frames that breaks off streams and connections, in Python's standard library.
 ///
 /// It says a line for each connection (`C`) and each request (`R`, with the connection's number and the stream's), and
-/// each stream that the client resets (`X`).
+/// each stream that the client resets (`X`), and the end of a connection (`E`).
 final class FrameServer {
     let port: Int
     private let process: ChildProcess
@@ -124,11 +124,12 @@ final class FrameServer {
         return (lines.count { $0.hasPrefix("C") }, lines.count { $0.hasPrefix("R") })
     }
 
-    /// Waits until the server has said so many lines of a kind.
-    func wait(for count: Int, _ kind: String) {
+    /// Waits until the server has said so many lines of a kind, or one of another kind.
+    func wait(for count: Int, _ kind: String, or other: String? = nil) {
         var seen = 0
         while seen < count, let line = process.readLine() {
             if line.hasPrefix(kind) { seen += 1 }
+            if let other, line.hasPrefix(other) { return }
         }
     }
 
@@ -212,7 +213,7 @@ final class FrameServer {
                         # content-length: 9 (index 28), and 4 bytes.
                         wire.sendall(frame(1, 4, stream, b'\x88\x0f\x0d\x019') + frame(0, 1, stream, b'part'))
             except Exception:
-                pass
+                print('E', number, flush=True)
 
         number = 0
         while True:

@@ -133,7 +133,7 @@ struct HTTP2Tests {
             #expect(bytes.metrics?.version == .http1_1)
         }
         let (connections, versions) = try await burst(host, 100)
-        #expect(versions.contains(.http2) && connections.count <= 5, "\(connections.count)")
+        #expect(versions.contains(.http2) && connections.count == 1, "\(connections.count)")
         let bytes = try await host.bytes(for: Route(path: "/x"))
         for try await _ in bytes {}
         #expect(bytes.metrics?.version == .http1_1)
@@ -234,16 +234,18 @@ struct HTTP2FaultTests {
         #expect(connections <= 3 && requests <= 23 + 20, "\(connections) connections, \(requests) requests")
     }
 
-    @Test(.timeLimit(.minutes(2))) func `W13, W9: canceling resets the streams, and leaves the connection to others`() async throws {
+    @Test(.timeLimit(.minutes(2))) func `W13, W9: canceling resets the streams, or ends the connection where nothing else uses it`()
+        async throws
+    {
         let server = try FrameServer("never")
         let host = try host(server)
         let calls = (0..<20).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
         server.wait(for: 20, "R")
         for call in calls { call.cancel() }
         for call in calls { #expect(await call.result.isFailure) }
-        server.wait(for: 20, "X")
+        server.wait(for: 20, "X", or: "E 1")
         let next = Task { try await host.data(for: Route(path: "/x")) }
-        server.wait(for: 1, "R 1 ")
+        server.wait(for: 1, "R")
         next.cancel()
         _ = await next.result
     }

@@ -22,6 +22,8 @@
 #define WIRE_RESETS_HANDLES 0x080200
 /// 7.88 has the HTTP/2 that is tested here.
 #define WIRE_HAS_TESTED_HTTP2 0x075800
+/// 8.16 sends the end of a stream at once; from 7.88 on, older ones send it together with the next request on the connection.
+#define WIRE_RESETS_STREAMS 0x081000
 /// 8.7 counts bodies among the bytes of a request.
 #define WIRE_COUNTS_BODIES 0x080700
 
