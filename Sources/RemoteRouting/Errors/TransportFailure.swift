@@ -90,6 +90,12 @@ extension TransportFailure {
     }
 }
 
+extension TransportFailure {
+    init(_ fault: WireTLS.Fault, underlyingError: (any Error)? = nil) {
+        self.init(RemoteError.Code(fault), fault.message, underlyingError: underlyingError)
+    }
+}
+
 extension RemoteError.Code {
     init(_ fault: WireTLS.Fault) {
         switch fault {

@@ -37,6 +37,9 @@ enum PEM {
         return Data(text.utf8)
     }
 
+    /// The certificates of a text that was checked, in DER.
+    static func certificates(in pem: Data) -> [Data] { blocks(in: pem).compactMap { $0.bytes.map { Data($0) } } }
+
     /// The first private key of a text.
     static func key(in data: Data, hasPassword: Bool, _ operation: String) throws(RemoteError) -> Data {
         guard let block = blocks(in: data).first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {

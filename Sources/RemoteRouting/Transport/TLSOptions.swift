@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// ```swift
 /// var tls = TLSOptions()
-/// tls.authorities = try TLSOptions.Authorities(contentsOf: file)         // instead of the system's
+/// tls.authorities = try TLSOptions.Authorities(contentsOf: file)  // instead of the system's
 /// tls.minimumVersion = .tls13
 /// let api = RemoteHost("intranet.example.com").with { $0.tls = tls }
 /// ```
@@ -46,6 +46,9 @@ extension TLSOptions {
         /// The certificates and nothing else, in PEM.
         let pem: Data
 
+        /// The certificates in DER.
+        var certificates: [Data] { PEM.certificates(in: pem) }
+
         /// Reads certificates from memory; text around them is ignored.
         ///
         /// - Parameter pem: One or more blocks that begin with `-----BEGIN CERTIFICATE-----`.
@@ -79,10 +82,13 @@ extension TLSOptions {
         /// - Parameter text: The pin, such as `sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=`.
         /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` where the text is no SHA-256 digest in base64.
         public init(_ text: String) throws(RemoteError) {
-            let prefix = ["sha256//", "sha256/"].first { text.hasPrefix($0) } ?? ""
+            // By the length, since a digest may begin with a slash.
+            let digits = ["", "sha256/", "sha256//"].filter { text.hasPrefix($0) }.map { text.dropFirst($0.count) }.first {
+                $0.utf8.count == 44
+            }
             // The form that is written is the only one: other bits behind the last byte would make two texts of one pin.
-            guard let digest = Data(base64Encoded: String(text.dropFirst(prefix.count))), digest.count == 32,
-                digest.base64EncodedString() == text.dropFirst(prefix.count)
+            guard let digits, let digest = Data(base64Encoded: String(digits)), digest.count == 32,
+                digest.base64EncodedString() == digits
             else {
                 throw RemoteError.invalidTLSOptions(
                     "read a pin", "it is no SHA-256 digest; write sha256/ and 32 bytes in base64, 44 characters with the final =")

@@ -88,23 +88,24 @@ extension WireTLS {
 
 extension WireTLS.Fault {
     /// The kind of failure, and its message.
-    var failure: (WireFailure.Code, String) {
-        let message =
-            switch self {
-            case .expired: "the server's certificate has expired or is not valid yet; renew it, or correct this system's clock"
-            case .untrusted:
-                "no trusted authority has signed the server's certificate; if it is right, give its authority in the host's TLS options"
-            case .otherHost: "the server's certificate is for another host; check the address, or replace the certificate"
-            case .otherKey:
-                "the server's public key is none of the host's pins; check whether the key was replaced, or the connection is intercepted"
-            case .clientRefused: "the server refuses the client's certificate or requires one; check the client certificate of the host"
-            case .otherVersion: "the server offers no version of TLS that the host accepts; update the server, or accept an older version"
-            case .unusableAuthorities: "the host's certificate authorities cannot be used; check that each certificate is whole"
-            case .unusableCertificate:
-                "the host's client certificate cannot be used; check that the private key belongs to it, and the key's password"
-            case .other: "no secure connection could be made; check the server's certificate and the scheme"
-            }
-        return (.tls(self), message)
+    var failure: (WireFailure.Code, String) { (.tls(self), message) }
+
+    /// What happened and what to do about it.
+    package var message: String {
+        switch self {
+        case .expired: "the server's certificate has expired or is not valid yet; renew it, or correct this system's clock"
+        case .untrusted:
+            "no trusted authority has signed the server's certificate; if it is right, give its authority in the host's TLS options"
+        case .otherHost: "the server's certificate is for another host; check the address, or replace the certificate"
+        case .otherKey:
+            "the server's public key is none of the host's pins; check whether the key was replaced, or the connection is intercepted"
+        case .clientRefused: "the server refuses the client's certificate or requires one; check the client certificate of the host"
+        case .otherVersion: "the server offers no version of TLS that the host accepts; update the server, or accept an older version"
+        case .unusableAuthorities: "the host's certificate authorities cannot be used; check that each certificate is whole"
+        case .unusableCertificate:
+            "the host's client certificate cannot be used; check that the private key belongs to it, and the key's password"
+        case .other: "no secure connection could be made; check the server's certificate and the scheme"
+        }
     }
 
     /// The alerts by which a server refuses a client's certificate (RFC 8446 §6.2), in OpenSSL's words.
@@ -137,6 +138,8 @@ extension WireTLS.Fault {
         case (98, _): self = .clientRefused
         case (35, _) where ["alert protocol version", "unsupported protocol", "no protocols available"].contains { text.contains($0) }:
             self = .otherVersion
+        // The signature of a forged certificate is wrong, and libcurl before 8 passes on OpenSSL's first complaint instead of the last.
+        case (35, _) where ["asn1 encoding routines", "rsa routines"].contains { text.contains($0) }: self = .untrusted
         // In TLS 1.3 the alert comes when the client has sent its request already.
         case (35, _), (55, _), (56, _):
             guard WireTLS.Fault.refusals.contains(where: { text.contains("alert " + $0) }) else { return nil }

@@ -20,8 +20,10 @@ struct TestCertificates: Sendable {
         case misnamed
         /// Signed by an intermediate of the authority, which the file holds too, or which is missing.
         case chained, chainless
-        /// With a key that is too short.
-        case weak
+        /// Signed by a key that is not the authority's, in the authority's name.
+        case forged
+        /// Signed by an authority that has the name of a public one.
+        case impostor
         /// Those of clients.
         case client, foreignClient, expiredClient
     }
@@ -85,16 +87,17 @@ struct TestCertificates: Sendable {
         set -e
         exec >/dev/null 2>&1
         cd "$1"
-        key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
+        key() { openssl ecparam -name ${2:-prime256v1} -genkey -noout -out "$1.key"; }
         authority() {
-            key $1
-            openssl req -x509 -new -key $1.key -subj "/CN=Authority $1" -days 30 -out $1.pem \\
+            key $1 $3
+            openssl req -x509 -new -key $1.key -subj "$2" -days 30 -out $1.pem \\
                 -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign
         }
         # Name, authority, names of the subject, arguments of the signing.
         leaf() {
             name=$1 signer=$2
             printf "subjectAltName=$3\\nbasicConstraints=CA:FALSE\\n" > $name.ext
+            printf "subjectKeyIdentifier=none\\nauthorityKeyIdentifier=none\\n" >> $name.ext
             shift 3
             [ -e $name.key ] || key $name
             openssl req -new -key $name.key -subj "/CN=$name" -out $name.csr
@@ -105,11 +108,15 @@ struct TestCertificates: Sendable {
                 | openssl base64 > $1.pin
         }
         loopback=DNS:localhost,IP:127.0.0.1
-        authority a
-        authority b
+        authority a "/CN=Authority A"
+        authority b "/CN=Authority B"
+        authority c "/C=US/O=Internet Security Research Group/CN=ISRG Root X2" secp384r1
+        authority d "/CN=Authority A"
         leaf good a $loopback -days 30
         leaf rotated a $loopback -days 30
         leaf foreign b $loopback -days 30
+        leaf impostor c $loopback -days 30
+        leaf forged d $loopback -days 30
         # The form of newer versions, and that of older ones.
         leaf expired a $loopback -not_before 20200101000000Z -not_after 20200201000000Z || leaf expired a $loopback -days -1
         leaf misnamed a DNS:other.example -days 30
@@ -126,9 +133,7 @@ struct TestCertificates: Sendable {
         cp chainless.key chained.key
         cat chainless.pem middle.pem > chained.pem
         openssl ec -in client.key -aes128 -passout pass:geheim -out client.enc.key
-        openssl genrsa -out weak.key 512 || openssl genrsa -out weak.key 1024
-        leaf weak a $loopback -days 30
-        for name in good rotated foreign selfSigned chained weak; do pin $name; done
+        for name in good rotated foreign selfSigned; do pin $name; done
         """
 }
 

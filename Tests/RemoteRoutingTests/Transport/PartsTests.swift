@@ -114,7 +114,10 @@ struct PartsTests {
         (-1, "Error while processing content unencoding: incorrect header check", .protocolViolation),
         (-1, "OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number", .tlsFailed), (-999, "cancelled", .cancelled),
         (-1009, "The Internet connection appears to be offline.", .offline), (-1001, "", .unreachable), (-1, "whatever", .unreachable),
-        (-1004, "Failed to connect to 10.0.0.1: Network is unreachable", .unreachable), (-1202, "untrusted", .tlsFailed),
+        (-1004, "Failed to connect to 10.0.0.1: Network is unreachable", .unreachable),
+        (NSURLErrorServerCertificateUntrusted, "", .certificateUntrusted), (NSURLErrorServerCertificateHasBadDate, "", .certificateExpired),
+        (NSURLErrorClientCertificateRequired, "", .clientCertificateRefused),
+        (-1, "SSL: no alternative certificate subject name matches target host name 'a'", .certificateNameMismatch),
     ])
     func `H15 failures are told apart where the system tells`(_ code: Int, _ text: String, _ expected: RemoteError.Code) {
         #expect(TransportFailure(urlErrorCode: code, text: text).code == expected)

@@ -19,6 +19,12 @@ struct TLSOptionsTests {
         #expect(try pin == TLSOptions.Pin("sha256/" + Self.digest))
     }
 
+    @Test(arguments: ["sha256/", "sha256//", ""], ["", "/", "//", "sha256/"])
+    func `W8: the digest of a pin may begin with anything`(_ prefix: String, _ start: String) throws {
+        let digest = start + String(repeating: "A", count: 43 - start.count) + "="
+        #expect(try "\(TLSOptions.Pin(prefix + digest))" == "sha256/" + digest)
+    }
+
     @Test(arguments: [
         "", "sha256/", "sha256//", "hello", "sha1/" + digest, "sha256/" + digest.dropLast(), "sha256/" + digest + "=", digest + digest,
         "sha256/ " + digest, "sha256/" + digest + "\n", digest + ";sha256//" + digest, "SHA256/" + digest,
@@ -272,6 +278,8 @@ struct TLSOptionsTests {
         (35, "error:0A000418:SSL routines::tlsv1 alert unknown ca", 1, .clientCertificateRefused),
         (56, "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0", 0, .clientCertificateRefused),
         (55, "SSL_write() error:0A000412:SSL routines::sslv3 alert bad certificate", 0, .clientCertificateRefused),
+        (35, "OpenSSL/3.0.22: error:0200008A:rsa routines::invalid padding", 1, .certificateUntrusted),
+        (35, "OpenSSL/3.0.22: error:06880006:asn1 encoding routines::EVP lib", 1, .certificateUntrusted),
         (35, "error:0A00010B:SSL routines::wrong version number", 1, .tlsFailed),
         (35, "error:0A000410:SSL routines::sslv3 alert handshake failure", 1, .tlsFailed),
         (35, "OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to 127.0.0.1:1", 1, .connectionLost),

@@ -25,7 +25,8 @@ struct TrustTests {
 
     @Test(arguments: [
         (TestCertificates.Name.expired, RemoteError.Code.certificateExpired), (.selfSigned, .certificateUntrusted),
-        (.foreign, .certificateUntrusted), (.chainless, .certificateUntrusted), (.misnamed, .certificateNameMismatch),
+        (.foreign, .certificateUntrusted), (.chainless, .certificateUntrusted), (.forged, .certificateUntrusted),
+        (.misnamed, .certificateNameMismatch),
     ])
     func `W8: an unacceptable certificate has an error of its own, and nothing is sent`(
         _ certificate: TestCertificates.Name, _ code: RemoteError.Code
@@ -60,6 +61,18 @@ struct TrustTests {
         both.append(try Data(contentsOf: bench.certificates.otherAuthority))
         let tls = try bench.options { $0.authorities = try TLSOptions.Authorities(pem: both) }
         #expect(try await bench.host(tls).data(for: Self.post) == Data("POST /x 3".utf8))
+    }
+
+    /// The issuer has the name of a public authority, so that OpenSSL looks it up: another key verifies the signature in vain.
+    @Test(.enabled(if: FileManager.default.fileExists(atPath: "/etc/ssl/certs/ISRG_Root_X2.pem"), "the public authority is missing"))
+    func `W8: the system's authorities are not looked up beside those of a host`() async throws {
+        let bench = try TrustBench(.impostor)
+        let system = try await remoteError { try await bench.host(TLSOptions()).send(Self.post) }
+        let own = try await remoteError { try await bench.host().send(Self.post) }
+        #expect(own.code == .certificateUntrusted)
+        // The issuer is missing for a host with authorities, and found elsewhere.
+        #expect(!"\(String(describing: system.underlyingError))".contains("unable to get local issuer certificate"))
+        #expect("\(String(describing: own.underlyingError))".contains("unable to get local issuer certificate"))
     }
 
     // MARK: Pins
@@ -267,6 +280,17 @@ struct TrustTests {
     }
 
     // MARK: W2 over TLS
+
+    @Test func `W2: over TLS an unsafe request has a fresh connection, and others reuse one`() async throws {
+        let bench = try TrustBench()
+        let host = try bench.host()
+        for method in [HTTPMethod.get, .put, .delete, .get] { _ = try await host.data(for: Route(path: "/x", method: method)) }
+        #expect(bench.front.record.accepted == 1)
+        for count in 2...4 {
+            _ = try await host.data(for: Self.post)
+            #expect(bench.front.record.accepted == count)
+        }
+    }
 
     @Test(arguments: ReuseTests.unsafe, [true, false])
     func `W2: over TLS a connection that the server closed fails no unsafe request, which arrives once`(

@@ -14,8 +14,15 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         let invalidatesSession: Bool
     }
 
+    /// The demands on the session's connections.
+    private let tls: TLSOptions
     /// Guards which exchange belongs to which task.
     private let entries = Lock<[Int: Entry]>([:])
+
+    init(_ tls: TLSOptions = TLSOptions()) {
+        self.tls = tls
+        super.init()
+    }
 
     /// How many tasks are under way.
     var count: Int { entries.withLock(\.count) }
@@ -42,6 +49,15 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
+        #if canImport(Darwin)
+        if let trust = challenge.protectionSpace.serverTrust, tls.authorities != nil || !tls.pins.isEmpty {
+            guard let failure = ServerTrust(trust).failure(under: tls) else {
+                return completionHandler(.useCredential, URLCredential(trust: trust))
+            }
+            exchange(of: task)?.stop(failure)
+            return completionHandler(.cancelAuthenticationChallenge, nil)
+        }
+        #endif
         guard let response = challenge.failureResponse as? HTTPURLResponse, let exchange = exchange(of: task) else {
             // A question of the connection (a server's certificate, a proxy), not of an answer.
             return completionHandler(.performDefaultHandling, nil)

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Wire
 
 #if canImport(FoundationNetworking)
 internal import FoundationNetworking
@@ -25,6 +26,7 @@ extension TransportFailure {
     /// The pure part: a code of `NSURLErrorDomain` and the text beside it.
     init(urlErrorCode: Int, text: String, underlyingError: (any Error)? = nil) {
         let text = text.lowercased()
+        func reason(_ fault: WireTLS.Fault) -> (RemoteError.Code, String) { (RemoteError.Code(fault), fault.message) }
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
         let (code, message): (RemoteError.Code, String) =
             switch urlErrorCode {
@@ -33,11 +35,16 @@ extension TransportFailure {
                 (.offline, "there is no network; try again once there is")
             case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed:
                 (.hostNotFound, "the host's name is not known; check it, and the network")
-            case NSURLErrorSecureConnectionFailed, NSURLErrorServerCertificateHasBadDate, NSURLErrorServerCertificateUntrusted,
-                NSURLErrorServerCertificateHasUnknownRoot, NSURLErrorServerCertificateNotYetValid, NSURLErrorClientCertificateRejected,
-                NSURLErrorClientCertificateRequired, NSURLErrorAppTransportSecurityRequiresSecureConnection:
+            case NSURLErrorServerCertificateHasBadDate, NSURLErrorServerCertificateNotYetValid: reason(.expired)
+            case NSURLErrorServerCertificateUntrusted, NSURLErrorServerCertificateHasUnknownRoot: reason(.untrusted)
+            case NSURLErrorClientCertificateRejected, NSURLErrorClientCertificateRequired: reason(.clientRefused)
+            case NSURLErrorSecureConnectionFailed, NSURLErrorAppTransportSecurityRequiresSecureConnection:
                 (.tlsFailed, "no secure connection could be made; check the server's certificate and the scheme")
             case NSURLErrorTimedOut: (.unreachable, "the system gave up waiting; check the network, then try again")
+            // Where FoundationNetworking passes on libcurl's words.
+            case _ where says("certificate has expired", "certificate is not yet valid"): reason(.expired)
+            case _ where says("does not match target", "subject name matches"): reason(.otherHost)
+            case _ where says("self-signed certificate", "self signed certificate", "local issuer certificate"): reason(.untrusted)
             case _ where says("ssl", "tls", "certificate"):
                 (.tlsFailed, "no secure connection could be made; check the server's certificate and the scheme")
             case _ where says("network is unreachable", "no route to host"):

@@ -14,6 +14,9 @@ public import FoundationNetworking
 /// The default of ``RemoteHost`` on Apple's systems; on Linux it stands in where libcurl is missing, with the faults of FoundationNetworking
 /// that <doc:SecurityNotes> lists: some responses end the process.
 ///
+/// Of the ``TLSOptions``, Apple's systems keep all but the client certificate, on a fresh connection for each request; Linux keeps none. What
+/// cannot be kept is ``RemoteError/Code/unsupported``.
+///
 /// A finished session cannot take our delegate, so a session of your own is given as its configuration. Cookies, caching, credentials
 /// and timeouts of the configuration are not used: these are decided above.
 public final class URLSessionTransport: Transport, CustomStringConvertible {
@@ -59,24 +62,60 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
 
     /// Sends a request and returns once the head of the answer is there.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
+        try await perform(request, over: ConnectionOptions(), limits: limits)
+    }
+
+    /// Sends a request over a connection that keeps the options, and returns once the head of the response is there.
+    public func perform(
+        _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
+    ) async throws -> HTTPResponse {
+        if let problem = URLSessionTransport.problem(with: connection) { throw TransportFailure(.unsupported, problem) }
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
-        let isFresh = !request.method.isSafe
+        // Other options get a session of their own, so that neither connections nor sessions of TLS are shared.
+        let isFresh = !request.method.isSafe || connection.tls != TLSOptions()
         if exchange.mayBegin() {
-            starting.async { [self] in start(wire, exchange, isFresh: isFresh) }
+            starting.async { [self] in start(wire, exchange, connection.tls, isFresh: isFresh) }
         }
         return try await exchange.response()
     }
 
-    private func start(_ wire: URLRequest, _ exchange: Exchange, isFresh: Bool) {
+    private func start(_ wire: URLRequest, _ exchange: Exchange, _ tls: TLSOptions, isFresh: Bool) {
         // Its caller may have left meanwhile.
         guard exchange.mayBegin() else { return }
-        let delegate = isFresh ? SessionDelegate() : delegate
-        let session = isFresh ? URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue) : shared
+        let delegate = isFresh ? SessionDelegate(tls) : delegate
+        let session = isFresh ? URLSession(configuration: configuration(for: tls), delegate: delegate, delegateQueue: queue) : shared
         let task = session.dataTask(with: wire)
         delegate.add(exchange, for: task, invalidatesSession: isFresh)
         task.resume()
         exchange.onStop { [cancelling] in cancelling.async { task.cancel() } }
+    }
+
+    /// Why the system cannot keep options; `nil` where it can.
+    private static func problem(with connection: ConnectionOptions) -> String? {
+        if connection.proxy != .system {
+            return "URLSession takes the system's proxy, or that of its configuration; leave the host's proxy at .system"
+        }
+        if !connection.allowsHTTP2 { return "URLSession chooses the version of HTTP itself; leave allowsHTTP2 at true" }
+        return problem(with: connection.tls)
+    }
+
+    private static func problem(with tls: TLSOptions) -> String? {
+        #if canImport(Darwin)
+        tls.clientCertificate == nil ? nil : "URLSession takes no client certificate in PEM; use a transport of your own for it"
+        #else
+        tls == TLSOptions() ? nil : "URLSession cannot keep TLS options on this system; install libcurl, or remove the options"
+        #endif
+    }
+
+    private func configuration(for tls: TLSOptions) -> URLSessionConfiguration {
+        #if canImport(Darwin)
+        if let version = tls.minimumVersion, let copy = configuration.copy() as? URLSessionConfiguration {
+            copy.tlsMinimumSupportedProtocolVersion = version == .tls13 ? .TLSv13 : .TLSv12
+            return copy
+        }
+        #endif
+        return configuration
     }
 
     private static func prepared(_ configuration: URLSessionConfiguration) -> URLSessionConfiguration {
