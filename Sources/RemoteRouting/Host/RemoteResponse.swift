@@ -14,7 +14,9 @@ public struct RemoteResponse<Value> {
     public var attempts: Int
     /// The time from the call to the last byte, waits and refreshes included; of a stream, to the head.
     public var duration: Duration
-    /// How the last exchange of the call went; `nil` for a stream, whose ``RemoteBytes/metrics`` come with its end.
+    /// How the last exchange of the call went; `nil` for a stream.
+    ///
+    /// A stream has its ``RemoteBytes/metrics`` once its last piece was read.
     public var metrics: ExchangeMetrics? {
         get { ownMetrics?.metrics }
         set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }

@@ -433,7 +433,8 @@ final class RouteCall: Sendable {
         let status = response.status
         let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
         var failure = self.error(
-            .status, status == 407 ? .proxyUnauthorized : .badStatus, sentRequest, "the server answered \(name); \(StatusName.advice(for: status))", status: status,
+            .status, status == 407 ? .proxyUnauthorized : .badStatus, sentRequest,
+            "the server answered \(name); \(StatusName.advice(for: status))", status: status,
             fields: response.fields)
         failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
         failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)

@@ -42,13 +42,15 @@ extension WireFailure {
             CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
             CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
             WireTLS.Fault.other.failure
-        case CURLE_PARTIAL_FILE, CURLE_ABORTED_BY_CALLBACK, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_AGAIN,
+        // A GOAWAY right before a request has the code of frames that are none, and is no fault of the server.
+        case CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_ABORTED_BY_CALLBACK, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND,
+            CURLE_AGAIN,
             CURLE_HTTP2_STREAM:
             (.connectionLost, "the connection ended in the middle; try again")
         // One code for a reset connection and for chunks that are none.
         case CURLE_RECV_ERROR where !text.contains("chunk"): (.connectionLost, "the connection ended in the middle; try again")
         // A function argument is bad where a line of a trailer is no field.
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY,
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY,
             CURLE_BAD_FUNCTION_ARGUMENT, CURLE_RECV_ERROR, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP3, CURLE_TOO_LARGE:
             (.protocolViolation, "what came is not proper HTTP; look at the server, or at what stands in between")
         default: (.unreachable, "the exchange failed; check the network, then try again")

@@ -204,6 +204,13 @@ final class FrameServer {
                         wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 0, stream, b'part'))
                         wire.sendall(frame(7, 0, 0, struct.pack('>II', stream, 2)))
                         return wire.close()
+                    elif plan in ('bomb', 'flood'):
+                        # 0x90 is "accept-encoding: gzip, deflate", one byte for 30.
+                        if total == 1: good(stream); continue
+                        wire.sendall(frame(1, 0, stream, b'\x88'))
+                        for _ in range(12): wire.sendall(frame(9, 0, stream, b'\x90' * 16000))
+                        while plan == 'flood': wire.sendall(frame(9, 0, stream, b'\x90' * 16000))
+                        wire.sendall(frame(9, 4, stream, b'\x90'))
                     elif plan == 'close': return wire.close()
                     elif plan == 'garbage':
                         wire.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')

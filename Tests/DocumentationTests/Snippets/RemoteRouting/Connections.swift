@@ -27,7 +27,8 @@ struct ConnectionSnippets {
         let direct = api.with { $0.proxy = .none }
         let plain = api.with { $0.allowsHTTP2 = false }
         #expect([inside, hidden, direct, plain].map(\.allowsHTTP2) == [true, true, true, false])
-        #expect("\(inside.proxy), \(hidden.proxy)" == "HTTP proxy at port 3128 of proxy.example.com, SOCKS 5 proxy at port 9050 of 127.0.0.1")
+        #expect(
+            "\(inside.proxy), \(hidden.proxy)" == "HTTP proxy at port 3128 of proxy.example.com, SOCKS 5 proxy at port 9050 of 127.0.0.1")
         #expect(direct.proxy == .none && plain.proxy == .system)
     }
 }
