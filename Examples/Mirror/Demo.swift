@@ -3,9 +3,9 @@ import LoopbackOrigin
 import StoreCore
 import SyncEngine
 
-/// The mirror shown to itself: an origin inside this process, and a temporary directory.
+/// A demonstration with an origin inside this process and a temporary directory.
 enum Demo {
-    /// Three runs: everything is new, nothing is, and some things have changed.
+    /// Runs three times: with new files only, without changes, and with some changes.
     static func run(_ options: Options) async throws -> Int32 {
         let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-mirror-\(UUID().uuidString)")
         let files = Lock<[String: String]>([:])
@@ -20,7 +20,7 @@ enum Demo {
         }
         defer {
             origin.stop()
-            // What a failed removal leaves behind is a temporary directory, which the system empties.
+            // If this fails, the system eventually empties the temporary directory.
             try? FileManager.default.removeItem(at: directory)
         }
         let show = Show(options)
@@ -28,7 +28,7 @@ enum Demo {
         func step(_ title: String) async throws -> Int32 {
             show.line(title)
             let code = try await Mirror.run(options, manifest: manifest, directory: directory)
-            // A dry run has changed nothing, and the next step is to find what this one would have left.
+            // A dry run changes nothing, but the next step needs the result of this one.
             if options.isDryRun { try await Mirror.synchronizer(options, manifest: manifest, directory: directory).sync() }
             return code
         }

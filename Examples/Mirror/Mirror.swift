@@ -29,7 +29,7 @@ struct Mirror {
         }
     }
 
-    /// What makes a directory equal to a manifest.
+    /// Creates the synchronizer that makes a directory equal to a manifest.
     static func synchronizer(
         _ options: Options, manifest: URL, directory: URL
     ) -> OneWaySynchronizer<some SyncProcessor<ListedFile>> {
@@ -43,7 +43,7 @@ struct Mirror {
                 retry: .exponential(attempts: options.retries + 1), localEdits: options.localEdits))
     }
 
-    /// One run.
+    /// Runs a pass.
     ///
     /// - Returns: The exit code.
     static func run(_ options: Options, manifest: URL, directory: URL) async throws -> Int32 {
@@ -53,17 +53,17 @@ struct Mirror {
             try show.plan(try await synchronizer.plan())
             return 0
         }
-        // Ctrl-C is an order to stop well, and not to fall over.
+        // Replaces the default action, so that ctrl-C cancels the run instead of killing the process.
         signal(SIGINT, SIG_IGN)
         let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
         interrupt.setEventHandler {
-            // Whoever presses it again does not want to wait for what is in flight.
+            // A second ctrl-C kills the process without waiting for transfers in flight.
             signal(SIGINT, SIG_DFL)
             synchronizer.cancel()
         }
         interrupt.resume()
         let following = Task { await show.follow(synchronizer.publish()) }
-        // Ended before the report is shown: nothing moves any more below it.
+        // Ends before the report is shown, so that no progress appears below it.
         func stopFollowing() async {
             following.cancel()
             await following.value
@@ -75,7 +75,7 @@ struct Mirror {
             try show.report(report, error: nil)
             return 0
         } catch let error as SyncError {
-            // A cancelled call is answered at once; what is in flight still has to be put away.
+            // A canceled call throws at once, but the run still has to store transfers in flight.
             let report = error.code == .cancelled ? await lastReport(of: synchronizer) : error.report
             await stopFollowing()
             if let report { try show.report(report, error: error) }
@@ -89,7 +89,7 @@ struct Mirror {
         }
     }
 
-    /// How far the run has come, once it has ended.
+    /// Waits for the end of the run and returns its report.
     private static func lastReport(of synchronizer: OneWaySynchronizer<some SyncProcessor>) async -> SyncReport? {
         for await state in synchronizer.publish() {
             if case .loading = state { continue }

@@ -1,7 +1,7 @@
 import Foundation
 import SyncEngine
 
-/// What the command line says.
+/// The parsed command line.
 struct Options {
     var manifest: URL?
     var directory: URL?
@@ -9,7 +9,7 @@ struct Options {
     var isJSON = false
     var isPlain = false
     var helps = false
-    /// What the safety gate lets pass.
+    /// The refusals of the safety gate that are overridden.
     var overrides: SyncOverrides = []
     var maxDelete: Int?
     var maxUpdate: Int?
@@ -26,25 +26,25 @@ struct Options {
                       [--max-update <count>] [--allow-all-changed] [--allow-same-content] [--keep-local]
                       [--concurrency <count>] [--retries <count>]
 
-        Makes a directory equal to a manifest: an object {"path", "size", "sha256" or "version", "url"} for each file, one on each line
-        (NDJSON), or all in one array (JSON). A manifest in lines needs an end: a last line {"count": <files>}, or a Content-Length from
-        the server. Addresses may be relative to the manifest's. Broken transfers are resumed; files that no run has put there stay.
-        Without arguments it shows itself: an origin inside its own process, and a temporary directory.
+        Makes a directory equal to a manifest: an object {"path", "size", "sha256" or "version", "url"} per file, one per line (NDJSON) or
+        all in one array (JSON). A manifest in lines needs an end mark: a last line {"count": <files>}, or a Content-Length from the server.
+        URLs may be relative to the manifest's. Interrupted transfers are resumed; files that mirror has not installed are kept.
+        Without arguments, mirror runs a demonstration with an origin in its own process and a temporary directory.
 
-          --dry-run              prints what would be done, and why, and does nothing
-          --json                 prints the report as JSON, for scripts
-          --plain                plain lines, as where the output is no terminal
-          --max-delete <count>   refuses to remove more files than this; without it, more than half of twenty or more
-          --allow-empty          lets an empty manifest empty the directory
-          --max-update <count>   refuses to replace more files than this; without it, more than half of twenty or more
-          --allow-all-changed    lets a run replace or remove all of twenty or more files
-          --allow-same-content   lets a run give the same content to most of twenty or more files that differed
-          --keep-local           leaves files alone that were edited in the directory; without it, they are overwritten
-          --concurrency <count>  how many files are downloaded at a time, 1 to 64; 8 without it
-          --retries <count>      how often a failure that may pass is tried again, 0 to 100; 3 without it
+            --dry-run              prints the plan with its reasons, and changes nothing
+            --json                 prints the report as JSON, for scripts
+            --plain                prints plain lines, as if the output were not a terminal
+            --max-delete <count>   refuses to remove more files than this; by default more than half of twenty or more
+            --allow-empty          lets an empty manifest empty the directory
+            --max-update <count>   refuses to replace more files than this; by default more than half of twenty or more
+            --allow-all-changed    lets a run replace or remove all of twenty or more files
+            --allow-same-content   lets a run give the same content to most of twenty or more files that differed
+            --keep-local           keeps files that were edited in the directory; by default they are overwritten
+            --concurrency <count>  the number of concurrent downloads, 1 to 64; 8 by default
+            --retries <count>      the number of retries after a transient failure, 0 to 100; 3 by default
 
-        exit codes: 0 equal now (or the plan was printed), 1 some files failed, 2 refused for safety, 3 the manifest or the directory
-        cannot be used, 64 called wrongly, 130 stopped by ctrl-C; the next run goes on where this one stopped.
+        exit codes: 0 synchronized (or the plan was printed), 1 some files failed, 2 refused for safety, 3 the manifest or the directory
+        cannot be used, 64 invalid arguments, 130 stopped by ctrl-C; the next run resumes an interrupted one.
         """
 
     init(_ arguments: some Sequence<String>) throws {
@@ -53,7 +53,7 @@ struct Options {
         func value(of option: String, from range: ClosedRange<Int>) throws -> Int {
             guard let text = rest.popFirst() else { throw Mistake(description: "\(option) needs a value") }
             guard let number = Int(text), range.contains(number) else {
-                throw Mistake(description: "\(option) \(text): a number from \(range.lowerBound) to \(range.upperBound) is needed")
+                throw Mistake(description: "\(option) \(text): use a number from \(range.lowerBound) to \(range.upperBound)")
             }
             return number
         }
@@ -76,9 +76,9 @@ struct Options {
             }
         }
         guard !plain.isEmpty else { return }
-        guard plain.count == 2 else { throw Mistake(description: "a manifest's address and a directory are needed") }
+        guard plain.count == 2 else { throw Mistake(description: "give the manifest's URL and a directory") }
         guard let url = URL(string: plain[0]), ["http", "https"].contains(url.scheme?.lowercased()), url.host() != nil else {
-            throw Mistake(description: "\(plain[0]): an address with http or https is needed")
+            throw Mistake(description: "\(plain[0]): use a URL with http or https")
         }
         manifest = url
         directory = URL(filePath: plain[1], directoryHint: .isDirectory)

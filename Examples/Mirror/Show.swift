@@ -3,7 +3,7 @@ import Foundation
 import StoreCore
 import SyncEngine
 
-/// What the mirror says: one moving line on a terminal, plain lines anywhere else, one object of JSON for scripts.
+/// The output of the mirror: one moving line on a terminal, plain lines elsewhere, one JSON object for scripts.
 struct Show {
     private let console: Console
     private let isJSON: Bool
@@ -15,7 +15,7 @@ struct Show {
 
     func line(_ text: String) {
         guard !isJSON else { return }
-        // Names come from the manifest and from the disk; none of them may act on the terminal.
+        // Names come from the manifest and from the disk, and must not act on the terminal.
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).escapedForDisplay() }
         write((console.isLive ? "\r\u{1B}[K" : "") + lines.joined(separator: "\n") + "\n")
     }
@@ -24,7 +24,7 @@ struct Show {
         FileHandle.standardError.write(Data("mirror: \(text.escapedForDisplay())\n".utf8))
     }
 
-    /// Shows progress until the task is cancelled.
+    /// Shows progress until the task is canceled.
     func follow(_ states: LoadingStateSequence<SyncReport>) async {
         var last: SyncStage?
         for await state in states {
@@ -38,13 +38,13 @@ struct Show {
         }
     }
 
-    /// What the moving line says; empty where a stage has nothing to tell.
+    /// The text of the moving line; empty for a stage without progress.
     private func words(_ progress: SyncProgress) -> String {
         var parts: [String]
         switch progress.stage {
         case .begin, .end: return ""
         case .sourceList: parts = ["reading the list"] + (progress.doneItems > 0 ? ["\(progress.doneItems) so far"] : [])
-        case .localInventory: parts = ["looking at the directory"]
+        case .localInventory: parts = ["scanning the directory"]
         case .plan, .safetyGate, .prepare: parts = ["comparing"]
         case .previews, .contents: parts = ["downloading", "\(progress.doneItems)/\(progress.totalItems)"]
         case .removals: parts = ["removing", "\(progress.doneItems)/\(progress.totalItems)"]
@@ -80,21 +80,21 @@ struct Show {
         )
     }
 
-    /// What went wrong, and what to do about it on a command line.
+    /// Returns the reason of an error, with the remedy on the command line.
     static func words(of error: SyncError) -> String {
         switch error.code {
         case .emptySource:
-            "the manifest is empty, and the directory has files of earlier runs; nothing was removed. If it really is empty: --allow-empty"
+            "the manifest is empty, but the directory has files of earlier runs; nothing was removed; if it really is empty, use --allow-empty"
         case .removalLimit:
-            "more files would be removed than allowed; nothing was changed. Look with --dry-run; if that is right: --max-delete <count>"
+            "the run would remove more files than allowed; nothing was changed; check with --dry-run, then use --max-delete <count>"
         case .updateLimit:
-            "more files would be replaced than allowed; nothing was changed. Look with --dry-run; if that is right: --max-update <count>"
+            "the run would replace more files than allowed; nothing was changed; check with --dry-run, then use --max-update <count>"
         case .sharedContent:
-            "\(error.message). Look at what the origin sends; if that is right: --allow-same-content"
+            "\(error.message); with mirror, use --allow-same-content"
         case .everythingChanged:
-            "not one file is as the manifest has it; nothing was changed. Look with --dry-run; if that is right: --allow-all-changed"
+            "every file would be replaced or removed; nothing was changed; check with --dry-run, then use --allow-all-changed"
         case .stageFailed:
-            "the stage “\(error.stage?.description ?? "begin")” failed; nothing after it was done: \(error.underlyingError ?? error)"
+            "the stage “\(error.stage?.description ?? "begin")” failed, and later stages were skipped: \(error.underlyingError ?? error)"
         default: error.description
         }
     }
@@ -108,11 +108,11 @@ struct Show {
                     skipped: report.skipped.map(\.description),
                     error: error?.code.rawValue))
         }
-        // Where nothing was done there is nothing to report but why.
+        // A run that was refused has only its error to report.
         guard error == nil || error?.code == .incomplete || error?.code == .cancelled else { return }
         for failure in report.failures { line("failed  \(failure)") }
         for skip in report.skipped { line("skipped \(skip)") }
-        if error?.code == .cancelled { line("stopped; the next run goes on from here") }
+        if error?.code == .cancelled { line("stopped; the next run resumes here") }
         line("\(report.summary)  (\(Show.bytes(report.downloadedBytes)) in \(String(format: "%.1f", report.duration / .seconds(1))) s)")
     }
 
@@ -134,7 +134,7 @@ struct Show {
     private func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
-        // Within its strings, JSON may have the same characters escaped.
+        // JSON allows these characters to be escaped within strings.
         let text = String(decoding: try encoder.encode(value), as: UTF8.self).unicodeScalars.map { scalar in
             scalar.actsOnDisplay ? String(format: "\\u%04x", scalar.value) : String(scalar)
         }
@@ -151,10 +151,10 @@ struct Show {
 extension SyncPlan.DownloadReason {
     fileprivate var words: String {
         switch self {
-        case .missing: "not here"
-        case .changed: "another version"
-        case .unknownVersion: "here, in a version that nobody knows"
-        case .editedLocally: "edited here"
+        case .missing: "missing"
+        case .changed: "changed"
+        case .unknownVersion: "unknown version"
+        case .editedLocally: "edited locally"
         }
     }
 }
@@ -163,7 +163,7 @@ extension SyncPlan.RemovalReason {
     fileprivate var words: String {
         switch self {
         case .notInSource: "not in the manifest"
-        case .editedLocally: "not in the manifest, edited here"
+        case .editedLocally: "not in the manifest, edited locally"
         }
     }
 }

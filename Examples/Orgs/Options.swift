@@ -1,9 +1,9 @@
 import Foundation
 
-/// What the command line says.
+/// The options of the command line.
 struct Options {
     var host: String?
-    var organisation = "swiftlang"
+    var organization = "swiftlang"
     var user = "octocat"
     var pages = 3
     var middle = 2
@@ -17,22 +17,22 @@ struct Options {
     }
 
     static let usage = """
-        usage: orgs [<organisation>] [--user <login>] [--pages <count>] [--middle <page>] [--host <name>] [--directory <path>]
+        usage: orgs [<organization>] [--user <login>] [--pages <count>] [--middle <page>] [--host <name>] [--directory <path>]
                     [--fresh] [--plain]
 
-        Shows organisations, the repositories of one of them page by page and from the middle in both directions, a user, and the API's
-        description of itself. Without --host it talks to an origin inside its own process. Run it twice: the second run starts from
-        disk and revalidates with 304s.
+        Shows organizations, the repositories of one of them page by page and from the middle in both directions, a user, and the API's
+        metadata. Without --host, an origin inside the process responds. Run it twice: the second run starts from disk and revalidates
+        with 304s.
 
-          --host api.github.com   the real thing; no token is needed for a few requests an hour
-          --directory <path>      where answers are kept; default \(defaultDirectory.path(percentEncoded: false))
-          --fresh                 forgets what was kept
-          --pages <count>         how many pages of repositories are shown, 1 to 100; 3 without it
-          --middle <page>         the page at which the list in both directions starts, 1 to 100; 2 without it
-          --user <login>          who is shown; octocat without it
-          --plain                 plain lines, as where the output is no terminal
+          --host api.github.com   GitHub itself; a few requests an hour need no token
+          --directory <path>      the directory of the records; default \(defaultDirectory.path(percentEncoded: false))
+          --fresh                 removes the records of earlier runs
+          --pages <count>         the number of pages of repositories, 1 to 100; default 3
+          --middle <page>         the first page of the list in both directions, 1 to 100; default 2
+          --user <login>          the user to show; default octocat
+          --plain                 plain lines, as for output that is not a terminal
 
-        exit codes: 0 all was shown, 1 something could not be had, 3 the directory cannot be used, 64 called wrongly.
+        exit codes: 0 all screens loaded, 1 a screen failed to load, 3 the directory cannot be used, 64 invalid arguments.
         """
 
     init(_ arguments: some Sequence<String>) throws {
@@ -44,7 +44,7 @@ struct Options {
         func number(of option: String) throws -> Int {
             let text = try value(of: option)
             guard let number = Int(text), (1...100).contains(number) else {
-                throw Mistake(description: "\(option) \(text): a number from 1 to 100 is needed")
+                throw Mistake(description: "\(option) \(text): must be a number from 1 to 100")
             }
             return number
         }
@@ -59,7 +59,7 @@ struct Options {
             case "--pages": pages = try number(of: argument)
             case "--middle": middle = try number(of: argument)
             case _ where argument.hasPrefix("-"): throw Mistake(description: "unknown option \(argument)")
-            default: organisation = argument
+            default: organization = argument
             }
         }
     }

@@ -1,10 +1,10 @@
 import Foundation
 import RemoteRouting
 
-/// Organisations, their repositories in one and in two directions, a user, and the API's own description, shaped like GitHub's API.
+/// Shows organizations, their repositories in one and in two directions, a user, and the API's metadata, shaped like GitHub's API.
 ///
-/// How an app is laid out on Storehouse: `Remote` describes routes and what they answer, `Repositories` makes stores of them,
-/// `Screens` shows what the stores publish. `Demo` is an origin to run against where there is no network.
+/// An example of an app's layout on Storehouse. `Remote` describes routes and their responses, `Repositories` creates stores from them, and
+/// `Screens` shows the states of the stores. `Demo` is an origin for runs without a network.
 @main
 struct Orgs {
     @concurrent
@@ -22,7 +22,7 @@ struct Orgs {
         }
     }
 
-    /// Shows everything, and whether all of it came.
+    /// Runs all screens and returns whether all of them loaded.
     private static func run(_ options: Options) async throws -> Bool {
         let terminal = Terminal(isPlain: options.isPlain)
         let demo = try options.host == nil ? DemoOrigin() : nil
@@ -30,7 +30,7 @@ struct Orgs {
             demo.map { HostConfiguration("127.0.0.1", scheme: .http, port: Int($0.port)) } ?? HostConfiguration(options.host ?? "")
         let traffic = Traffic()
         let api = GitHub.host(configuration).logging(to: traffic.log(to: terminal))
-        // By host and not by port: a demo that runs a second time finds what the first one kept.
+        // Named by host and not by port, so that a second run of the demo finds the records of the first.
         let directory = options.directory.appending(path: options.host ?? "demo")
         if options.isFresh, FileManager.default.fileExists(atPath: directory.path(percentEncoded: false)) {
             try FileManager.default.removeItem(at: directory)
@@ -38,14 +38,14 @@ struct Orgs {
         let repository = GitHubRepository(api: api, directory: directory)
 
         terminal.title(
-            "Organisations on \(options.host ?? "a host inside this process")", "kept in \(directory.path(percentEncoded: false))")
+            "Organizations on \(options.host ?? "a host inside this process")", "stored in \(directory.path(percentEncoded: false))")
         let screens = Screens(repository: repository, terminal: terminal)
-        let hasOrganisations = try await screens.organisations()
-        let hasRepositories = try await screens.repositories(of: options.organisation, pages: options.pages)
-        let hasMiddle = try await screens.repositories(around: RepositoryPage(organisation: options.organisation, number: options.middle))
+        let hasOrganizations = try await screens.organizations()
+        let hasRepositories = try await screens.repositories(of: options.organization, pages: options.pages)
+        let hasMiddle = try await screens.repositories(around: RepositoryPage(organization: options.organization, number: options.middle))
         let hasUser = try await screens.user(options.user)
         let hasMeta = try await screens.meta()
         terminal.summary(traffic.summary)
-        return hasOrganisations && hasRepositories && hasMiddle && hasUser && hasMeta
+        return hasOrganizations && hasRepositories && hasMiddle && hasUser && hasMeta
     }
 }

@@ -13,7 +13,7 @@ struct Gate {
         var isFresh = false
     }
 
-    /// The directory of texts and acceptances. Acceptances are evidence, so it is none that the system may purge.
+    /// The directory of texts and acceptances. Acceptances are evidence, so the system must not purge it.
     static var directory: URL { TextStore.defaultDirectory.appending(path: "storehouse-terms", directoryHint: .isDirectory) }
 
     func open() async throws {
@@ -25,7 +25,7 @@ struct Gate {
         let base = try publisher?.origin.url ?? offlineAddress()
         screen.title(
             "Terms",
-            publisher.map { "an app's gate; its publisher is a server inside this process, at \($0.origin.url)" }
+            publisher.map { "an app's gate; the publisher is a server in this process, at \($0.origin.url)" }
                 ?? "an app's gate, without network")
 
         let store = try TextStore(
@@ -43,25 +43,25 @@ struct Gate {
                 remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
 
         let first = try await store.text(for: terms)
-        screen.good("there at once: \(name(first))")
+        screen.good("available at once: \(name(first))")
         screen.note("asking the publisher for a newer version")
         let newest = try await store.text(for: terms, awaiting: .remote(timeout: .seconds(3)))
         if let reason = newest.fallbackReason {
-            screen.warning("the publisher cannot be reached (\(reason.code.rawValue)), so version \(version(newest)) counts")
+            screen.warning("the publisher cannot be reached (\(reason.code.rawValue)), so the gate uses version \(version(newest))")
         }
         try await pass(store, terms, from: first, to: newest)
     }
 
     private func pass(_ store: TextStore, _ terms: TextSource, from first: VersionedText, to newest: VersionedText) async throws {
-        // Unreadable acceptances count as none, and the gate asks again.
+        // Unreadable acceptances count as missing, so the gate asks again.
         let accepted = try? await store.acceptance(of: terms)
         if newest.version != first.version {
-            screen.good("now there: \(name(newest)); this is what has changed since \(version(first)):")
+            screen.good("now available: \(name(newest)); changes since \(version(first)):")
             screen.show(LineDifference(from: first.text, to: newest.text))
         } else if newest.fallbackReason == nil {
             screen.good("the publisher has nothing newer than \(version(newest))")
         }
-        // Exactly the shown text, because a newer one may become current while the user reads it.
+        // Accepts exactly the shown text, because a newer one may become current while the user reads it.
         guard await store.needsAcceptance(of: newest, granularity: .minor) else {
             let date = accepted.map { $0.date.formatted(.iso8601) } ?? ""
             screen.good("version \(accepted?.version?.description ?? "?") was accepted at \(date): the gate is open\n")
@@ -70,26 +70,26 @@ struct Gate {
         if newest.version == first.version { screen.show(newest) }
         let isAccepted = options.accepts || (screen.canAsk && screen.ask("Do you accept version \(version(newest))?"))
         guard isAccepted else {
-            screen.warning("version \(version(newest)) is not accepted: the gate stays closed; to accept it: swift run terms --accept\n")
+            screen.warning("version \(version(newest)) is not accepted: the gate stays closed; accept with swift run terms --accept\n")
             return
         }
         try await store.accept(newest)
-        screen.good("version \(version(newest)) is accepted, and that is saved: the gate is open\n")
+        screen.good("version \(version(newest)) is accepted, and the acceptance is saved: the gate is open\n")
     }
 
     private func name(_ text: VersionedText) -> String {
         let origin =
             switch text.origin {
             case .bundle: "which came with the app"
-            case .cache: "which an earlier start has saved"
-            case .remote: text.isVerified ? "from the publisher, with the digest that it says" : "from the publisher"
+            case .cache: "saved by an earlier start"
+            case .remote: text.isVerified ? "from the publisher, with the digest of its manifest" : "from the publisher"
             }
         return "version \(version(text)), \(origin)"
     }
 
-    private func version(_ text: VersionedText) -> String { text.version?.description ?? "without number" }
+    private func version(_ text: VersionedText) -> String { text.version?.description ?? "without a number" }
 
-    /// Where the publisher would be: nobody listens there.
+    /// Returns the publisher's usual address, where no server listens.
     private func offlineAddress() throws -> URL {
         guard let url = URL(string: "http://127.0.0.1:\(Publisher.usualPort)") else { throw CocoaError(.fileNoSuchFile) }
         return url

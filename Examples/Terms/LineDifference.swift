@@ -1,4 +1,4 @@
-/// What has changed from one text to another, line by line.
+/// The line-by-line difference of two texts.
 struct LineDifference {
     enum Line: Equatable {
         case same(String)

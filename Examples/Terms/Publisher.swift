@@ -2,9 +2,9 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 
-/// The publisher of the terms: an HTTP origin inside this process that has version 2.0.0.
+/// The publisher of the terms: an HTTP origin in this process that serves version 2.0.0.
 struct Publisher {
-    /// The same at each start where it is free, so that the store can ask whether the manifest it kept has changed.
+    /// The preferred port. A constant address lets the store revalidate the manifest that it has kept.
     static let usualPort: UInt16 = 47_011
 
     let origin: LoopbackOrigin

@@ -10,10 +10,10 @@ import Glibc
 import Musl
 #endif
 
-/// What the gate is shown on: colours on a terminal, plain lines anywhere else.
+/// The output of the gate: colors on a terminal, plain lines elsewhere.
 struct Screen {
     private let console: Console
-    /// Whether somebody can be asked.
+    /// Whether the standard input is a terminal.
     let canAsk: Bool
 
     init(isPlain: Bool) {
@@ -46,14 +46,14 @@ struct Screen {
         write("\n" + lines(shown))
     }
 
-    /// Lines with an empty one behind them, and no spaces at their ends.
+    /// Joins lines, followed by an empty one, without spaces at their ends.
     private func lines(_ lines: [String]) -> String {
         let isBlank = { (line: String) in line.allSatisfy { $0 == " " } }
         let kept = lines.map { isBlank($0) ? "" : $0 }.reversed().drop { $0.isEmpty }.reversed()
         return kept.joined(separator: "\n") + "\n\n"
     }
 
-    /// Asks; anything but a yes is a no.
+    /// Asks a question; every answer except yes counts as no.
     func ask(_ question: String) -> Bool {
         write("   " + paint(.bold, question) + " [y/N] ")
         return ["y", "yes"].contains(readLine()?.lowercased() ?? "")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// `swift run terms`: an app that starts with the terms it came with, finds newer ones, and lets nobody in who has not accepted them.
+/// `swift run terms`: an app starts with its bundled terms, finds newer ones, and stays closed until the user has accepted them.
 @main
 struct Terms {
     static func main() async {
@@ -27,7 +27,7 @@ struct Terms {
         do {
             try await Gate(screen: screen, options: options).open()
         } catch {
-            screen.complain("the gate could not be asked: \(error)")
+            screen.complain("cannot open the gate: \(error)")
             exit(1)
         }
     }
@@ -35,14 +35,14 @@ struct Terms {
     private static let help = """
         usage: terms [--accept] [--offline] [--fresh] [--plain]
 
-        Starts with the terms that came with the app, finds newer ones at an origin inside this process, shows what has changed,
+        Starts with bundled terms, finds newer ones at an origin in this process, shows the changes,
         and asks for acceptance, which later starts remember.
 
-          --accept   accepts what is asked, where there is no terminal
-          --offline  starts without network
-          --fresh    forgets earlier starts first
-          --plain    plain lines, as where the output is no terminal
+          --accept   accepts the terms without asking
+          --offline  starts without a network
+          --fresh    deletes the state of earlier starts first
+          --plain    prints plain lines, as when the output is not a terminal
 
-        exit codes: 0 the gate was shown, open or closed, 1 it could not be asked, 64 called wrongly.
+        exit codes: 0 the gate was shown, open or closed; 1 the gate failed; 64 wrong usage.
         """
 }

@@ -1,11 +1,11 @@
 import Foundation
 import StoreCore
 
-/// The life after a restart: the same program as a new process, with the same directory and nothing in memory.
+/// The restart: the same program as a new process, with the same directory and empty memory.
 enum AfterRestart {
     /// Runs the new process and waits for its end.
     ///
-    /// - Returns: Its exit status.
+    /// - Returns: The exit status of the process.
     static func launch(directory: URL, origin: URL, isPlain: Bool) async throws -> Int32 {
         let process = Process()
         process.executableURL = Bundle.main.executableURL
@@ -16,12 +16,12 @@ enum AfterRestart {
         }
     }
 
-    /// What the new process does.
+    /// Runs the tour's part in the new process.
     ///
-    /// - Returns: Whether the first thing that it could show was the shelf as it was saved.
+    /// - Returns: Whether the first state was the complete saved shelf.
     static func run(directory: String, origin: String, on stage: Stage) async throws -> Bool {
         guard let origin = URL(string: origin) else { return false }
-        stage.note("process \(ProcessInfo.processInfo.processIdentifier), with nothing in memory")
+        stage.note("process \(ProcessInfo.processInfo.processIdentifier), with empty memory")
         let repository = BookRepository(origin: origin, directory: URL(filePath: directory, directoryHint: .isDirectory))
         var observer = ShownObserver(repository.shelf.flowable.publish(), on: stage, describe: Chapters.describe)
         let first = try await observer.follow { _ in true }

@@ -2,9 +2,9 @@ import Foundation
 import RemoteRouting
 import StoreCore
 
-/// What an app would write: routes, two cachers, two stores.
+/// The code that an app would write: routes, two cachers, two stores.
 struct BookRepository: Sendable {
-    /// Each book, in memory; a copy is good for less than half a second here, so that expiry can be watched.
+    /// The books, in memory; each copy expires after less than half a second, so that expiry can be watched.
     let books: Store<Int, Book>
 
     /// The shelf, page by page, in memory and on disk.
@@ -12,7 +12,7 @@ struct BookRepository: Sendable {
 
     init(origin: URL, directory: URL) {
         let shop = RemoteHost(HostConfiguration(origin.host() ?? "", scheme: .http, port: origin.port)).with { host in
-            // An outage is to be seen here, and not to be waited for.
+            // The tour shows the outage itself, without retries.
             host.retry = .never
         }
         var policy = StorePolicy()
@@ -30,7 +30,7 @@ struct BookRepository: Sendable {
     }
 }
 
-/// What the shop can be asked.
+/// The shop's routes.
 enum ShopRoute: Routable {
     case book(Int)
     case shelf(page: String?)

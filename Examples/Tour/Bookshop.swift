@@ -2,7 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 
-/// A book, as the shop sends it and as the repository keeps it.
+/// A book, in the shop's JSON and in the repository.
 struct Book: Codable, Hashable, Identifiable, Sendable {
     var id: Int
     var title: String
@@ -19,7 +19,7 @@ final class Bookshop: Sendable {
 
     /// Opens the shop.
     ///
-    /// - Parameter pace: How long each answer takes, so that loading can be seen.
+    /// - Parameter pace: The delay of each response, so that loading is visible.
     init(pace: Duration) throws {
         let titles = [
             "Moby-Dick", "Treasure Island", "The Sea-Wolf", "Kidnapped", "Typhoon", "Lord Jim", "The Shadow-Line", "White-Jacket",
@@ -31,7 +31,7 @@ final class Bookshop: Sendable {
         origin.on(.get, "/books/:id") { [unowned self] request in book(request).misbehaving(.delayHead(by: pace)) }
     }
 
-    /// Sells or buys copies of a book.
+    /// Sets the number of copies of a book.
     func setStock(of id: Int, to count: Int) {
         shelf.withLock { shelf in
             for place in shelf.indices where shelf[place].id == id { shelf[place].inStock = count }
@@ -49,7 +49,7 @@ final class Bookshop: Sendable {
         origin.on(.get, "/texts/terms.txt") { .text(terms).tagged().revalidated(by: $0) }
     }
 
-    /// Publishes covers, of which the seventh cannot be had at the first time.
+    /// Publishes covers; the first request for the seventh fails.
     func publishCovers(count: Int) {
         let hasFailed = Lock(false)
         origin.on(.get, "/covers") { _ in .json((0..<count).map { Cover(id: $0, revision: 1) }) }
@@ -65,15 +65,15 @@ final class Bookshop: Sendable {
         }
     }
 
-    /// How often the origin has said that what somebody has is still right, with no body.
+    /// The number of 304 responses.
     var confirmations: Int { confirmed.withLock { $0 } }
 
-    /// How many requests for a path the origin has got.
+    /// Returns the number of requests for a path.
     func requests(to path: String) -> Int { origin.requests(to: path).count }
 
-    // MARK: Answers
+    // MARK: Responses
 
-    /// A page of the shelf; without a number the middle one, so that there is something on both sides.
+    /// Returns a page of the shelf; without a number, the middle page, so that pages exist on both sides.
     private func page(_ request: LoopbackOrigin.Request) -> LoopbackOrigin.Response {
         let books = shelf.withLock { $0 }
         let last = (books.count - 1) / Self.pageSize
@@ -85,7 +85,7 @@ final class Bookshop: Sendable {
         return .json(page)
     }
 
-    /// One book, with an entity tag and an answer of no bytes to whoever has it already.
+    /// Returns a book with an entity tag, or 304 to a matching conditional request.
     private func book(_ request: LoopbackOrigin.Request) -> LoopbackOrigin.Response {
         let book = shelf.withLock { shelf in shelf.first { "\($0.id)" == request.parameter("id") } }
         guard let book else { return .notFound(for: request) }

@@ -2,7 +2,7 @@ import Foundation
 import LoopbackOrigin
 import StoreCore
 
-/// The steps of the tour, each with what must be so at its end.
+/// The steps of the tour, each with its checks.
 struct Chapters {
     let stage: Stage
     let bookshop: Bookshop
@@ -25,15 +25,15 @@ struct Chapters {
         stage.chapter("Loading, then completed")
         var observer = shelfObserver()
         let state = try await observer.follow { $0.isCompleted }
-        stage.check("the first state is loading, with nothing to show yet", observer.states.first?.isLoading == true)
-        stage.check("then the first page of the shelf is there", state.content?.count == 5)
+        stage.check("the first state is loading, without content", observer.states.first?.isLoading == true)
+        stage.check("the next state has the first page of the shelf", state.content?.count == 5)
     }
 
     private func paging() async throws {
         stage.chapter("The next page, and the previous one")
         var observer = shelfObserver()
         _ = try await observer.follow { $0.isCompleted }
-        stage.check("a second observer gets what is there, without a fetch", bookshop.requests(to: "/shelf") == 1)
+        stage.check("a second observer gets the content without a fetch", bookshop.requests(to: "/shelf") == 1)
         let shelf = repository.shelf.flowable
         async let next = shelf.requestNextData()
         _ = try await observer.follow { $0.content?.count == 10 }
@@ -44,28 +44,28 @@ struct Chapters {
             "both pages were loaded, one at each end",
             state.content?.map(\.id) == Array(1...15) && requests.0.isLoaded && requests.1.isLoaded)
         let end = await shelf.requestNextData()
-        stage.check("where the shelf ends there is nothing to ask for", end.isNoPage && bookshop.requests(to: "/shelf") == 3)
+        stage.check("at the end of the shelf, no page is requested", end.isNoPage && bookshop.requests(to: "/shelf") == 3)
     }
 
     private func expiring() async throws {
-        stage.chapter("Content expires, and is refreshed while the old copy stays on screen")
+        stage.chapter("Content expires, and the old copy stays visible during the refresh")
         var observer = bookObserver(1)
         _ = try await observer.follow { $0.isCompleted }
-        stage.note("somebody buys two copies; this one is good for 400 ms")
+        stage.note("the shop sells two copies; the cached book expires after 400 ms")
         bookshop.setStock(of: 1, to: 1)
         let state = try await observer.follow { $0.isCompleted && $0.content?.inStock == 1 }
         let stale = observer.states.contains { $0.isLoading && $0.content?.inStock == 3 }
-        stage.check("while loading, the stale copy was still there", stale)
-        stage.check("then the new one", state.content?.inStock == 1)
+        stage.check("while loading, the stale copy stays visible", stale)
+        stage.check("then the new copy replaces it", state.content?.inStock == 1)
         _ = try await observer.follow { $0.isLoading }
         _ = try await observer.follow { $0.isCompleted }
-        stage.check("a refresh of what has not changed sends its entity tag, and gets 304 and no body", bookshop.confirmations > 0)
+        stage.check("a refresh of unchanged content sends its entity tag and gets 304 without a body", bookshop.confirmations > 0)
     }
 
     private func sharing() async throws {
         stage.chapter("One update, two observers")
         let shelf = repository.shelf.flowable
-        // Elements are found by their identity: the list may be another one by the time a change is made.
+        // Elements are found by their identity, because the list may have changed before the update runs.
         let stock: @Sendable ([Book]) -> String = { books in
             books.first { $0.id == 7 }.map { "\($0.title): \($0.inStock) in stock" } ?? "not on the shelf"
         }
@@ -79,17 +79,17 @@ struct Chapters {
             books[place].inStock = 99
         }
         let seen = try await (left.follow { $0.isCompleted }, right.follow { $0.isCompleted })
-        stage.check("both see it", [seen.0, seen.1].allSatisfy { $0.content?.first { $0.id == 7 }?.inStock == 99 })
+        stage.check("both observers see the update", [seen.0, seen.1].allSatisfy { $0.content?.first { $0.id == 7 }?.inStock == 99 })
     }
 
     private func thousandCallers() async throws {
         stage.chapter("1 000 callers, one fetch")
         let before = bookshop.requests(to: "/books/7")
         let callers = (0..<1_000).map { _ in Task { try await repository.books[7].requireData() } }
-        var answers: Set<Book> = []
-        for caller in callers { answers.insert(try await caller.value) }
+        var books: Set<Book> = []
+        for caller in callers { books.insert(try await caller.value) }
         let requests = bookshop.requests(to: "/books/7") - before
-        stage.check("1 000 callers were answered by \(requests) request", requests == 1 && answers.count == 1)
+        stage.check("1 000 callers shared \(requests) request", requests == 1 && books.count == 1)
     }
 
     private func outage() async throws {
@@ -100,30 +100,30 @@ struct Chapters {
         stage.note("down: connections are refused")
         await repository.shelf.flowable.refresh()
         let failed = try await observer.follow { $0.error != nil }
-        stage.check("an error, and the last good content with it", failed.content?.count == 15)
+        stage.check("the error state keeps the last content", failed.content?.count == 15)
         let kept = try await repository.shelf.flowable.requireData()
-        stage.check("what is valid is still served", kept.count == 15)
+        stage.check("valid content is still served", kept.count == 15)
         try bookshop.origin.comeBack()
         stage.note("up again")
         await repository.shelf.flowable.refresh()
         let fresh = try await observer.follow { $0.isCompleted }
-        stage.check("fresh again, from the first page on", fresh.content?.map(\.id) == Array(6...10))
+        stage.check("the list is fresh again, from its first page", fresh.content?.map(\.id) == Array(6...10))
         let next = await repository.shelf.flowable.requestNextData()
-        stage.check("and the next page can be asked for", next.isLoaded)
+        stage.check("the next page can be requested again", next.isLoaded)
     }
 
     private func restart() async throws {
-        stage.chapter("A restart finds what was saved")
+        stage.chapter("A restart shows the saved content")
         let before = bookshop.requests(to: "/shelf")
         let status = try await AfterRestart.launch(directory: directory, origin: bookshop.origin.url, isPlain: !stage.isLive)
-        let asked = bookshop.requests(to: "/shelf") - before
-        stage.check("a new process shows the shelf at once, and asks the origin nothing", status == 0 && asked == 0)
+        let requests = bookshop.requests(to: "/shelf") - before
+        stage.check("a new process shows the shelf at once, without a request", status == 0 && requests == 0)
     }
 
     // MARK: Observers
 
-    private func shelfObserver(_ who: String = " ", describe: (@Sendable ([Book]) -> String)? = nil) -> ShownObserver<[Book]> {
-        ShownObserver(repository.shelf.flowable.publish(), on: stage, who: who, describe: describe ?? Self.describe)
+    private func shelfObserver(_ label: String = " ", describe: (@Sendable ([Book]) -> String)? = nil) -> ShownObserver<[Book]> {
+        ShownObserver(repository.shelf.flowable.publish(), on: stage, label: label, describe: describe ?? Self.describe)
     }
 
     private func bookObserver(_ id: Int) -> ShownObserver<Book> {
@@ -137,9 +137,9 @@ struct Chapters {
 }
 
 extension PageRequest {
-    /// Whether there was no page to ask for.
+    /// Whether no further page exists.
     var isNoPage: Bool { if case .noPage = self { true } else { false } }
 
-    /// Whether the page is part of the list now.
+    /// Whether the page has been loaded into the list.
     var isLoaded: Bool { if case .loaded = self { true } else { false } }
 }

@@ -1,23 +1,23 @@
 import StoreCore
 
-/// One observer whose states are put on the stage as they come.
+/// An observer that prints each state as it arrives.
 struct ShownObserver<Content: Sendable> {
     private var iterator: LoadingStateSequence<Content>.Iterator
     private let stage: Stage
-    private let who: String
+    private let label: String
     private let describe: (Content) -> String
 
-    /// Everything that this observer has been given.
+    /// All states that this observer has received.
     private(set) var states: [LoadingState<Content>] = []
 
-    init(_ sequence: LoadingStateSequence<Content>, on stage: Stage, who: String = " ", describe: @escaping (Content) -> String) {
+    init(_ sequence: LoadingStateSequence<Content>, on stage: Stage, label: String = " ", describe: @escaping (Content) -> String) {
         iterator = sequence.makeAsyncIterator()
         self.stage = stage
-        self.who = who
+        self.label = label
         self.describe = describe
     }
 
-    /// Takes states until one is as wanted.
+    /// Reads states until one satisfies a condition.
     ///
     /// - Returns: That state.
     mutating func follow(until isWanted: (LoadingState<Content>) -> Bool) async throws -> LoadingState<Content> {
@@ -33,12 +33,12 @@ struct ShownObserver<Content: Sendable> {
         let content = state.content.map(describe)
         switch state {
         case .loading:
-            stage.state(.loading, "loading", content.map { "\($0), stale" } ?? "nothing yet", who: who)
+            stage.state(.loading, "loading", content.map { "\($0), stale" } ?? "no content", label: label)
         case .completed(_, let next, let prev):
             let pages = [pageNote("next", next), pageNote("previous", prev)].compactMap { $0 }
-            stage.state(.completed, "completed", ([content ?? ""] + pages).joined(separator: "  "), who: who)
+            stage.state(.completed, "completed", ([content ?? ""] + pages).joined(separator: "  "), label: label)
         case .error(let error, _):
-            stage.state(.failed, "error", "\(error)" + (content.map { "; still there: \($0)" } ?? ""), who: who)
+            stage.state(.failed, "error", "\(error)" + (content.map { "; still shown: \($0)" } ?? ""), label: label)
         }
     }
 

@@ -2,18 +2,18 @@ import Console
 import Foundation
 import StoreCore
 
-/// What the tour is shown on: colours and a moving spinner on a terminal, plain lines anywhere else.
+/// The output of the tour: colors and a spinner on a terminal, plain lines elsewhere.
 final class Stage: Sendable {
     private let console: Console
 
-    /// Whether somebody watches as it happens.
+    /// Whether the output is a terminal that supports the spinner.
     var isLive: Bool { console.isLive }
 
     private struct Shown {
         var chapter = 0
         var passed = 0
         var failed: [String] = []
-        /// What the spinner turns in front of; `nil` while nothing is loading.
+        /// The indentation of the spinner; `nil` while nothing is loading.
         var waiting: String?
         var frame = 0
     }
@@ -40,12 +40,12 @@ final class Stage: Sendable {
         write("\n" + paint(.bold, "\(number)  \(name)") + "\n")
     }
 
-    /// Something that the tour does.
+    /// Prints an action of the tour.
     func note(_ text: String) {
         write("   " + paint(.dim, "▸ \(text)") + "\n")
     }
 
-    /// Something that has to be so.
+    /// Prints a claim, and records whether it holds.
     func check(_ claim: String, _ holds: Bool) {
         let chapter = shown.withLock { shown in
             if holds { shown.passed += 1 } else { shown.failed.append("\(shown.chapter): \(claim)") }
@@ -58,16 +58,16 @@ final class Stage: Sendable {
         FileHandle.standardError.write(Data("tour: \(text)\n".utf8))
     }
 
-    /// The last line.
+    /// Prints the last line.
     ///
-    /// - Returns: Whether everything that had to be so was so.
+    /// - Returns: Whether all checks hold.
     func close() -> Bool {
         let (passed, failed) = shown.withLock { ($0.passed, $0.failed) }
         let seconds = String(format: "%.1f s", elapsed / 1000)
         if failed.isEmpty {
             write("\n" + paint(.green, "All \(passed) checks hold") + paint(.dim, "  \(seconds)") + "\n\n")
         } else {
-            write("\n" + paint(.red, "\(failed.count) of \(passed + failed.count) checks do not hold") + "\n")
+            write("\n" + paint(.red, "\(failed.count) of \(passed + failed.count) checks failed") + "\n")
             for claim in failed { write("  \(claim)\n") }
         }
         return failed.isEmpty
@@ -95,11 +95,11 @@ final class Stage: Sendable {
         }
     }
 
-    /// A state that an observer was given, as it is given.
-    func state(_ mark: Mark, _ word: String, _ content: String, who: String) {
+    /// Prints a state of an observer.
+    func state(_ mark: Mark, _ word: String, _ content: String, label: String) {
         let padded = word.padding(toLength: 10, withPad: " ", startingAt: 0)
         let time = paint(.dim, String(format: "%6.0f ms", elapsed))
-        let line = "\(time)  \(paint(.dim, who)) \(paint(mark.paint, "\(mark.sign) \(padded)")) \(content)"
+        let line = "\(time)  \(paint(.dim, label)) \(paint(mark.paint, "\(mark.sign) \(padded)")) \(content)"
         write("   " + line + "\n")
         guard isLive, mark == .loading else { return }
         shown.withLock { $0.waiting = "                    " }
@@ -115,7 +115,7 @@ final class Stage: Sendable {
     private static let frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
     private static func turnSpinner(_ stage: () -> Stage?) async {
-        // Ends with the stage, or when the process does.
+        // Ends with the stage, or with the process.
         while (try? await Task.sleep(for: .milliseconds(80))) != nil, let stage = stage() {
             stage.shown.withLock { shown in
                 guard let waiting = shown.waiting else { return }
@@ -138,7 +138,7 @@ final class Stage: Sendable {
         }
     }
 
-    /// A tour that hangs must say so instead.
+    /// Ends the process with a message if the tour hangs.
     func endProcess(after limit: Duration, complaining text: String) {
         Task.detached { [self] in
             guard (try? await Task.sleep(for: limit)) != nil else { return }

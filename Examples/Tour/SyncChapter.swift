@@ -4,13 +4,13 @@ import RemoteRouting
 import StoreCore
 import SyncEngine
 
-/// A one-way synchronization: progress, an item that fails once, and an empty list that is refused.
+/// A one-way synchronization with progress, an item that fails once, and a refused empty list.
 struct SyncChapter {
     let stage: Stage
     let bookshop: Bookshop
 
     func run() async throws {
-        stage.chapter("A one-way sync with progress, one failure, and an empty list refused")
+        stage.chapter("A one-way sync with progress, one failure, and a refused empty list")
         bookshop.publishCovers(count: 40)
         let album = Album()
         let shop = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(bookshop.origin.port))).with { $0.retry = .never }
@@ -30,7 +30,7 @@ struct SyncChapter {
         }
         let report = try await synchronizer.sync()
         await watcher.value
-        stage.check("\(report.summary); cover 7 failed once, and came when it was tried again", report.addedCount == 40)
+        stage.check("\(report.summary); cover 7 failed once, and a retry delivered it", report.addedCount == 40)
         bookshop.publishCovers(count: 0)
         do {
             try await synchronizer.sync()
@@ -42,7 +42,7 @@ struct SyncChapter {
     }
 }
 
-/// A cover as the list has it.
+/// A cover in the source list.
 struct Cover: SyncItem, Codable {
     var id: Int
     var revision: Int
@@ -51,7 +51,7 @@ struct Cover: SyncItem, Codable {
     var version: Int { revision }
 }
 
-/// Where covers are kept.
+/// The local covers.
 actor Album {
     private var covers: [Int: (revision: Int, image: Data)] = [:]
 

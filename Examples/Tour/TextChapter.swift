@@ -3,14 +3,14 @@ import LoopbackOrigin
 import StoreCore
 import TextStore
 
-/// A versioned text: bundled 1.0.0 gives way to 1.1.0 while somebody looks on, and stays when the origin is gone.
+/// A versioned text: an observer sees bundled 1.0.0 give way to 1.1.0, which stays when the origin is down.
 struct TextChapter {
     let stage: Stage
     let bookshop: Bookshop
     let directory: URL
 
     func run() async throws {
-        stage.chapter("A text goes from bundled 1.0.0 to remote 1.1.0, and stays without network")
+        stage.chapter("A text goes from bundled 1.0.0 to remote 1.1.0, and stays without a network")
         bookshop.publishTerms()
         let bundle = try makeBundle()
         let texts = try makeStore(bundle)
@@ -18,16 +18,16 @@ struct TextChapter {
         await texts.setVersionSource(versions)
         var observer = ShownObserver(texts.publish(terms), on: stage, describe: Self.describe)
         let first = try await observer.follow { $0.content != nil }
-        stage.check("what came with the app is there at once", first.content?.version == SemanticVersion("1.0.0"))
+        stage.check("the bundled text is shown at once", first.content?.version == SemanticVersion("1.0.0"))
         let newest = try await observer.follow { $0.isCompleted && $0.content?.version == SemanticVersion("1.1.0") }
-        stage.check("then what the origin has, with its digest checked", newest.content?.isVerified == true)
+        stage.check("then the origin's text, with its digest verified", newest.content?.isVerified == true)
         bookshop.origin.goDown()
-        stage.note("down; the program starts again")
+        stage.note("down: a second store opens the same directory")
         let later = try makeStore(bundle)
         try await later.register(terms)
         await later.setVersionSource(versions)
         let kept = try await later.text(for: terms)
-        stage.check("the newer one is there without network", kept.version == SemanticVersion("1.1.0"))
+        stage.check("the newer text is available without a network", kept.version == SemanticVersion("1.1.0"))
         try bookshop.origin.comeBack()
     }
 
@@ -45,7 +45,7 @@ struct TextChapter {
         try TextStore(session: "tour", directory: directory.appending(path: "texts"), bundle: bundle)
     }
 
-    /// What the app was delivered with.
+    /// Makes the bundle that the app ships with.
     private func makeBundle() throws -> Bundle {
         let place = directory.appending(path: "bundle")
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)

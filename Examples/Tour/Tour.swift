@@ -1,7 +1,7 @@
 import Foundation
 import LoopbackOrigin
 
-/// `swift run tour`: one repository's life over real HTTP, against an origin inside this process.
+/// `swift run tour`: the life of a repository over real HTTP, against an origin in this process.
 @main
 struct Tour {
     static func main() async {
@@ -21,7 +21,7 @@ struct Tour {
                 exit(64)
             }
         } catch {
-            stage.complain("the tour could not go on: \(error)")
+            stage.complain("the tour failed: \(error)")
             exit(1)
         }
     }
@@ -29,21 +29,21 @@ struct Tour {
     private static let help = """
         usage: tour [--plain]
 
-        Shows what a store does, over real HTTP against an origin inside this process, in a few seconds.
-        On a terminal it draws as it goes; elsewhere, or with --plain, it prints one line for each thing that happens.
-        Exits 0 if every step came out as it should, 1 if not, 64 if it was called wrongly.
+        Shows what a store does, over real HTTP against an origin in this process, in a few seconds.
+        On a terminal it draws live; elsewhere, or with --plain, it prints one line per event.
+        Exits 0 if every check holds, 1 if not, and 64 for wrong usage.
         """
 
-    /// The whole tour.
+    /// Runs the whole tour.
     ///
-    /// - Returns: Whether every step came out as it should.
+    /// - Returns: Whether all checks hold.
     private static func run(on stage: Stage) async throws -> Bool {
         stage.endProcess(after: .seconds(60), complaining: "a step did not end within a minute")
         let bookshop = try Bookshop(pace: stage.isLive ? .milliseconds(350) : .milliseconds(60))
         let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-tour-\(UUID().uuidString)")
         defer {
             bookshop.origin.stop()
-            // What a failed removal leaves behind is a temporary directory, which the system empties.
+            // A failed removal leaves a temporary directory, which the system empties.
             try? FileManager.default.removeItem(at: directory)
         }
         stage.title("Storehouse · a tour", "one repository over real HTTP, from \(bookshop.origin.url)")

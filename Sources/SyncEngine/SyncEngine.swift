@@ -1,18 +1,18 @@
-// SyncEngine — a one-way synchronizer that cannot wipe you out.
+// SyncEngine: one-way synchronization that checks each plan before it removes or replaces anything.
 //
 //                                your app
 //   TextStore   RemoteRouting  ┌─▶ SyncEngine ◀─┐
 //   ────────────────────────── └── StoreCore ───┘
 //
-// Its source may be a `Fetcher`, its target a `Store`, its progress a `LoadingStateSequence`. The module
-// knows StoreCore and Foundation, and neither of its neighbours.
+// The source may be a `Fetcher`, the target a `Store`, and the progress is a `LoadingStateSequence`. The module depends only on StoreCore
+// and Foundation.
 //
-//   Listing      what the source has, what is here
-//   Processing   what you write: how one item is got, and how items are removed
-//   Planning     the comparison, and the gate that a plan must pass
-//   Running      who waits for which pass (a machine), the stages of a pass, the workers
+//   Listing      the items of the source and of the local side
+//   Processing   the app's part: downloads and removals of items
+//   Planning     the comparison of both sides, and the safety gate
+//   Running      callers and passes (a machine), the stages of a pass, the workers
 //   Reporting    stages, progress, reports, errors
-//   Stores       a store as target
-//   Directories  files in a directory as target
+//   Stores       a store as the target
+//   Directories  the files of a directory as the target
 
 internal import StoreCore

@@ -4,43 +4,44 @@
 //   ┌─▶ TextStore ◀─┐   RemoteRouting      SyncEngine
 //   └───────────── StoreCore ─────────────────────────
 //
-// Versions are compared and texts chosen by pure functions (Versions, Resolving, Session/SessionState); files lie on one shelf (Shelf);
-// the server is any `RevalidatingFetcher` (Fetching). The module imports StoreCore, Foundation and the internal target Wire, which sends HTTP
-// requests; it imports neither of its neighbors.
-// Texts are no keys of a `Store`, although their states are its states: a floor, a pointer and a set are about several texts at once, and
-// the engine of a store decides for one key at a time.
+// Versions are compared and texts chosen by pure functions (Versions, Resolving, Session/SessionState). The files of a session are on its
+// shelf (Shelf). The server is any `RevalidatingFetcher` (Fetching). The module imports StoreCore, Foundation, and the internal target
+// Wire, which sends HTTP requests; it imports no other module of the package.
+//
+// Texts are not keys of a `Store`, although they share its states: a floor, a pointer, and a set concern several texts at once, and a
+// store's engine decides for each key alone.
 
 public import Foundation
 public import StoreCore
 
-/// The versioned texts of one session: bundled with the app, replaced by newer ones of a server, and never going backwards.
+/// The versioned texts of one session: bundled with the app, replaced by newer ones from a server, and never going backwards.
 ///
 /// ```swift
 /// let texts = try TextStore(session: "legal")
 /// try await texts.register(eula)
 /// await texts.setVersionSource(versions)
 ///
-/// let now = try await texts.text(for: eula)                                    // what is here, at once
+/// let now = try await texts.text(for: eula)                                    // from memory, without waiting
 /// let newest = try await texts.text(for: eula, awaiting: .remote(timeout: .seconds(2)))
 /// for await state in texts.publish(eula) { render(state) }
 /// ```
 ///
-/// All registered texts are held in memory: a read takes one lock and touches neither disk nor network. Fetches belong to the store and go
-/// on when whoever waited for them leaves.
+/// All registered texts are held in memory, so a read takes one lock and touches neither disk nor network. Fetches belong to the store and
+/// continue after their callers leave.
 public final class TextStore: Sendable {
     @usableFromInline let engine: TextEngine
 
-    /// Opens a session; the directory is read at the first registration, and made at the first save.
+    /// Opens a session. The first registration reads the directory, and the first save creates it.
     ///
     /// - Parameters:
-    ///   - session: What separates these texts from those of other stores; any string but an empty one.
-    ///   - directory: Where sessions are kept; `nil` for ``defaultDirectory``. Each session has a directory of its own in it.
-    ///   - bundle: Where bundled files are.
-    ///   - fetcher: How files of servers are got; a `RevalidatingFetcher` saves fetching what has not changed, a plain `Fetcher` will do.
-    ///   - policy: How texts are refreshed and switched.
+    ///   - session: The name that separates these texts from those of other stores; any string except the empty one.
+    ///   - directory: The directory of all sessions; `nil` for ``defaultDirectory``. Each session has a subdirectory of its own.
+    ///   - bundle: The bundle of the bundled files.
+    ///   - fetcher: The client of the server. A `RevalidatingFetcher` avoids fetching unchanged files; a plain `Fetcher` also works.
+    ///   - policy: The rules for refreshing and switching texts.
     ///   - time: The clock.
     ///   - verify: Verifies the bytes of manifests and texts, fetched and kept, such as their signatures; `nil` for no verification.
-    ///   - onEvent: Receives refusals, disk faults and saves, from any thread and never under a lock. A trailing closure is always this one.
+    ///   - onEvent: Receives refusals, disk faults, and saves, from any thread and never under a lock. A trailing closure is this one.
     /// - Throws: ``TextStoreError/Code/invalidName``.
     public convenience init(
         session: String, directory: URL? = nil, bundle: Bundle = .main,
@@ -57,10 +58,10 @@ public final class TextStore: Sendable {
         policy: TextStorePolicy, time: some TimeSource, options: FileWriteOptions,
         verify: TextVerifier? = nil, onEvent: (@Sendable (TextStoreEvent) -> Void)? = nil
     ) throws(TextStoreError) {
-        guard !session.isEmpty else { throw TextStoreError(.invalidName, "opening a session: its name is empty; give it one") }
+        guard !session.isEmpty else { throw TextStoreError(.invalidName, "cannot open a session: its name is empty; pass one") }
         let parent = directory ?? Self.defaultDirectory
         guard parent.isFileURL else {
-            throw TextStoreError(.invalidName, "opening a session: \(parent.absoluteString) is no directory of a disk; give a file URL")
+            throw TextStoreError(.invalidName, "cannot open the session: \(parent.absoluteString) is not on a disk; pass a file URL")
         }
         let place = Directory(path: parent.absoluteURL.path(percentEncoded: false))
         engine = TextEngine(
@@ -68,13 +69,13 @@ public final class TextStore: Sendable {
             time: time, options: options, verify: verify, onEvent: onEvent)
     }
 
-    /// Where sessions are kept by default: Application Support on Apple's systems, `$XDG_STATE_HOME` elsewhere.
+    /// The default directory of sessions: Application Support on Apple's systems, `$XDG_STATE_HOME` elsewhere.
     public static var defaultDirectory: URL {
         #if canImport(Darwin)
         return URL.applicationSupportDirectory.appending(path: "Storehouse/Texts", directoryHint: .isDirectory)
         #else
         let environment = ProcessInfo.processInfo.environment
-        // Relative paths are to be ignored (XDG Base Directory Specification).
+        // The XDG Base Directory Specification requires relative paths to be ignored.
         let given = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         let base = given.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? URL.homeDirectory.appending(path: ".local/state")
         return base.appending(path: "\(ProcessInfo.processInfo.processName)/texts", directoryHint: .isDirectory)
@@ -83,50 +84,50 @@ public final class TextStore: Sendable {
 
     // MARK: Sources
 
-    /// Registers a text; again with the same source changes nothing.
+    /// Registers a text. Registering it again with the same source changes nothing.
     ///
-    /// Reads the text's files and raises the floor for what came with the app. Order and number of registrations play no
-    /// part, nor whether the version source is set before or after. With a verifier, kept texts are verified before this returns and before the
-    /// first state; a refused one is reported as an event, and the text falls back to the previous or the bundled one.
+    /// Reads the text's files and raises the floor for bundled texts. The order and number of registrations do not matter, and the version
+    /// source may be set before or after. With a verifier, kept texts are verified before this method returns and before the first state. A
+    /// refused text is reported as an event, and the store falls back to the previous or the bundled one.
     ///
     /// - Parameter provider: The text's source.
-    /// - Throws: ``TextStoreError/Code/conflictingSource``, ``TextStoreError/Code/invalidName``; nothing has changed then.
+    /// - Throws: ``TextStoreError/Code/conflictingSource`` or ``TextStoreError/Code/invalidName``; the registrations are then unchanged.
     public func register(_ provider: some TextSourceProvider) async throws { try await engine.register([provider.textSource]) }
 
-    /// Registers texts, all of them or none; see above.
+    /// Registers several texts, all of them or none, as the method for one text does.
     ///
     /// - Parameter providers: The texts' sources.
     public func register(_ providers: some Sequence<some TextSourceProvider>) async throws {
         try await engine.register(providers.map(\.textSource))
     }
 
-    /// Says where versions come from; the last one said counts.
+    /// Sets the manifests that list the versions; the last call counts.
     ///
-    /// A manifest of the bundle that cannot be read is told as an event, and its texts are without version.
+    /// If the bundled manifest cannot be read, the fault is reported as an event and the bundled texts are unversioned.
     ///
     /// - Parameter source: The manifests.
     public func setVersionSource(_ source: VersionSource) async { await engine.setVersionSource(source) }
 
     // MARK: Reading
 
-    /// The best text there is.
+    /// Returns the best available text.
     ///
-    /// Without waiting it answers from memory and begins a refresh where one is due. With `.remote` one deadline spans manifest and text; what
-    /// is not here by then is fetched and saved all the same, and the answer carries the reason as its `fallbackReason`.
+    /// Without waiting, returns from memory and begins a refresh if one is due. With `.remote`, one deadline covers manifest and text.
+    /// After the deadline the fetch continues and is saved, and the returned text carries the reason as its `fallbackReason`.
     ///
     /// - Parameters:
     ///   - provider: The text.
-    ///   - awaiting: Whether to wait for the origin.
-    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task is
-    ///   cancelled while it waits.
-    @inlinable  // A text that is here is a look under a lock, which costs less than a generic call.
+    ///   - awaiting: How long to wait for the server.
+    /// - Throws: ``TextStoreError/Code/unknownIdentifier``, ``TextStoreError/Code/notAvailable``; `CancellationError` as soon as the task
+    ///   is canceled while it waits.
+    @inlinable  // Reading a resident text takes one lock, which costs less than an unspecialized generic call.
     public func text(for provider: some TextSourceProvider, awaiting: TextAwaiting = .nothing) async throws -> VersionedText {
         let identifier = provider.textIdentifier
         if awaiting == .nothing, let text = engine.resident(identifier) { return text }
         return try await engine.text(identifier, awaiting)
     }
 
-    /// Returns the best text of an identifier, as the method with a provider does.
+    /// Returns the best available text for an identifier, as the method with a provider does.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of a registered text.
@@ -139,32 +140,32 @@ public final class TextStore: Sendable {
         return try await engine.text(identifier, awaiting)
     }
 
-    /// The states of a text: at once what is here, then every change.
+    /// Returns the states of a text: the current one at once, then every change.
     ///
-    /// - Parameter provider: The text; one that is not registered yet is an error until it is.
+    /// - Parameter provider: The text. An unregistered text is in an error state until it is registered.
     public func publish(_ provider: some TextSourceProvider) -> LoadingStateSequence<VersionedText> {
         publish(provider.textIdentifier)
     }
 
-    /// Returns the states of the text of an identifier: at once what is here, then every change.
+    /// Returns the states of the text of an identifier: the current one at once, then every change.
     ///
-    /// - Parameter identifier: The identifier of the text; one that is not registered yet is an error until it is.
+    /// - Parameter identifier: The identifier of the text. An unregistered text is in an error state until it is registered.
     public func publish(_ identifier: String) -> LoadingStateSequence<VersionedText> {
         LoadingStateSequence { [engine] in TextObserver(engine, identifier) }
     }
 
-    /// The increases of versions from now on, each once and after it was saved; ask before registering to miss none.
+    /// The increases of versions from now on, each once and after it was saved; read this property before registering to miss none.
     public var versionIncreases: AsyncStream<VersionIncrease> { engine.makeIncreases() }
 
     // MARK: Refreshing and switching
 
     /// Requests everything from the server, regardless of intervals and back-off, and waits for the responses.
     ///
-    /// - Throws: The first ``TextStoreError``; the other texts are stored all the same. ``TextStoreError/Code/incompleteSet`` if a set stays because
-    ///   one of its texts is not acceptable as published. `CancellationError`; the fetches go on.
+    /// - Throws: The first ``TextStoreError``; the other texts are stored nevertheless. ``TextStoreError/Code/incompleteSet`` if a set
+    ///   stays because one of its texts is not acceptable as published. `CancellationError` if the task is canceled; the fetches continue.
     public func refresh() async throws { try await engine.refresh() }
 
-    /// Activates the sets that wait. With a verifier, it verifies them first.
+    /// Activates the waiting sets. With a verifier, verifies them first.
     ///
     /// Drops a set that is damaged, below a floor, or not listed by the newest manifest, and reports it as an event.
     ///
@@ -175,22 +176,22 @@ public final class TextStore: Sendable {
         try await engine.activate()
     }
 
-    /// Forgets all cached texts and the manifest, but not the floors and acceptances; where observed, fetches again.
+    /// Deletes all cached texts and the manifest, but not the floors and acceptances; fetches observed texts again.
     ///
-    /// - Throws: ``TextStoreError/Code/fileSystem``; nothing is forgotten then.
+    /// - Throws: ``TextStoreError/Code/fileSystem``; nothing is deleted then.
     public func clear() async throws { try await engine.clear() }
 
     // MARK: Acceptance
 
-    /// Saves that the user has accepted a text.
+    /// Saves the user's acceptance of a text.
     ///
     /// An acceptance never replaces one of another version or wording, so a store that still shows an older text loses no newer acceptance.
     ///
-    /// - Parameter text: The text as the user has seen it.
+    /// - Parameter text: The text exactly as the user has seen it.
     /// - Throws: ``TextStoreError/Code/fileSystem``; the text is not accepted then.
     public func accept(_ text: VersionedText) async throws {
         let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
-        for fault in try await engine.acceptances.accept(acceptance) { engine.tell(.fault(fault)) }
+        for fault in try await engine.acceptances.accept(acceptance) { engine.report(.fault(fault)) }
     }
 
     /// Returns the newest acceptance of a text: of its highest accepted version, and the last one among equal versions.
@@ -219,15 +220,15 @@ public final class TextStore: Sendable {
     ///   - granularity: The size of a change that requires another acceptance.
     public func needsAcceptance(of text: VersionedText, granularity: Acceptance.Granularity = .any) async -> Bool {
         do { return try await engine.acceptances.history(of: text.identifier).isNeeded(for: text, granularity) } catch {
-            // Asking once too often is safe, and the opposite is not.
-            engine.tell(.fault(.wrapping(error, .damagedFile, "reading acceptances")))
+            // An unnecessary request for acceptance is harmless; a missing one is not.
+            engine.report(.fault(.wrapping(error, .damagedFile, "cannot read the acceptances; the text counts as not accepted")))
             return true
         }
     }
 
     /// Returns whether the best text at this moment needs acceptance, for a badge or a menu.
     ///
-    /// A gate passes the ``VersionedText`` that it shows instead, because the best text may change between two calls.
+    /// A gate passes the ``VersionedText`` that it shows to the other method, because the best text may change between two calls.
     ///
     /// - Parameters:
     ///   - provider: The text.

@@ -1,14 +1,14 @@
-/// What a figure of Storehouse may be, at most.
+/// The limit of a figure of Storehouse.
 struct Budget: Sendable {
     var figure: String
     var kind: Kind
     var reference: Reference
     var limit: Double
-    /// Whether it can be judged on a machine on which others work too, with short rounds.
+    /// Whether the budget can be judged on a busy machine, with short rounds.
     var holdsOnNoisyMachines: Bool
 
     enum Kind: String, Sendable, Codable {
-        /// Storehouse's figure divided by the reference's. Of whole figures: the loop around the call is in both, as a user's is.
+        /// Storehouse's figure divided by the reference's. Both include the loop around the call, as a user's figure would.
         case ratio
         /// Storehouse's figure minus the reference's, in the figure's unit.
         case difference
@@ -17,15 +17,15 @@ struct Budget: Sendable {
     }
 
     enum Reference: Sendable {
-        case nobody
+        case none
         case floor
         case mutex
-        /// The better of the two that are written by hand.
+        /// The better of the two handwritten contestants.
         case handwritten
 
         func contestant(in spreads: [Contestant: Spread]) -> Contestant? {
             switch self {
-            case .nobody: nil
+            case .none: nil
             case .floor: .floor
             case .mutex: .mutex
             case .handwritten:
@@ -36,25 +36,25 @@ struct Budget: Sendable {
 
     static func of(_ figure: String) -> Budget? { all.first { $0.figure == figure } }
 
-    /// Storehouse's figure may be this many times another's.
+    /// Makes a budget relative to another contestant's figure.
     private static func ratio(_ figure: String, to reference: Reference, _ limit: Double, noisy: Bool = true) -> Budget {
         Budget(figure: figure, kind: .ratio, reference: reference, limit: limit, holdsOnNoisyMachines: noisy)
     }
 
-    /// Storehouse's figure may be another's and this much.
+    /// Makes a budget beyond another contestant's figure.
     private static func beyond(_ figure: String, _ reference: Reference, by limit: Double, noisy: Bool = true) -> Budget {
         Budget(figure: figure, kind: .difference, reference: reference, limit: limit, holdsOnNoisyMachines: noisy)
     }
 
-    /// Storehouse's figure may be this much.
+    /// Makes an absolute budget.
     private static func atMost(_ figure: String, _ limit: Double, noisy: Bool = true) -> Budget {
-        Budget(figure: figure, kind: .absolute, reference: .nobody, limit: limit, holdsOnNoisyMachines: noisy)
+        Budget(figure: figure, kind: .absolute, reference: .none, limit: limit, holdsOnNoisyMachines: noisy)
     }
 }
 
 extension Budget {
-    /// One line for each row of the table. `noisy: false` is for what another program on the machine makes worse by more than the budget
-    /// leaves room for: figures of several tasks that wake each other.
+    /// One line per row of the table. `noisy: false` marks figures that another program on the machine worsens beyond the budget's slack,
+    /// such as those of several tasks that wake each other.
     static let all: [Budget] = [
         // Reading
         .ratio("hit", to: .mutex, 1.2),
@@ -81,7 +81,7 @@ extension Budget {
         .atMost("left-by-observer", 0.5),
         .atMost("left-by-sleep", 8),
 
-        // Files: against the same calls of the operating system
+        // Files, compared with the same system calls
         .ratio("file-save-new", to: .mutex, 1.5, noisy: false),
         .ratio("file-save-replaced", to: .mutex, 1.5, noisy: false),
         .ratio("file-save-power-new", to: .mutex, 1.2, noisy: false),
@@ -90,19 +90,19 @@ extension Budget {
         .ratio("file-load-large", to: .mutex, 3),
         .ratio("file-list", to: .mutex, 1.5),
 
-        // Wire: against `URLSession` with a delegate of the same kind
+        // Wire, compared with `URLSession` with a delegate of the same kind
         .beyond("exchange", .mutex, by: 50_000, noisy: false),
         .ratio("exchange-1000", to: .mutex, 1.15, noisy: false),
         .ratio("exchange-64-wide", to: .mutex, 1.15, noisy: false),
         .beyond("exchange-1000-peak", .mutex, by: 10_000_000, noisy: false),
-        // Processor time beside curl's command line and bare `URLSession`, with the origin in another process.
+        // Processor time, compared with curl's command line and bare `URLSession`, with the origin in another process
         .ratio("wire-64-cpu", to: .floor, 1.5, noisy: false),
         .ratio("wire-64-session", to: .mutex, 0.2, noisy: false),
         .ratio("wire-1000-peak", to: .mutex, 1.25, noisy: false),
         .ratio("host-64-cpu", to: .mutex, 0.25, noisy: false),
         .ratio("host-1-cpu", to: .mutex, 0.34, noisy: false),
         .ratio("post-1", to: .mutex, 1.3, noisy: false),
-        // Against `URLComponents` and `URLRequest`, which check nothing
+        // Compared with `URLComponents` and `URLRequest`, which check nothing
         .ratio("route", to: .mutex, 1.5),
 
         // Texts
@@ -111,33 +111,33 @@ extension Budget {
         .ratio("version-parse", to: .mutex, 1.3),
         .ratio("version-sort", to: .mutex, 1.3),
         .ratio("text-cold-start", to: .mutex, 2, noisy: false),
-        // Half a millisecond, were it to grow with what is registered already
+        // Would be half a millisecond if the cost grew with the registered texts
         .atMost("text-register-4000", 100_000, noisy: false),
 
-        // Synchronizing: seconds and megabytes, for what others need is seconds and megabytes too
+        // Synchronizing: absolute limits in seconds and megabytes
         .atMost("sync-plan", 1_500_000_000),
         .atMost("sync-plan-peak", 20_000_000),
         .atMost("sync-plan-peak-4m", 100_000),
         .atMost("sync-unchanged", 2_000),
         .atMost("sync-unchanged-1m", 2_000),
         .atMost("sync-files-peak", 64_000_000),
-        // Against `URLSession` and plain files, with neither digests nor `fsync`
+        // Compared with `URLSession` and plain files, without digests and `fsync`
         .ratio("mirror", to: .mutex, 1.15, noisy: false),
         .atMost("mirror-requests", 1),
         .atMost("mirror-again", 150_000_000, noisy: false),
         .atMost("mirror-again-requests", 1),
-        // Beside rclone, which verifies no digests, and beside curl piped through `tee` into `sha256sum`
+        // Compared with rclone, which verifies no digests, and with curl piped through `tee` into `sha256sum`
         .ratio("mirror-outside-cpu", to: .floor, 1, noisy: false),
         .ratio("mirror-big", to: .floor, 1.3, noisy: false),
     ]
 }
 
 extension Budget {
-    /// Budgets that are not met yet, with what was measured and tried. They stay as they are, and count again as soon as their line goes.
+    /// Budgets that are not met yet, with measurements and attempts. The limits stay, and count again once their line is removed.
     static let open: [String: String] = [
         "pages": """
         1.23 to 1.29 × (1–1.56) in three full runs on a quiet machine, 1.1 × before records kept the keys of each page. Tried: a log of pages \
-        that grows in place instead of copied chunks, 0.4 µs less for each page
+        that grows in place instead of copied chunks: 0.4 µs less per page
         """
     ]
 }

@@ -30,12 +30,12 @@ struct Command {
         }
     }
 
-    // Not on the main actor, on which every wait costs two hops of threads. To `main()` itself the attribute would do nothing.
+    // Not on the main actor, where every wait costs two thread hops. On `main()` itself, the attribute would have no effect.
     @concurrent
     private static func run(_ options: Options) async throws {
         var chosen = experiments.filter { $0.figures.contains(where: options.selects) }
         if !HeapUsage.isKnown, chosen.contains(where: { $0.section == .memory }) {
-            write("benchmarks: this allocator has no statistics, so the rows about memory are left out\n", to: .errors)
+            write("benchmarks: this allocator has no statistics, so the memory rows are skipped\n", to: .errors)
             chosen.removeAll { $0.section == .memory }
         }
         guard !chosen.isEmpty else {
@@ -43,7 +43,7 @@ struct Command {
         }
         let progress = Progress(experiments: chosen.count)
         #if DEBUG
-        write("benchmarks: this is a debug build, whose figures mean nothing; swift run -c release benchmarks\n", to: .errors)
+        write("benchmarks: figures of a debug build mean nothing; use swift run -c release benchmarks\n", to: .errors)
         #endif
         let measurement = Measurement(scale: options.scale) { progress.show($0, round: $1, of: $2) }
         var outcomes: [Outcome] = []

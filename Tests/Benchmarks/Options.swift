@@ -1,6 +1,6 @@
-/// What the command line asks for.
+/// The parsed command line.
 struct Options: Sendable {
-    /// Rows are measured whose name or title contains one of these; all rows where there are none.
+    /// Texts that the name or title of a measured row contains; empty for all rows.
     var filters: [String] = []
     var checks = false
     var scale = Scale.full
@@ -8,7 +8,7 @@ struct Options: Sendable {
     var lists = false
     var helps = false
 
-    /// How the result is printed.
+    /// The output format.
     enum Format: Sendable {
         case table
         case json
@@ -16,24 +16,24 @@ struct Options: Sendable {
     }
 
     static let usage = """
-        Measures Storehouse beside what one would write by hand, in one process, and prints a table.
+        Measures Storehouse and comparable handwritten code in one process, and prints a table.
 
         usage: swift run -c release benchmarks [options]
 
-          --filter <text>   only rows whose name or title contains the text; given again, rows with either
-          --check           exit with status 1 when a budget is broken beyond doubt
+          --filter <text>   only rows with the text in their name or title; repeat for several texts
+          --check           exit with status 1 if a budget is certainly broken
           --quick           short rounds; with --check, only budgets that hold on a noisy machine
           --json            print JSON
-          --markdown        print the table of the README
+          --markdown        print a Markdown table
           --list            print the names of all rows and their budgets
-          --help            print this
+          --help            print this help
 
         """
 
-    /// Reads the arguments.
+    /// Parses the arguments.
     ///
     /// - Parameter arguments: The arguments, without the program's name.
-    /// - Throws: ``Mistake`` where one of them is not understood.
+    /// - Throws: ``Mistake`` for an invalid argument.
     init(_ arguments: some Sequence<String>) throws(Mistake) {
         var rest = arguments.makeIterator()
         while let argument = rest.next() {
@@ -63,7 +63,7 @@ struct Options: Sendable {
         filters.isEmpty || filters.contains { figure.name.lowercased().contains($0) || figure.title.lowercased().contains($0) }
     }
 
-    /// A command line that is not understood.
+    /// An invalid command line.
     struct Mistake: Error, CustomStringConvertible {
         var description: String
     }

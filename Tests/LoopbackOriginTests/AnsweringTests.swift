@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct AnsweringTests {
-    @Test func `a response is not sent again to who has it`() throws {
+    @Test func `a matching validator leads to 304 without the body`() throws {
         let origin = try LoopbackOrigin { request in
             .json([1, 2]).tagged("v1").setting("Cache-Control", to: "max-age=5").revalidated(by: request)
         }
@@ -19,7 +19,7 @@ struct AnsweringTests {
         ("If-None-Match: v1", 200), ("If-None-Match: \"v0\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", 200),
         ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT", 304), ("If-Modified-Since: Sun, 06 Nov 1994 08:49:38 GMT", 200),
     ])
-    func `a condition decides whether a response is sent`(condition: String, status: Int) throws {
+    func `a condition decides whether the response is sent`(condition: String, status: Int) throws {
         let origin = try LoopbackOrigin { request in
             .text("x").weaklyTagged("v1").setting("Last-Modified", to: "Sun, 06 Nov 1994 08:49:37 GMT").revalidated(by: request)
         }
@@ -47,7 +47,7 @@ struct AnsweringTests {
         ("Range: lines=0-1", 200, nil, "0123456789"),
         ("Range: bytes=+1-2", 200, nil, "0123456789"),
     ])
-    func `a range selects a part`(field: String, status: Int, contentRange: String?, body: String) throws {
+    func `a range selects a part of the body`(field: String, status: Int, contentRange: String?, body: String) throws {
         let origin = try LoopbackOrigin { .text("0123456789").tagged("v1").ranged(by: $0) }
         let client = try RawClient(origin)
         try client.get("/", field)
@@ -89,7 +89,7 @@ struct AnsweringTests {
         #expect(response.head.contains("\r\nX-Total-Count: 5\r\n"))
     }
 
-    @Test func `links keep the rest of the query`() throws {
+    @Test func `page links keep the rest of the query`() throws {
         let origin = try LoopbackOrigin { .pages(of: [1, 2, 3], for: $0) }
         let client = try RawClient(origin)
         try client.get("/n?q=a%26b&per_page=2")
@@ -99,7 +99,7 @@ struct AnsweringTests {
     }
 
     @Test(arguments: ["page=0", "page=x", "per_page=-1"])
-    func `a page that cannot be is refused`(query: String) throws {
+    func `a malformed page number is refused`(query: String) throws {
         let origin = try LoopbackOrigin { .pages(of: [1], for: $0) }
         let client = try RawClient(origin)
         try client.get("/?\(query)")
@@ -114,7 +114,7 @@ struct AnsweringTests {
         #expect(try client.read(13) == "HTTP/1.1 \(status) ")
     }
 
-    @Test func `a location is sent as it is`() throws {
+    @Test func `a location is sent unchanged`() throws {
         let origin = try LoopbackOrigin { _ in .redirect(to: "../b?c#d", status: 307) }
         let client = try RawClient(origin)
         try client.get("/")

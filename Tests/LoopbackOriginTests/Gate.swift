@@ -1,13 +1,13 @@
 import StoreCore
 
-/// Holds whoever wants to pass until it is opened.
+/// Holds callers back until it is opened.
 final class Gate: Sendable {
     private struct State {
         var isOpen = false
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// Guards who waits together with whether waiting is needed.
+    /// Guards the waiting continuations together with the open flag.
     private let state = Lock(State())
 
     func passed() async {

@@ -3,11 +3,11 @@ import LoopbackOrigin
 import Testing
 import Trials
 
-/// An inflater of one's own would prove little; where there is a `gzip` it is the judge.
+/// Gzip streams, checked with the independent `gzip` program where it exists.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gzip")))
 struct GzipTests {
     @Test(arguments: [0, 1, 2, 258, 259, 260, 517, 1290, 1291, 1292, 5000, 20_000_000])
-    func `a bomb inflates to that many zeros`(count: Int) throws {
+    func `a gzip bomb inflates to the stated number of zeros`(count: Int) throws {
         let bytes = try wireBytes(of: .gzipBomb(inflatingTo: count))
         #expect(bytes.count < 200 + count / 1000)
         let inflated = try inflate(bytes)
@@ -16,7 +16,7 @@ struct GzipTests {
     }
 
     @Test(arguments: [0, 1, 65_535, 65_536, 200_000])
-    func `a body in gzip coding inflates to itself`(count: Int) throws {
+    func `a gzip-coded body inflates to itself`(count: Int) throws {
         let body = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         #expect(try inflate(try wireBytes(of: .data(body).gzipped())) == body)
     }
@@ -28,11 +28,11 @@ struct GzipTests {
         return try client.readBodyBytes()
     }
 
-    /// What `gzip` makes of the bytes; it fails on a wrong checksum or length.
+    /// Returns the output of `gzip` for the bytes; fails on a wrong checksum or length.
     private func inflate(_ bytes: [UInt8]) throws -> Data {
         let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try Data(bytes).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }  // a leftover in the temporary folder harms nobody
+        defer { try? FileManager.default.removeItem(at: file) }  // A leftover in the temporary directory is harmless.
         return try #require(try ChildProcess.output(of: "/usr/bin/gzip", ["-dc"], reading: file.path(percentEncoded: false)))
     }
 }

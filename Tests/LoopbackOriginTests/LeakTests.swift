@@ -2,7 +2,7 @@ import Foundation
 import LoopbackOrigin
 import Testing
 
-/// Descriptors and threads are counted in a process of their own, where no other test opens any.
+/// Leaks of descriptors and threads, counted in child processes, where no other test opens any.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))
 struct LeakTests {
     @Test func `starting and stopping leaves no descriptor and no thread behind`() async {
@@ -24,7 +24,7 @@ struct LeakTests {
     }
 }
 
-/// One origin's life with clients that stay, leave, wait and see an outage.
+/// Runs one origin with clients that stay, leave, wait, and see an outage.
 private func cycle() throws {
     let origin = try LoopbackOrigin { $0.path == "/hang" ? .text("").misbehaving(.neverAnswer) : .text("x") }
     let clients = [try RawClient(origin), try RawClient(origin), try RawClient(origin)]
@@ -40,7 +40,7 @@ private func cycle() throws {
     origin.stop()
 }
 
-/// How many descriptors and threads the process has.
+/// The number of descriptors and threads of the process.
 private struct Count {
     let descriptors: Int
     let threads: Int
@@ -50,7 +50,7 @@ private struct Count {
         threads = try entries(of: "/proc/self/task")
     }
 
-    /// Whether neither grew with the cycles; the runtime may meanwhile have started a worker or two of its own.
+    /// Returns whether neither number grew with the cycles; the runtime may have started a few workers of its own.
     func hasNoLeak(of cycles: Int, since before: Count) -> Bool {
         descriptors - before.descriptors < cycles / 10 && threads - before.threads < cycles / 10
     }

@@ -26,16 +26,16 @@ struct LifetimeTests {
         #expect(origin.requests(to: "/hang").map(\.ending) == [.originLeft])
     }
 
-    @Test func `an outage refuses with nothing but a refusal`() throws {
+    @Test func `connecting during an outage fails with ECONNREFUSED`() throws {
         let origin = try LoopbackOrigin()
         origin.goDown()
         let failure = #expect(throws: RawClient.Failure.self) { try RawClient(origin) }
         #expect(failure?.number == ECONNREFUSED)
     }
 
-    @Test func `stopping ends everything at once, whoever hangs`() async throws {
+    @Test func `stopping ends hanging handlers and responses at once`() async throws {
         let origin = try LoopbackOrigin { request in
-            if request.path == "/handler" { await untilCancelled() }
+            if request.path == "/handler" { await untilCanceled() }
             return .text("").misbehaving(.neverAnswer)
         }
         let clients = [try RawClient(origin), try RawClient(origin), try RawClient(origin)]
@@ -55,7 +55,7 @@ struct LifetimeTests {
         origin.goDown()
     }
 
-    @Test func `an origin that nobody holds is stopped`() throws {
+    @Test func `a released origin is stopped`() throws {
         let client: RawClient
         do {
             let origin = try LoopbackOrigin { _ in .text("x") }
@@ -66,7 +66,7 @@ struct LifetimeTests {
         #expect(try client.readToEnd().text == "")
     }
 
-    @Test func `a port that is taken is an error that says so`() throws {
+    @Test func `a taken port is an error that names the port`() throws {
         let origin = try LoopbackOrigin()
         let failure = #expect(throws: LoopbackOrigin.Failure.self) { try LoopbackOrigin(port: origin.port) }
         #expect(failure?.code == .system)
@@ -76,7 +76,7 @@ struct LifetimeTests {
     @Test func `a client that leaves cancels its handler`() async throws {
         let gate = Gate()
         let origin = try LoopbackOrigin { _ in
-            await untilCancelled()
+            await untilCanceled()
             gate.open()
             return .status(200)
         }
@@ -104,13 +104,13 @@ struct LifetimeTests {
         }
         let second = try RawClient(origin)
         try second.get("/stop", method: "POST")
-        // Whether the answer still gets out is a race that nobody needs to win.
+        // The response may or may not arrive before the stop.
         _ = try second.readToEnd()
     }
 }
 
-/// Waits, without a clock, until the task is cancelled.
-private func untilCancelled() async {
+/// Waits, without a clock, until the task is canceled.
+private func untilCanceled() async {
     let (stream, continuation) = AsyncStream<Never>.makeStream()
     for await _ in stream {}
     continuation.finish()

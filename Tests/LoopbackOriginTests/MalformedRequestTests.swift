@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct MalformedRequestTests {
-    /// What is sent, and the status that refuses it; grows with every defect found.
+    /// Malformed bytes with the status that refuses them; grows with every defect found.
     static let refused: [(bytes: String, status: Int)] = [
         ("nonsense\r\n\r\n", 400),
         ("GET /\r\n\r\n", 400),
@@ -53,7 +53,7 @@ struct MalformedRequestTests {
         #expect(origin.requests.isEmpty)
     }
 
-    @Test func `a good request before a malformed one is answered`() throws {
+    @Test func `a valid request before a malformed one gets its response`() throws {
         let origin = try LoopbackOrigin { _ in .text("good") }
         let client = try RawClient(origin)
         try client.write("GET / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n")
@@ -61,7 +61,7 @@ struct MalformedRequestTests {
         #expect(try client.readToEnd().text.hasPrefix("HTTP/1.1 400 "))
     }
 
-    @Test func `bytes that are not UTF-8 are kept`() throws {
+    @Test func `bytes that are not UTF-8 are recorded`() throws {
         let origin = try LoopbackOrigin { _ in .status(204) }
         let client = try RawClient(origin)
         try client.write(bytes: Array("GET / HTTP/1.1\r\nHost: x\r\nA: ".utf8) + [0xE9] + Array("\r\n\r\n".utf8))

@@ -8,14 +8,14 @@ struct MisbehavingTests {
 
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 10\r\n\r\n"
 
-    /// An origin that answers everything with ten digits and the given misbehavior.
+    /// Makes an origin that responds to every request with ten digits and the given misbehaviors.
     private func origin(_ ways: LoopbackOrigin.Misbehavior...) throws -> LoopbackOrigin {
         var response = Response.text("0123456789")
         response.misbehaviors = ways
         return try LoopbackOrigin { [response] _ in response }
     }
 
-    @Test func `a head may be late`() throws {
+    @Test func `a head may be delayed`() throws {
         let origin = try origin(.delayHead(by: .milliseconds(40)))
         let client = try RawClient(origin)
         let start = ContinuousClock.now
@@ -24,14 +24,14 @@ struct MisbehavingTests {
         #expect(start.duration(to: .now) >= .milliseconds(40))
     }
 
-    @Test func `a body may come later than its head`() throws {
+    @Test func `a body may be delayed after its head`() throws {
         let origin = try origin(.delayBody(by: .milliseconds(40)))
         let client = try RawClient(origin)
         try client.get("/")
         #expect(try client.read(through: "\r\n\r\n") == Self.head)
         let start = ContinuousClock.now
         #expect(try client.read(10) == "0123456789")
-        // The head took a moment to get here, of which the pause knows nothing.
+        // The head takes a moment to arrive, which the pause does not include.
         #expect(start.duration(to: .now) >= .milliseconds(20))
     }
 
@@ -54,18 +54,18 @@ struct MisbehavingTests {
         #expect(origin.requests.first?.bodyBytesSent == 4)
     }
 
-    @Test func `a reset in the body arrives as one`() async throws {
+    @Test func `a reset within the body arrives as a reset`() async throws {
         let origin = try origin(.reset(afterBodyBytes: 4))
         let client = try RawClient(origin)
         try client.get("/")
         let (text, end) = try client.readToEnd()
-        // A reset may overtake what was sent before it.
+        // A reset may overtake bytes that were sent before it.
         #expect((Self.head + "0123").hasPrefix(text))
         #expect(end == .reset)
         try await origin.waitUntil { $0.requests.first?.ending == .cut }
     }
 
-    @Test func `a reset before the head leaves nothing`() throws {
+    @Test func `a reset before the head sends nothing`() throws {
         let origin = try origin(.resetBeforeHead)
         let client = try RawClient(origin)
         try client.get("/")
@@ -73,7 +73,7 @@ struct MisbehavingTests {
         #expect(origin.requests.first?.status == nil)
     }
 
-    @Test func `a reset may come late`() throws {
+    @Test func `a reset may be delayed`() throws {
         let origin = try origin(.delayHead(by: .milliseconds(30)), .resetBeforeHead)
         let client = try RawClient(origin)
         let start = ContinuousClock.now
@@ -82,7 +82,7 @@ struct MisbehavingTests {
         #expect(start.duration(to: .now) >= .milliseconds(30))
     }
 
-    @Test func `a stalled body goes on for as long as the client stays`() async throws {
+    @Test func `a stalled body lasts until the client leaves`() async throws {
         let origin = try origin(.stall(afterBodyBytes: 4))
         let client = try RawClient(origin)
         try client.get("/")
@@ -92,7 +92,7 @@ struct MisbehavingTests {
         try await origin.waitUntil { $0.requests.first?.clientLeftEarly == true && $0.openConnections == 0 }
     }
 
-    @Test func `an answer may never come`() async throws {
+    @Test func `a response may never come`() async throws {
         let origin = try origin(.neverAnswer)
         let client = try RawClient(origin)
         try client.get("/")
@@ -105,7 +105,7 @@ struct MisbehavingTests {
     }
 
     @Test(arguments: [[5], [20], [10, 12], []])
-    func `lengths are declared as wanted`(lengths: [Int]) throws {
+    func `declared lengths are sent unchanged`(lengths: [Int]) throws {
         let origin = try origin(.declareLengths(lengths), .closeSilently)
         let client = try RawClient(origin)
         try client.get("/")
@@ -114,7 +114,7 @@ struct MisbehavingTests {
         #expect(try client.readToEnd() == (expected, .closed))
     }
 
-    @Test func `a chunk may be broken`() throws {
+    @Test func `a chunk may be malformed`() throws {
         let origin = try origin(.breakChunk(afterBodyBytes: 4))
         let client = try RawClient(origin)
         try client.get("/")
@@ -123,7 +123,7 @@ struct MisbehavingTests {
         #expect(end == .closed)
     }
 
-    @Test func `a connection may close although nothing said so`() throws {
+    @Test func `a connection may close without an announcement`() throws {
         let origin = try origin(.closeSilently)
         let client = try RawClient(origin)
         try client.get("/")
@@ -131,7 +131,7 @@ struct MisbehavingTests {
         #expect(origin.requests.first?.ending == .complete)
     }
 
-    @Test func `an idle connection closes after a while, and one that is used again stays for its next response`() throws {
+    @Test func `an idle connection closes after a while, and a reused one stays for its next response`() throws {
         let origin = try origin(.closeIdle(after: .milliseconds(30)))
         let client = try RawClient(origin)
         try client.get("/one")
@@ -143,7 +143,7 @@ struct MisbehavingTests {
         #expect(origin.acceptedConnections == 1)
     }
 
-    @Test func `a kept connection may close when it is used again`() throws {
+    @Test func `a kept connection may close at its next request`() throws {
         let origin = try origin(.closeOnNextRequest)
         let client = try RawClient(origin)
         try client.get("/one")
@@ -154,7 +154,7 @@ struct MisbehavingTests {
         #expect(origin.requests.map(\.ending) == [.complete, .cut])
     }
 
-    @Test func `verbatim bytes are all that is sent`() throws {
+    @Test func `verbatim bytes are sent without additions`() throws {
         let origin = try LoopbackOrigin { .verbatim("HTTP/1.1 200 OK\nnonsense\0", then: $0.path == "/stay" ? .stays : .closes) }
         let client = try RawClient(origin)
         try client.get("/stay")
@@ -164,14 +164,14 @@ struct MisbehavingTests {
         #expect(origin.requests.map(\.status) == [200, 200])
     }
 
-    @Test func `verbatim bytes can be cut as well`() throws {
+    @Test func `verbatim bytes can be truncated`() throws {
         let origin = try LoopbackOrigin { _ in .verbatim("0123456789").misbehaving(.truncate(afterBodyBytes: 3)) }
         let client = try RawClient(origin)
         try client.get("/")
         #expect(try client.readToEnd() == ("012", .closed))
     }
 
-    @Test func `who waits does not hold up others`() throws {
+    @Test func `a slow response does not delay other connections`() throws {
         let origin = try LoopbackOrigin { request in
             .text("x").misbehaving(.delayHead(by: request.path == "/slow" ? .seconds(30) : .zero))
         }

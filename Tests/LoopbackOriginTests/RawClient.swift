@@ -7,7 +7,7 @@ import Darwin
 #endif
 import LoopbackOrigin
 
-/// A TCP client that sees the bytes as they are; every wait ends after ten seconds at the latest.
+/// A TCP client with access to the raw bytes; every wait ends after ten seconds at the latest.
 final class RawClient {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -19,14 +19,14 @@ final class RawClient {
         }
     }
 
-    /// How a connection was found to have ended.
+    /// The way in which a connection ended.
     enum End: Equatable {
         case closed
         case reset
     }
 
     private var descriptor: Int32
-    /// What has arrived and was not asked for yet.
+    /// Bytes that have arrived but were not read yet.
     private var pending: [UInt8] = []
 
     init(_ origin: borrowing LoopbackOrigin) throws {
@@ -61,7 +61,7 @@ final class RawClient {
         descriptor = -1
     }
 
-    /// Sends text as it is.
+    /// Sends text unchanged.
     func write(_ text: String) throws {
         try write(bytes: Array(text.utf8))
     }
@@ -86,7 +86,7 @@ final class RawClient {
         try write(lines + "\r\n")
     }
 
-    /// Everything until the connection ends, and how it ends.
+    /// Returns the bytes until the connection ends, and the way in which it ends.
     func readToEnd() throws -> (text: String, end: End) {
         while true {
             if let end = try receive() {
@@ -96,30 +96,30 @@ final class RawClient {
         }
     }
 
-    /// Exactly as many bytes.
+    /// Returns exactly that many bytes.
     func read(_ count: Int) throws -> String {
         while pending.count < count {
-            guard try receive() == nil else { throw Failure("ended behind \(String(decoding: pending, as: UTF8.self))", 0) }
+            guard try receive() == nil else { throw Failure("ended after \(String(decoding: pending, as: UTF8.self))", 0) }
         }
         defer { pending.removeFirst(count) }
         return String(decoding: pending.prefix(count), as: UTF8.self)
     }
 
-    /// Everything up to and including `mark`.
+    /// Returns the text up to and including `mark`.
     func read(through mark: String) throws -> String {
         var text = ""
         while !text.hasSuffix(mark) { text += try read(1) }
         return text
     }
 
-    /// A whole response whose body has a `Content-Length`.
+    /// Returns a whole response with a `Content-Length`.
     func readResponse() throws -> (head: String, body: String) {
         let head = try read(through: "\r\n\r\n")
         let length = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }
         return (head, try read(length.flatMap { Int($0.dropFirst(16)) } ?? 0))
     }
 
-    /// The raw bytes of the body of a response with a `Content-Length`.
+    /// Returns the raw body of a response with a `Content-Length`.
     func readBodyBytes() throws -> [UInt8] {
         let head = try read(through: "\r\n\r\n")
         let length = head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }.flatMap { Int($0.dropFirst(16)) } ?? 0
@@ -128,15 +128,15 @@ final class RawClient {
         return Array(pending.prefix(length))
     }
 
-    /// Whether something arrives, or the connection ends, within that many milliseconds.
+    /// Returns whether bytes arrive, or the connection ends, within that many milliseconds.
     func hears(within milliseconds: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return !pending.isEmpty || poll(&entry, 1, milliseconds) > 0
     }
 
-    /// Waits for more; the end if there is none.
+    /// Waits for more bytes; returns the end of the connection, or `nil`.
     private func receive() throws -> End? {
-        guard hears(within: 0) || waits() else { throw Failure("nothing arrived behind \(String(decoding: pending, as: UTF8.self))", 0) }
+        guard hears(within: 0) || waits() else { throw Failure("nothing arrived after \(String(decoding: pending, as: UTF8.self))", 0) }
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = recv(descriptor, &buffer, buffer.count, 0)
         if count > 0 {

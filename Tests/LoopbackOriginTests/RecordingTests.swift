@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct RecordingTests {
-    @Test func `a wait ends when enough requests have come`() async throws {
+    @Test func `a wait ends when enough requests have arrived`() async throws {
         let origin = try LoopbackOrigin { _ in .status(200) }
         async let waiting = origin.waitForRequests(count: 2, to: "/a")
         let client = try RawClient(origin)
@@ -13,14 +13,14 @@ struct RecordingTests {
         #expect(origin.requests(to: "/b").map(\.number) == [2])
     }
 
-    @Test func `a wait can be cancelled`() async throws {
+    @Test func `a wait can be canceled`() async throws {
         let origin = try LoopbackOrigin()
         let waiting = Task { try await origin.waitForRequests(count: 1) }
         waiting.cancel()
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }
 
-    @Test func `a wait in vain says what there was instead`() async throws {
+    @Test func `a wait that times out reports the recorded requests`() async throws {
         let origin = try LoopbackOrigin()
         let client = try RawClient(origin)
         try client.get("/only")
@@ -52,7 +52,7 @@ struct RecordingTests {
         #expect((origin.openConnections, origin.acceptedConnections) == (1, 1))
     }
 
-    @Test func `the hook hears of every exchange in order`() async throws {
+    @Test func `the hook receives every exchange in order`() async throws {
         let lines = Lock<[String]>([])
         let origin = try LoopbackOrigin { request in
             .text("0123456789").misbehaving(request.path == "/cut" ? .truncate(afterBodyBytes: 3) : .drip(bytes: 10, every: .zero))

@@ -7,7 +7,7 @@ struct RoutingTests {
         ("GET /users/7", "user 7"), ("GET /users/a%2Fb", "user a/b"), ("GET /users/me", "me"), ("GET /users/7/files/a/b", "file a/b of 7"),
         ("HEAD /users/7", ""), ("DELETE /users/7", "gone"),
     ])
-    func `the most specific route answers`(line: String, body: String) throws {
+    func `the most specific route is used`(line: String, body: String) throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/users/:id") { .text("user \($0.parameter("id"))") }
         origin.on(.get, "/users/:id/files/*") { .text("file \($0.parameter("*")) of \($0.parameter("id"))") }
@@ -20,7 +20,7 @@ struct RoutingTests {
         #expect(text.hasSuffix("\r\n\r\n\(body)"))
     }
 
-    @Test func `what no route is for is not found`() throws {
+    @Test func `a request without a route leads to 404`() throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/users/:id") { _ in .status(200) }
         let client = try RawClient(origin)
@@ -28,11 +28,11 @@ struct RoutingTests {
             try client.get(target)
             let response = try client.readResponse()
             #expect(response.head.hasPrefix("HTTP/1.1 404 Not Found\r\nContent-Type: application/problem+json\r\n"))
-            #expect(response.body == #"{"detail":"Nothing answers GET \#(target)","status":404,"title":"Not Found"}"#)
+            #expect(response.body == #"{"detail":"No route matches GET \#(target)","status":404,"title":"Not Found"}"#)
         }
     }
 
-    @Test func `a method without a route is named as such`() throws {
+    @Test func `a method without a route leads to 405 with the allowed methods`() throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/") { _ in .status(200) }
         origin.on(.put, "/") { _ in .status(200) }
@@ -47,20 +47,20 @@ struct RoutingTests {
         let origin = try LoopbackOrigin { _ in .text("fallback") }
         let client = try RawClient(origin)
         var bodies: [String] = []
-        let ask = {
+        let request = {
             try client.get("/a")
             bodies.append(try client.readResponse().body)
         }
         origin.on(.get, "/a") { _ in .text("one") }
-        try ask()
+        try request()
         origin.on(.get, "/a") { _ in .text("two") }
-        try ask()
+        try request()
         origin.off(.get, "/a")
-        try ask()
+        try request()
         #expect(bodies == ["one", "two", "fallback"])
     }
 
-    @Test func `responses in turn end with the last one`() throws {
+    @Test func `the last of several responses repeats`() throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/", inTurn: .text("a"), .text("b"), .text("c"))
         let client = try RawClient(origin)
@@ -71,7 +71,7 @@ struct RoutingTests {
         #expect(bodies == ["a", "b", "c", "c", "c"])
     }
 
-    @Test func `a proxy's form of target finds its route`() throws {
+    @Test func `an absolute-form target finds its route`() throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/a") { _ in .text("a") }
         let client = try RawClient(origin)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct ServingTests {
-    @Test func `a response is exactly what the handler made and a length`() throws {
+    @Test func `a response consists of the handler's fields, a length, and the body`() throws {
         let origin = try LoopbackOrigin { _ in .text("hello") }
         let client = try RawClient(origin)
         try client.get("/")
@@ -12,7 +12,7 @@ struct ServingTests {
         #expect(try client.read(expected.utf8.count) == expected)
     }
 
-    @Test func `a request is recorded as it was sent`() throws {
+    @Test func `a request is recorded as sent`() throws {
         let origin = try LoopbackOrigin { _ in .status(204) }
         let client = try RawClient(origin)
         let head = "POST /a%20b?x=1&y=%C3%A9&z&x=2 HTTP/1.1\r\nhost: x\r\nX-Twice: one\r\nx-twice:two \r\nContent-Length: 3\r\n\r\n"
@@ -42,7 +42,7 @@ struct ServingTests {
         #expect(origin.requests.first?.trailers["t"] == "r")
     }
 
-    @Test func `a client that expects leave to go on gets it`() throws {
+    @Test func `a client that expects 100 Continue receives it`() throws {
         let origin = try LoopbackOrigin { .data($0.body) }
         let client = try RawClient(origin)
         try client.write("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
@@ -51,7 +51,7 @@ struct ServingTests {
         #expect(try client.readResponse().body == "body")
     }
 
-    @Test func `pipelined requests are answered in order, however long each takes`() throws {
+    @Test func `pipelined requests get their responses in order, whatever their delays`() throws {
         let origin = try LoopbackOrigin { request in
             .text(request.path).misbehaving(.delayHead(by: .milliseconds(request.path == "/1" ? 30 : 0)))
         }
@@ -61,7 +61,7 @@ struct ServingTests {
         #expect(origin.acceptedConnections == 1)
     }
 
-    @Test func `the answer to HEAD has the length and no body`() throws {
+    @Test func `a response to HEAD has the length and no body`() throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/") { _ in .data(Data("12345".utf8), type: "a/b") }
         let client = try RawClient(origin)
@@ -72,14 +72,14 @@ struct ServingTests {
     }
 
     @Test(arguments: ["GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"])
-    func `the connection closes for a client that wants it so`(request: String) throws {
+    func `the connection closes for a client that asks for it`(request: String) throws {
         let origin = try LoopbackOrigin { _ in .status(200) }
         let client = try RawClient(origin)
         try client.write(request)
         #expect(try client.readToEnd() == ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", .closed))
     }
 
-    @Test func `a body may come in chunks or until the end`() throws {
+    @Test func `a body may be chunked, or end with the connection`() throws {
         let origin = try LoopbackOrigin { request in
             Response(body: Data("abcde".utf8), framing: request.path == "/chunks" ? .chunked(bytes: 2) : .untilClosed)
         }
@@ -90,7 +90,7 @@ struct ServingTests {
         #expect(try client.readToEnd() == (chunked + "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabcde", .closed))
     }
 
-    @Test func `five hundred connections are served at once`() async throws {
+    @Test func `five hundred connections are served concurrently`() async throws {
         LoopbackOrigin.allowOpenDescriptors(4096)
         let gate = Gate()
         let origin = try LoopbackOrigin { request in
@@ -110,7 +110,7 @@ struct ServingTests {
         try await origin.waitUntil { $0.openConnections == 0 }
     }
 
-    @Test func `a large body goes both ways`() throws {
+    @Test func `a large body is received and sent`() throws {
         let origin = try LoopbackOrigin { .data($0.body) }
         let client = try RawClient(origin)
         let body = String(repeating: "0123456789abcdef", count: 100_000)

@@ -13,7 +13,7 @@ struct URLSessionTests {
         var name: String
     }
 
-    @Test func `JSON goes there and back`() async throws {
+    @Test func `JSON round-trips through a request and a response`() async throws {
         let origin = try LoopbackOrigin()
         origin.on(.post, "/users") { request in
             guard var user = try? request.decoded(User.self) else { return .status(422) }
@@ -46,13 +46,13 @@ struct URLSessionTests {
         await #expect(throws: URLError.self) { try await load(URLRequest(url: origin.url)) }
     }
 
-    @Test func `a body in gzip coding is inflated`() async throws {
+    @Test func `a gzip-coded body is inflated`() async throws {
         let origin = try LoopbackOrigin { $0.path == "/bomb" ? .gzipBomb(inflatingTo: 1_000_000) : .text("hello").gzipped() }
         #expect(try await load(URLRequest(url: origin.url)).0 == Data("hello".utf8))
         #expect(try await load(URLRequest(url: origin.url.appending(path: "bomb"))).0 == Data(count: 1_000_000))
     }
 
-    /// A completion handler, because the async conveniences of FoundationNetworking can deadlock when cancelled.
+    /// Uses a completion handler, because the async methods of FoundationNetworking can deadlock when canceled.
     private func load(_ request: URLRequest, in session: URLSession? = nil) async throws -> (Data, HTTPURLResponse) {
         let own = session == nil ? URLSession(configuration: .ephemeral) : nil
         defer { own?.finishTasksAndInvalidate() }

@@ -11,7 +11,7 @@ struct ConsoleTests {
         (false, true, ["TERM": "dumb"], false, false), (false, true, ["NO_COLOR": "1"], true, false),
         (false, true, ["NO_COLOR": ""], true, true),
     ])
-    func `colours and moving lines are for those who watch and want them`(
+    func `colors and a progress line require a terminal that allows them`(
         isPlain: Bool, isTerminal: Bool, environment: [String: String], isLive: Bool, hasColours: Bool
     ) {
         let console = Console(isPlain: isPlain, isTerminal: isTerminal, environment: environment)
@@ -21,7 +21,7 @@ struct ConsoleTests {
     }
 
     @Test(arguments: [("40", 40), ("0", 80), ("-3", 80), ("wide", 80)])
-    func `a line that is written over fits`(columns: String, width: Int) {
+    func `a progress line fits the terminal`(columns: String, width: Int) {
         let console = Console(isPlain: false, isTerminal: false, environment: ["COLUMNS": columns])
         #expect(console.width == width)
         #expect(console.fitted(String(repeating: "x", count: 200)).count == width - 1)
@@ -29,7 +29,7 @@ struct ConsoleTests {
     }
 
     @Test(arguments: [5, 20, 36, 80])
-    func `a table is as wide as it may be`(width: Int) {
+    func `a table fits its width`(width: Int) {
         let table = Table(
             columns: ["name", "★", "description"], rows: [["swift", "70000", "The Swift programming language"], ["a", "1", ""]])
         #expect(table.lines(width: width).allSatisfy { $0.count <= width })

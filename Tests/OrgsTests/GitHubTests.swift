@@ -19,7 +19,7 @@ struct GitHubTests {
         GitHub.host("api.example.com").with { host in
             host.transport = transport
             host.time = time
-            // So that nobody but a retry sleeps.
+            // Only retries may sleep.
             host.timeouts = .init()
         }
     }
@@ -30,7 +30,7 @@ struct GitHubTests {
 
     static let syntax = #"[{"id": 3, "name": "swift-syntax", "stargazers_count": 3500, "language": "Swift"}]"#
 
-    @Test func `a user is asked for as the API has it`() async throws {
+    @Test func `a user request matches the API`() async throws {
         let transport = MemoryTransport { _ in .json(Self.ada) }
         #expect(try await app(over: transport).users["ada"].requireData() == .ada)
 
@@ -39,13 +39,13 @@ struct GitHubTests {
         #expect(request.fields["X-GitHub-Api-Version"] == "2022-11-28")
     }
 
-    @Test func `a login stays within its segment of the path`() async throws {
+    @Test func `a login stays within its path segment`() async throws {
         let transport = MemoryTransport { _ in .json(Self.ada) }
         _ = try await app(over: transport).users["a/b?c"].requireData()
         #expect(transport.requests.map(\.url.absoluteString) == ["https://api.example.com/users/a%2Fb%3Fc"])
     }
 
-    @Test func `pages are followed by their links to the end`() async throws {
+    @Test func `pages follow their links to the end`() async throws {
         let transport = MemoryTransport { request in
             request.url.query()?.contains("page=2") == true
                 ? .json(Self.docc) : .json(Self.swift).adding("Link", #"</orgs/swiftlang/repos?page=2>; rel="next""#)
@@ -66,7 +66,7 @@ struct GitHubTests {
                 .map { "</orgs/swiftlang/repos?page=\($0.0)>; rel=\"\($0.1)\"" }
             return .json(pages[page] ?? "[]").adding("Link", links.joined(separator: ", "))
         }
-        let list = app(over: transport).repositoriesAround[RepositoryPage(organisation: "swiftlang", number: 2)]
+        let list = app(over: transport).repositoriesAround[RepositoryPage(organization: "swiftlang", number: 2)]
         #expect(try await list.requireData().map(\.name) == ["swift-docc"])
         #expect(await list.requestPrevData() == .loaded)
         #expect(await list.requestNextData() == .loaded)
@@ -75,7 +75,7 @@ struct GitHubTests {
         #expect(transport.requests.first?.url.query() == "per_page=8&sort=full_name&page=2")
     }
 
-    @Test func `the fingerprints keep the names that the API gives them`() async throws {
+    @Test func `the fingerprints keep the names of the API`() async throws {
         let transport = MemoryTransport { _ in
             .json(
                 #"{"verifiable_password_authentication": true, "ssh_key_fingerprints": {"SHA256_RSA": "abc"}, "hooks": ["192.0.2.0/24"]}"#)
@@ -85,7 +85,7 @@ struct GitHubTests {
         #expect(transport.requests.map { $0.url.path() } == ["/meta"])
     }
 
-    @Test func `what has expired is only confirmed`() async throws {
+    @Test func `C4: an expired record is revalidated, not downloaded`() async throws {
         let transport = MemoryTransport { request in
             request.fields["If-None-Match"] == #""v1""# ? .status(304) : .json(Self.ada).adding("ETag", #""v1""#)
         }
@@ -96,7 +96,7 @@ struct GitHubTests {
         #expect(transport.requests.map { $0.fields["If-None-Match"] } == [nil, #""v1""#])
     }
 
-    @Test func `a busy server is asked again after longer and longer waits`() async throws {
+    @Test func `requests to a busy server are retried with growing delays`() async throws {
         let transport = MemoryTransport(inTurn: .status(503), .status(503), .json(Self.ada))
         let repository = app(over: transport)
         async let user = repository.users["ada"].requireData()
@@ -110,7 +110,7 @@ struct GitHubTests {
         #expect(transport.requests.count == 3)
     }
 
-    @Test func `a server that says when is asked then`() async throws {
+    @Test func `a retry waits for the time that the server names`() async throws {
         let transport = MemoryTransport(inTurn: .status(429).adding("Retry-After", "7"), .json(Self.ada))
         let repository = app(over: transport)
         async let user = repository.users["ada"].requireData()
@@ -120,13 +120,13 @@ struct GitHubTests {
         #expect(try await user == .ada)
     }
 
-    @Test func `a user who is not there is an error that says so`() async throws {
+    @Test func `a missing user is an error that names the cause`() async throws {
         let users = app(over: MemoryTransport { _ in .status(404) }).users
         let error = await #expect(throws: RemoteError.self) { try await users["nobody"].requireData() }
         #expect(error?.status == 404)
     }
 
-    @Test func `a token that has expired is refreshed, and nobody notices`() async throws {
+    @Test func `an expired token is refreshed without an error`() async throws {
         let transport = MemoryTransport { request in
             if request.url.path() == "/token" { return .json(#"{"accessToken": "new"}"#) }
             return request.fields["Authorization"] == "Bearer new" ? .json(Self.ada) : .status(401)

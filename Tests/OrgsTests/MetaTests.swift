@@ -10,7 +10,7 @@ struct MetaTests {
     let time = ManualTime()
     let origin = ScriptedFetcher<UnitParam, Meta>()
 
-    @Test func `the description is loaded once and stays on screen when a refresh fails`() async throws {
+    @Test func `the metadata loads once and stays on screen when a refresh fails`() async throws {
         origin.enqueue(.success(.sample), .failure(Offline()))
         let meta = GitHubRepository.scripted(meta: origin, time: time).meta.flowable
         let screen = RecordingObserver(meta.publish())
@@ -23,7 +23,7 @@ struct MetaTests {
     }
 
     @Test(arguments: [true, false])
-    func `the screen says whether there was a description to show`(succeeds: Bool) async throws {
+    func `the screen returns whether it showed metadata`(succeeds: Bool) async throws {
         origin.enqueue(succeeds ? .success(.sample) : .failure(Offline()))
         // The screen publishes and joins the fetch; a failure lets both fetch.
         if !succeeds { origin.enqueue(.failure(Offline())) }

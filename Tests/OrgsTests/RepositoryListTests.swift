@@ -13,7 +13,7 @@ struct RepositoryListTests {
         list = GitHubRepository.scripted(repositories: origin).repositories["swiftlang"]
     }
 
-    @Test func `pages are loaded one behind the other to the end`() async throws {
+    @Test func `pages load in order to the end of the list`() async throws {
         origin.enqueue(.page([.swift], nextKey: "2"), .page([.docc], nextKey: "3"), .page([.syntax]))
         #expect(try await list.requireData() == [.swift])
 
@@ -24,7 +24,7 @@ struct RepositoryListTests {
         #expect(origin.requests.map(\.pageKey) == [nil, "2", "3"])
     }
 
-    @Test func `a page that fails leaves the list, and is asked for again`() async throws {
+    @Test func `a failed page keeps the list and can be requested again`() async throws {
         origin.enqueue(.page([.swift], nextKey: "2"), .failure(Offline()), .page([.docc]))
         let screen = RecordingObserver(list.publish())
         try await screen.next { $0.isCompleted }
@@ -35,7 +35,7 @@ struct RepositoryListTests {
         try await screen.next { $0 == .completed([.swift, .docc]) }
     }
 
-    @Test func `somebody who scrolls fast loads a page once`() async throws {
+    @Test func `fast scrolling loads a page once`() async throws {
         origin.enqueue(.page([.swift], nextKey: "2"))
         #expect(try await list.requireData() == [.swift])
 
@@ -48,7 +48,7 @@ struct RepositoryListTests {
         #expect(origin.startedCount == 2)
     }
 
-    @Test func `an element that comes again on a later page is shown once`() async throws {
+    @Test func `an element that a later page repeats is shown once`() async throws {
         origin.enqueue(.page([.swift, .docc], nextKey: "2"), .page([.docc, .syntax]))
         #expect(try await list.requireData() == [.swift, .docc])
 

@@ -12,7 +12,7 @@ extension GitHubRepository {
         directory: URL? = nil, time: any TimeSource = .system
     ) -> GitHubRepository {
         GitHubRepository(
-            organisations: ScriptedPaginationFetcher(), repositories: repositories, repositoriesAround: around, users: users, meta: meta,
+            organizations: ScriptedPaginationFetcher(), repositories: repositories, repositoriesAround: around, users: users, meta: meta,
             directory: directory, time: time)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 /// What the screens do beside showing.
 @Suite(.timeLimit(.minutes(10)))
 struct ScreenTests {
-    @Test func `what a screen has shown is saved when it returns`() async throws {
+    @Test func `a screen returns after its content is saved`() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: directory) }
         let origin = ScriptedFetcher<String, User> { .success(User(id: 1, login: $0.param, name: nil, company: nil, followers: 0)) }

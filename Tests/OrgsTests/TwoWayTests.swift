@@ -9,14 +9,14 @@ struct TwoWayTests {
     let origin = ScriptedPaginationFetcher<RepositoryPage, Repository>()
     let repository: GitHubRepository
     let list: PaginationStoreFlowable<RepositoryPage, Repository>
-    let middle = RepositoryPage(organisation: "swiftlang", number: 2)
+    let middle = RepositoryPage(organization: "swiftlang", number: 2)
 
     init() {
         repository = GitHubRepository.scripted(around: origin)
         list = repository.repositoriesAround[middle]
     }
 
-    @Test func `C13: pages before and behind load side by side and keep their order`() async throws {
+    @Test func `C13: pages before and after load concurrently and keep their order`() async throws {
         origin.enqueue(.page([.docc], nextKey: "3", prevKey: "1"))
         let screen = RecordingObserver(list.publish())
         try await screen.next { $0.content == [.docc] }
@@ -34,7 +34,7 @@ struct TwoWayTests {
         #expect(origin.requests.map(\.pageKey) == [nil, "1", "3"])
     }
 
-    @Test func `C13: a side that fails leaves the other side and is requested again`() async throws {
+    @Test func `C13: a failed direction leaves the other one and can be requested again`() async throws {
         origin.enqueue(.page([.docc], nextKey: "3", prevKey: "1"), .failure(Offline()), .page([.syntax]), .page([.swift]))
         let screen = RecordingObserver(list.publish())
         try await screen.next { $0.content == [.docc] }
@@ -46,7 +46,7 @@ struct TwoWayTests {
     }
 
     @Test(arguments: [true, false])
-    func `the screen loads both directions and says whether all came`(fails: Bool) async throws {
+    func `the screen loads both directions and returns whether all pages loaded`(fails: Bool) async throws {
         origin.hold()
         let shown = Task { [repository, middle] in
             try await Screens(repository: repository, terminal: Terminal(isPlain: true)).repositories(around: middle)

@@ -15,7 +15,7 @@ struct UserTests {
         users = GitHubRepository.scripted(users: origin, time: time).users
     }
 
-    @Test func `the first load shows that it is loading, and then the user`() async throws {
+    @Test func `the first load shows progress and then the user`() async throws {
         origin.hold()
         let screen = RecordingObserver(users["ada"].publish())
         try await screen.next { $0 == .loading(content: nil) }
@@ -26,7 +26,7 @@ struct UserTests {
         #expect(origin.requests.map(\.param) == ["ada"])
     }
 
-    @Test func `a user stays on screen while he is refreshed`() async throws {
+    @Test func `a user stays on screen during a refresh`() async throws {
         origin.enqueue(.success(.ada))
         let screen = RecordingObserver(users["ada"].publish())
         try await screen.next { $0 == .completed(.ada) }
@@ -39,7 +39,7 @@ struct UserTests {
         try await screen.next { $0 == .completed(.adaLovelace) }
     }
 
-    @Test func `a user is asked for again after a minute, and not before`() async throws {
+    @Test func `a user is fetched again after a minute, not before`() async throws {
         origin.enqueue(.success(.ada), .success(.adaLovelace))
         #expect(try await users["ada"].requireData() == .ada)
 
@@ -49,7 +49,7 @@ struct UserTests {
         #expect(try await users["ada"].requireData() == .adaLovelace)
     }
 
-    @Test func `a lifetime that the origin gives counts before ours`() async throws {
+    @Test func `a lifetime from the origin takes precedence over the expiry`() async throws {
         origin.enqueue(.success(.ada, freshness: Freshness(lifetime: .seconds(300))))
         #expect(try await users["ada"].requireData() == .ada)
 
@@ -68,7 +68,7 @@ struct UserTests {
         #expect(failed == .error(rawError: Offline(), content: .ada))
     }
 
-    @Test func `what was kept is shown at once after a restart, and confirmed behind it`() async throws {
+    @Test func `stored content is shown at once after a restart and revalidated in the background`() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: directory) }
         func start() -> Store<String, User> {

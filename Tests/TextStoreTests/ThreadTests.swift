@@ -5,14 +5,13 @@ import Testing
 
 @testable import TextStore
 
-/// From the bundle to the origin and back from the disk, over real HTTP and real files.
+/// The path from bundle to origin and back from disk, over real HTTP and real files.
 struct ThreadTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
 
-    @Test func `T8 T12 a bundled text is there at once, a newer one after waiting, and again after a restart without network`() async throws
-    {
+    @Test func `T8, T12: a bundled text is available at once, a newer one after waiting, and again offline after a restart`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started()
@@ -23,7 +22,7 @@ struct ThreadTests {
         #expect(line(try await second.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
     }
 
-    @Test func `T12 with no network the first state has the bundled text`() async throws {
+    @Test func `T12: the first state has the bundled text without a network`() async throws {
         bench.origin.goDown()
         let store = try await bench.started()
         var states = store.publish(bench.source("eula")).makeAsyncIterator()
@@ -31,7 +30,7 @@ struct ThreadTests {
         #expect(first.content.map(line) == "1.0.0 bundle: Bundled terms 1")
     }
 
-    @Test func `T9 observers are given the new text when it has come`() async throws {
+    @Test func `T9: observers receive the new text when it arrives`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started()

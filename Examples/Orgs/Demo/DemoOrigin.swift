@@ -1,7 +1,7 @@
 import Foundation
 import LoopbackOrigin
 
-/// An origin shaped like GitHub's API, inside this process: pages with `Link` fields, entity tags, and time that passes.
+/// An origin shaped like GitHub's API, inside this process, with `Link` fields, entity tags, and a delay.
 final class DemoOrigin: Sendable {
     private let origin: LoopbackOrigin
 
@@ -9,9 +9,9 @@ final class DemoOrigin: Sendable {
 
     init() throws {
         origin = try LoopbackOrigin()
-        origin.on(.get, "/organizations") { request in await Self.page(of: Self.organisations, for: request) }
-        origin.on(.get, "/orgs/:organisation/repos") { request in
-            guard Self.organisations.contains(where: { $0.login == request.parameter("organisation") }) else {
+        origin.on(.get, "/organizations") { request in await Self.page(of: Self.organizations, for: request) }
+        origin.on(.get, "/orgs/:organization/repos") { request in
+            guard Self.organizations.contains(where: { $0.login == request.parameter("organization") }) else {
                 return .notFound(for: request)
             }
             return await Self.page(of: Self.repositories, for: request)
@@ -34,9 +34,9 @@ final class DemoOrigin: Sendable {
         return .pages(of: items, for: request).tagged().revalidated(by: request)
     }
 
-    /// As long as a request across a city takes.
+    /// Waits as long as a request across a city takes.
     private static func think() async {
-        // Cancelled when the client has left, and then nobody waits for the answer.
+        // The sleep throws when the client has disconnected; the response is then discarded.
         try? await Task.sleep(for: .milliseconds(120))
     }
 
@@ -47,13 +47,13 @@ final class DemoOrigin: Sendable {
             "SHA256_RSA": "demo+aN2vUuJcPzG7bqYdKxYhR8tQ5eVwLs9mXo4ZrKc",
         ])
 
-    private static let organisations = [
-        DemoOrganisation(id: 1, login: "swiftlang", description: "The Swift programming language"),
-        DemoOrganisation(id: 2, login: "apple", description: "Open source at Apple"),
-        DemoOrganisation(id: 3, login: "swift-server", description: "Swift on servers"),
-        DemoOrganisation(id: 4, login: "vapor", description: "A server-side web framework"),
-        DemoOrganisation(id: 5, login: "pointfreeco", description: "Functional programming in Swift"),
-        DemoOrganisation(id: 6, login: "github", description: "How people build software"),
+    private static let organizations = [
+        DemoOrganization(id: 1, login: "swiftlang", description: "The Swift programming language"),
+        DemoOrganization(id: 2, login: "apple", description: "Open source at Apple"),
+        DemoOrganization(id: 3, login: "swift-server", description: "Swift on servers"),
+        DemoOrganization(id: 4, login: "vapor", description: "A server-side web framework"),
+        DemoOrganization(id: 5, login: "pointfreeco", description: "Functional programming in Swift"),
+        DemoOrganization(id: 6, login: "github", description: "How people build software"),
     ]
 
     private static let repositories: [DemoRepository] = [
@@ -67,9 +67,9 @@ final class DemoOrigin: Sendable {
     }
 }
 
-// What stands in the answers; written as the API writes it.
+// The response bodies, in the format of the API.
 
-private struct DemoOrganisation: Encodable, Sendable {
+private struct DemoOrganization: Encodable, Sendable {
     var id: Int
     var login: String
     var description: String

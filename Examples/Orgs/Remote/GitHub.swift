@@ -1,10 +1,10 @@
 import Foundation
 import RemoteRouting
 
-/// The API: what can be asked of it.
+/// The routes of the API.
 enum GitHub: Routable {
-    case organisations
-    case repositories(organisation: String, page: Int = 1)
+    case organizations
+    case repositories(organization: String, page: Int = 1)
     case user(login: String)
     case meta
 
@@ -13,8 +13,8 @@ enum GitHub: Routable {
 
     var path: RoutePath {
         switch self {
-        case .organisations: "/organizations"
-        case .repositories(let organisation, page: _): "/orgs/\(organisation)/repos"
+        case .organizations: "/organizations"
+        case .repositories(let organization, page: _): "/orgs/\(organization)/repos"
         case .user(let login): "/users/\(login)"
         case .meta: "/meta"
         }
@@ -22,8 +22,8 @@ enum GitHub: Routable {
 
     var query: Parameters {
         switch self {
-        case .organisations: ["per_page": 5]
-        case .repositories(organisation: _, let page):
+        case .organizations: ["per_page": 5]
+        case .repositories(organization: _, let page):
             // The first page is the API's default.
             ["per_page": Self.repositoriesPerPage, "sort": "full_name", "page": page == 1 ? nil : page]
         case .user, .meta: [:]
@@ -32,7 +32,7 @@ enum GitHub: Routable {
 
     var headers: Headers { ["Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"] }
 
-    /// A client that reads what the API writes.
+    /// Returns a host that decodes the API's responses.
     static func host(_ configuration: HostConfiguration) -> RemoteHost {
         RemoteHost(configuration).with { host in
             host.makeDecoder = {

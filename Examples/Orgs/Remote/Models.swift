@@ -1,5 +1,5 @@
-/// What the API answers; as much of it as is shown.
-struct Organisation: Codable, Hashable, Identifiable, Sendable {
+/// The models of the API's responses, limited to the fields on screen.
+struct Organization: Codable, Hashable, Identifiable, Sendable {
     var id: Int
     var login: String
     var description: String?
@@ -13,7 +13,7 @@ struct Repository: Codable, Hashable, Identifiable, Sendable {
     var language: String?
 }
 
-/// The API's description of itself.
+/// The API's metadata.
 struct Meta: Codable, Hashable, Sendable {
     var verifiablePasswordAuthentication: Bool
     /// The fingerprints of the host's SSH keys, by algorithm, such as `SHA256_RSA`.

@@ -1,30 +1,30 @@
 import StoreCore
 
-/// What is shown, one screen after the other; a screen knows stores and nothing of the network.
+/// The screens, one after the other. A screen uses stores and does not know the network.
 struct Screens {
     let repository: GitHubRepository
     let terminal: Terminal
 
-    /// The first organisations.
+    /// Shows the first organizations.
     ///
-    /// - Returns: Whether there was anything to show.
-    func organisations() async throws -> Bool {
-        terminal.heading("Organisations")
-        let list = repository.organisations.flowable
-        return try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }) { organisations in
-            Table(columns: ["login", "description"], rows: organisations.map { [$0.login, $0.description ?? ""] })
+    /// - Returns: Whether there was any content to show.
+    func organizations() async throws -> Bool {
+        terminal.heading("Organizations")
+        let list = repository.organizations.flowable
+        return try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }) { organizations in
+            Table(columns: ["login", "description"], rows: organizations.map { [$0.login, $0.description ?? ""] })
         } != nil
     }
 
-    /// Some pages of an organisation's repositories.
-    func repositories(of organisation: String, pages: Int) async throws -> Bool {
-        terminal.heading("Repositories of \(organisation)")
-        let list = repository.repositories[organisation]
+    /// Shows some pages of an organization's repositories.
+    func repositories(of organization: String, pages: Int) async throws -> Bool {
+        terminal.heading("Repositories of \(organization)")
+        let list = repository.repositories[organization]
         guard let first = try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }, { table(of: $0) }) else {
             return false
         }
         var shown = first
-        // Kept from the last time are perhaps more pages than one.
+        // The records of an earlier run may contain more than one page.
         while shown.count < pages * GitHub.repositoriesPerPage {
             terminal.waiting("the next page")
             switch await list.requestNextData() {
@@ -33,7 +33,7 @@ struct Screens {
                 terminal.failed("\(error)")
                 return false
             default:
-                terminal.note("that is all: \(shown.count) repositories")
+                terminal.note("complete: \(shown.count) repositories")
                 return true
             }
             guard let all = await list.getData() else { return false }
@@ -43,24 +43,24 @@ struct Screens {
         return true
     }
 
-    /// An organisation's repositories from a page in their middle: that page, then the pages before and behind it, side by side.
+    /// Shows an organization's repositories from a page in their middle: that page, then concurrently the pages before and after it.
     ///
-    /// - Returns: Whether all requested pages came.
+    /// - Returns: Whether all requested pages were loaded.
     func repositories(around page: RepositoryPage) async throws -> Bool {
-        terminal.heading("Repositories of \(page.organisation), from page \(page.number) in both directions")
+        terminal.heading("Repositories of \(page.organization), from page \(page.number) in both directions")
         let list = repository.repositoriesAround[page]
         guard let middle = try await show(list.publish(forceRefresh: true), saved: { await list.refresh() }, { table(of: $0) }) else {
             return false
         }
-        terminal.waiting("the pages before and behind")
+        terminal.waiting("the pages before and after")
         async let before = list.requestPrevData()
-        async let behind = list.requestNextData()
-        let requests = await [before, behind]
+        async let after = list.requestNextData()
+        let requests = await [before, after]
         guard let all = await list.getData() else { return false }
         let first = all.firstIndex { $0.id == middle.first?.id } ?? 0
         let end = all.firstIndex { $0.id == middle.last?.id }.map { $0 + 1 } ?? all.count
         show(all[..<first], "before", requests[0])
-        show(all[end...], "behind", requests[1])
+        show(all[end...], "after", requests[1])
         for await state in list.publish() where !state.isLoading {
             guard case .completed(_, let next, let prev) = state else { return false }
             terminal.note("at the start: \(edge(prev)); at the end: \(edge(next)); \(all.count) repositories in all")
@@ -71,14 +71,14 @@ struct Screens {
         }
     }
 
-    /// One side of a list after a request for its next page there.
+    /// Shows one direction of a list after a page request.
     private func show(_ repositories: some Collection<Repository>, _ side: String, _ request: PageRequest) {
         if case .failed(let error) = request { terminal.failed("the page \(side): \(error)") }
-        if repositories.isEmpty { return terminal.note("no more \(side)") }
+        if repositories.isEmpty { return terminal.note("no more repositories \(side)") }
         terminal.table(table(of: Array(repositories)), "\(repositories.count) \(side)")
     }
 
-    /// The state of one side of a list, in words.
+    /// Returns the state of one direction of a list in words.
     private func edge(_ state: AdditionalLoadingState) -> String {
         state.doAction(
             onFixed: { $0 ? "more to load" : "complete" },
@@ -86,7 +86,7 @@ struct Screens {
             onError: { "failed: \($0)" })
     }
 
-    /// The API's description of itself.
+    /// Shows the API's metadata.
     func meta() async throws -> Bool {
         terminal.heading("The API")
         let meta = repository.meta.flowable
@@ -98,7 +98,7 @@ struct Screens {
         } != nil
     }
 
-    /// A user.
+    /// Shows a user.
     func user(_ login: String) async throws -> Bool {
         terminal.heading("User \(login)")
         let user = repository.users[login]
@@ -111,13 +111,14 @@ struct Screens {
 
     // MARK: States
 
-    /// Shows states until one is final and saved; what is on the screen already is not shown again.
+    /// Shows states until one is final and saved; skips content that is already on screen.
     ///
     /// - Parameters:
     ///   - states: The states.
-    ///   - saved: Joins the fetch, and returns when what it brought is saved: content is shown before, and the program may end behind it.
-    ///   - table: What is shown of the content.
-    /// - Returns: The content, be it old; `nil` where there is none.
+    ///   - saved: Joins the fetch and returns when its result is saved. Content is shown before it is saved, and the program may end after
+    ///     it.
+    ///   - table: Returns the table of the content.
+    /// - Returns: The content, which may be stale; `nil` if there is none.
     private func show<Content: Equatable>(
         _ states: LoadingStateSequence<Content>, saved: @escaping @Sendable () async -> Void, _ table: (Content) -> Table
     ) async throws -> Content? {
@@ -131,14 +132,14 @@ struct Screens {
             switch state {
             case .loading(content: nil): terminal.waiting("loading")
             case .loading(let kept?):
-                put(kept, "kept from the last time")
-                terminal.waiting("asking whether that is still so")
+                put(kept, "from the last run")
+                terminal.waiting("revalidating")
             case .completed(let content, next: _, prev: _):
-                put(content, shown == nil ? "from the origin" : content == shown ? "still so" : "changed meanwhile")
+                put(content, shown == nil ? "from the origin" : content == shown ? "unchanged" : "changed")
                 await isSaved
                 return content
             case .error(let error, let kept):
-                if let kept { put(kept, "kept from the last time") }
+                if let kept { put(kept, "from the last run") }
                 terminal.failed("\(error)")
                 return kept
             }

@@ -3,7 +3,7 @@ struct Table {
     var columns: [String]
     var rows: [[String]]
 
-    /// The lines, no wider than so many characters; the last column gives way.
+    /// Returns the lines, truncated to a width.
     func lines(width: Int) -> [String] {
         let all = [columns] + rows
         let widths = columns.indices.map { column in all.map { $0[column].count }.max() ?? 0 }

@@ -2,10 +2,10 @@ import Console
 import Foundation
 import Synchronization
 
-/// Colours and a line that says what is waited for on a terminal; plain lines, and one for each exchange, anywhere else.
+/// Writes colors and a progress line to a terminal, and plain lines with one line for each exchange to any other output.
 final class Terminal: Sendable {
     private let console: Console
-    /// Whether the last line says what is waited for, and goes when something else is written.
+    /// Whether the last line is a progress line, which the next output replaces.
     private let isWaiting = Mutex(false)
 
     init(isPlain: Bool) {
@@ -20,10 +20,10 @@ final class Terminal: Sendable {
 
     func failed(_ text: String) { write("  \(console.paint(.red, "✗ \(text)"))\n") }
 
-    /// Something that the output's reader wants to know where nothing moves: left out on a terminal.
+    /// Writes a detail of the run; omitted on a terminal, where the progress line replaces it.
     func record(_ text: String) { if !console.isLive { write("  \(text)\n") } }
 
-    /// What is waited for now.
+    /// Shows the current work in the progress line.
     func waiting(_ text: String) {
         guard console.isLive else { return }
         write(console.paint(.yellow, console.fitted("  ◌ \(text) …")))
@@ -31,7 +31,7 @@ final class Terminal: Sendable {
     }
 
     func table(_ table: Table, _ caption: String) {
-        // Where nobody watches the lines go to a file or a program, which do not mind how long they are.
+        // A file or a program can take lines of any length.
         let lines = table.lines(width: console.isLive ? max(20, console.width - 4) : 160)
         write("  \(dim(caption))\n")
         for (number, line) in lines.enumerated() { write("    \(number == 0 ? dim(line) : line)\n") }

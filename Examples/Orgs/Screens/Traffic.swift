@@ -1,7 +1,7 @@
 import RemoteRouting
 import Synchronization
 
-/// What went over the wire, counted.
+/// The number of exchanges and bytes on the wire.
 final class Traffic: Sendable {
     private struct Counts {
         var exchanges = 0
@@ -11,7 +11,7 @@ final class Traffic: Sendable {
 
     private let counts = Mutex(Counts())
 
-    /// A log that counts, and records each exchange with its status.
+    /// Returns a log that counts exchanges and records each one with its status.
     func log(to terminal: Terminal) -> ExchangeLog {
         ExchangeLog { entry in
             guard case .completed(let status, let bytes) = entry.event else { return }
@@ -27,6 +27,6 @@ final class Traffic: Sendable {
     var summary: String {
         let counts = counts.withLock { $0 }
         return
-            "\(counts.exchanges) exchanges, \(counts.confirmed) of them only confirmed what was kept (304); \(counts.bytes) bytes of body"
+            "\(counts.exchanges) exchanges, \(counts.confirmed) of them revalidated stored content (304); \(counts.bytes) bytes of body"
     }
 }

@@ -65,6 +65,8 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     public var mayHaveArrived: Bool
     /// What it comes from, where something below failed.
     public var underlyingError: (any Error)?
+    /// Reads the body as the host reads values; `nil` without a response.
+    var reader: ErrorReader?
 
     /// Makes an error.
     ///
@@ -105,11 +107,12 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - type: The type that describes the API's errors.
-    ///   - decoder: The decoder to use.
+    ///   - decoder: The decoder to use; by default the route's or the host's ``ResponseParser``, which is ``RemoteHost/makeDecoder`` for JSON.
     /// - Returns: `nil` where the body is something else, as that of a proxy in between may be.
-    public func details<Details: Decodable>(as type: Details.Type = Details.self, decoder: JSONDecoder = JSONDecoder()) -> Details? {
-        // Of no interest why: whoever asks has the error itself for the case that nothing can be read.
-        try? decoder.decode(type, from: body)
+    public func details<Details: Decodable>(as type: Details.Type = Details.self, decoder: JSONDecoder? = nil) -> Details? {
+        // The reason does not matter: a caller has the error itself if nothing can be read.
+        guard decoder == nil, let reader else { return try? (decoder ?? JSONDecoder()).decode(type, from: body) }
+        return try? reader.read(body, as: type)
     }
 
     /// Whether the same request may well succeed next time.
@@ -145,5 +148,24 @@ extension RemoteError: FailureAdvising {
     public var failureKind: FailureKind {
         if stage == .cancelled { return .cancelled }
         return isRetryable ? .transient : .permanent
+    }
+
+    /// Whether a store may serve expired content in the place of this failure: RFC 5861 §4 as far as it goes, and no further.
+    ///
+    /// True of the statuses 500, 502, 503 and 504, and where no response was received: no connection, a deadline, a response that broke
+    /// off. False of every other status and of responses that could not be decoded. A failed refresh of credentials and a failed
+    /// interceptor are judged by their cause, if that gives advice.
+    public var allowsStale: Bool {
+        switch code {
+        case .refreshFailed, .interceptorFailed: return (underlyingError as? any FailureAdvising)?.allowsStale ?? false
+        // A response came, and was longer than wanted; or the server refuses the client, as by a 403.
+        case .bodyTooLarge, .clientCertificateRefused: return false
+        default: break
+        }
+        if let status { return [500, 502, 503, 504].contains(status) }
+        return switch stage {
+        case .transport, .timeout, .cancelled: true
+        case .build, .status, .decode: false
+        }
     }
 }

@@ -1,67 +1,98 @@
 internal import Foundation
 
-/// Makes values of answers.
+/// Makes values of successful responses.
 struct AnswerDecoding: Sendable {
-    private let makeDecoder: @Sendable () -> JSONDecoder
+    private let response: RemoteResponse<Data>
+    private let operation: String
+    /// Whether a response of this kind has no body, whatever was sent (RFC 9110 §9.3.2, §15.3.5).
+    private let isWithoutBody: Bool
+    /// The parser of the route or the host; `nil` for the defaults.
+    private let parser: (any ResponseParser)?
+    private let fallback: JSONParser
+    /// The media type that the route asked for.
+    private let accept: MimeType?
 
-    init(_ host: RemoteHost) { makeDecoder = host.makeDecoder }
+    init(_ response: RemoteResponse<Data>, of route: some Routable, at host: RemoteHost) {
+        let options = route.options
+        self.response = response
+        operation = "\(route.method.rawValue) \(response.url.withoutSecrets)"
+        isWithoutBody = response.status == 204 || response.status == 205 || route.method == .head
+        parser = options.parser ?? host.parser
+        fallback = JSONParser(makeDecoder: host.makeDecoder)
+        accept = options.accept
+    }
 
-    /// The value of an answer that is one of success.
+    /// The value, off the caller's actor, since large responses take their time.
     ///
     /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/decode``.
-    func decode<Value: Decodable & SendableMetatype>(
-        _ answer: RemoteResponse<Data>, of route: some Routable, as type: Value.Type
-    ) async throws -> sending Value {
-        let isWithoutBody = answer.status == 204 || answer.status == 205 || route.method == .head
-        let accepted = route.options.accept?.essence
-        let context = Context(answer: answer, operation: "\(route.method.rawValue) \(answer.url.withoutSecrets)", accepted: accepted)
-        return try await AnswerDecoding.decode(context, isWithoutBody: isWithoutBody, makeDecoder: makeDecoder)
-    }
-
-    private struct Context: Sendable {
-        var answer: RemoteResponse<Data>
-        var operation: String
-        var accepted: String?
-
-        func error(_ code: RemoteError.Code, _ message: String, underlyingError: (any Error)? = nil) -> RemoteError {
-            var error = RemoteError(.decode, code, operation: operation, message, underlyingError: underlyingError)
-            error.status = answer.status
-            error.fields = answer.fields
-            error.body = answer.value.prefix(RemoteError.keptBodyBytes)
-            error.attempts = answer.attempts
-            return error
-        }
-    }
-
-    /// Off the caller's actor, since large answers take their time.
     @concurrent
-    private static func decode<Value: Decodable & SendableMetatype>(
-        _ context: Context, isWithoutBody: Bool, makeDecoder: @Sendable () -> JSONDecoder
-    ) async throws -> sending Value {
-        let decoder = makeDecoder()
+    func decode<Value: Decodable & SendableMetatype>(as type: Value.Type) async throws -> sending Value {
         // These two accept what stands for nothing, so that no other way of making one is needed.
-        if Value.self is Empty.Type { return try decoder.decode(Value.self, from: Data("{}".utf8)) }
-        if isWithoutBody, Value.self is any OptionalValue.Type { return try decoder.decode(Value.self, from: Data("null".utf8)) }
-        let body = context.answer.value
-        guard !body.isEmpty, !isWithoutBody else {
-            throw context.error(
-                .emptyBody,
-                "the answer \(context.answer.status) has no body, and \(Value.self) needs one; decode Empty, or an optional for 204")
+        if Value.self is Empty.Type { return try JSONDecoder().decode(Value.self, from: Data("{}".utf8)) }
+        if isWithoutBody, Value.self is any OptionalValue.Type { return try JSONDecoder().decode(Value.self, from: Data("null".utf8)) }
+        if parser == nil, Value.self is Data.Type {
+            try checkType(among: [])
+            if let bytes = response.value as? Value { return bytes }
         }
-        if let field = context.answer.fields["Content-Type"] {
-            let type = MimeType(rawValue: field)
-            guard let type, type.isJSON || type.essence == context.accepted else {
-                let name = type?.essence ?? "of an unreadable type"
-                throw context.error(
-                    .unexpectedType,
-                    "the answer is \(name) and not JSON, as that of a login page or a proxy may be; use data(for:) for other types")
-            }
+        // An empty body may be a message to a parser, but never to that of JSON.
+        guard !isWithoutBody, parser != nil || !response.value.isEmpty else {
+            throw error(
+                .emptyBody, "the answer \(response.status) has no body, and \(Value.self) needs one; decode Empty, or an optional for 204")
         }
+        let parser = self.parser ?? fallback
+        try checkType(among: parser.mediaTypes)
         do {
-            return try decoder.decode(Value.self, from: body)
+            return try parser.parse(response, as: Value.self)
         } catch {
-            throw context.error(.undecodable, "the answer is no \(Value.self): \(place(of: error))", underlyingError: error)
+            throw undecodable(error, as: "\(Value.self)")
         }
+    }
+
+    /// The value that a function makes of the response, off the caller's actor.
+    ///
+    /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/decode``.
+    @concurrent
+    func parse<Value: Sendable>(by parse: @Sendable (RemoteResponse<Data>) throws -> Value) async throws -> Value {
+        try checkType(among: [])
+        do {
+            return try parse(response)
+        } catch {
+            throw undecodable(error, as: "\(Value.self)")
+        }
+    }
+
+    /// Throws where the response is of a type that was not asked for.
+    ///
+    /// - Parameter types: The types to accept beside the route's own; with neither, every type will do.
+    private func checkType(among types: [MimeType]) throws(RemoteError) {
+        let accepted = types + (accept.map { [$0] } ?? [])
+        guard !accepted.isEmpty, let field = response.fields["Content-Type"] else { return }
+        let type = MimeType(rawValue: field)
+        if let type, accepted.contains(where: { type.isTaken(by: $0) }) { return }
+        let wanted = accepted == [.json] ? "JSON" : accepted.map(\.essence).joined(separator: " or ")
+        throw error(
+            .unexpectedType,
+            "the answer is \(type?.essence ?? "of an unreadable type") and not \(wanted), as that of a login page or a proxy may be; "
+                + "use data(for:) for other types")
+    }
+
+    /// The error for a parser's or a page's.
+    func undecodable(_ error: any Error, as type: String) -> RemoteError {
+        // A parser may look for cancellation, which is no fault of the response.
+        if error is CancellationError, Task.isCancelled {
+            return RemoteError(.cancelled, .cancelled, operation: operation, "the task was cancelled")
+        }
+        return self.error(.undecodable, "the answer is no \(type): \(AnswerDecoding.place(of: error))", underlyingError: error)
+    }
+
+    private func error(_ code: RemoteError.Code, _ message: String, underlyingError: (any Error)? = nil) -> RemoteError {
+        var error = RemoteError(.decode, code, operation: operation, message, underlyingError: underlyingError)
+        error.status = response.status
+        error.fields = response.fields
+        error.body = response.value.prefix(RemoteError.keptBodyBytes)
+        error.attempts = response.attempts
+        error.reader = ErrorReader(parser: parser ?? fallback, response: response.map(()))
+        return error
     }
 
     /// Where decoding failed, without any of the content.
@@ -78,6 +109,21 @@ struct AnswerDecoding: Sendable {
         case .dataCorrupted(let context): "not readable \(path(context))"
         @unknown default: "not readable"
         }
+    }
+}
+
+/// What reads the body of an error as the host would read a value.
+final class ErrorReader: Sendable {
+    private let parser: any ResponseParser
+    private let response: RemoteResponse<Void>
+
+    init(parser: any ResponseParser, response: RemoteResponse<Void>) {
+        self.parser = parser
+        self.response = response
+    }
+
+    func read<Details: Decodable>(_ body: Data, as type: Details.Type) throws -> Details {
+        try parser.parse(response.map(body), as: type)
     }
 }
 

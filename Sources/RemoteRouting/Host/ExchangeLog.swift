@@ -39,8 +39,10 @@ public struct ExchangeLog: Sendable {
         public let body: Data
         /// How the exchange went; `nil` before a response is complete, and of a stream.
         public let metrics: ExchangeMetrics?
+        /// The tags of the call whose keys ask for logs.
+        public let tags: RouteTags
 
-        /// One line for the event, and one for each field.
+        /// One line for the event with the tags, and one for each field.
         public var description: String {
             let first =
                 switch event {
@@ -49,7 +51,7 @@ public struct ExchangeLog: Sendable {
                 case .completed(let status, let bytes): "✓ \(status) \(operation), \(bytes) bytes"
                 case .waiting(let duration): "… \(operation), again in \(duration.inWords)"
                 }
-            let lines = [first] + fields.map { "  \($0.name): \($0.value)" }
+            let lines = [tags.isEmpty ? first : "\(first) [\(tags)]"] + fields.map { "  \($0.name): \($0.value)" }
             return (body.isEmpty ? lines : lines + ["  " + String(decoding: body, as: UTF8.self)]).joined(separator: "\n")
         }
     }
@@ -79,30 +81,31 @@ public struct ExchangeLog: Sendable {
     func sent(_ request: HTTPRequest) {
         var body = Data()
         if case .data(let data) = request.body { body = data }
-        tell(.sent, operation(of: request), request.fields, body)
+        tell(.sent, request, request.fields, body)
     }
 
     func received(_ response: HTTPResponse, to request: HTTPRequest, after duration: Duration) {
-        tell(.received(status: response.status, after: duration), operation(of: request), response.fields, Data())
+        tell(.received(status: response.status, after: duration), request, response.fields, Data())
     }
 
     func completed(_ response: HTTPResponse, of request: HTTPRequest) {
         let body = response.body.data ?? Data()
-        tell(.completed(status: response.status, bytes: body.count), operation(of: request), HTTPFields(), body, response.metrics)
+        tell(.completed(status: response.status, bytes: body.count), request, HTTPFields(), body, response.metrics)
     }
 
-    func note(_ event: Entry.Event, _ operation: String, attempt: Int) {
-        tell(event, "\(operation) (attempt \(attempt))", HTTPFields(), Data())
-    }
-
-    private func operation(of request: HTTPRequest) -> String {
-        "\(request.method.rawValue) \(redaction.text(of: request.url.absoluteString))"
+    func note(_ event: Entry.Event, _ operation: String, attempt: Int, of request: HTTPRequest) {
+        tell(event, request, operation: "\(operation) (attempt \(attempt))", HTTPFields(), Data())
     }
 
     private func tell(
-        _ event: Entry.Event, _ operation: String, _ fields: HTTPFields, _ body: Data, _ metrics: ExchangeMetrics? = nil
+        _ event: Entry.Event, _ request: HTTPRequest, operation: String? = nil, _ fields: HTTPFields, _ body: Data,
+        _ metrics: ExchangeMetrics? = nil
     ) {
+        let operation = operation ?? "\(request.method.rawValue) \(redaction.text(of: request.url.absoluteString))"
         let fields = fields.fields.map { HTTPFields.Field(name: $0.name, value: redaction.value(of: $0)) }
-        write(Entry(event: event, operation: operation, fields: fields, body: body.prefix(bodyBytes), metrics: metrics))
+        write(
+            Entry(
+                event: event, operation: operation, fields: fields, body: body.prefix(bodyBytes), metrics: metrics,
+                tags: request.tags.logged))
     }
 }

@@ -10,6 +10,16 @@
 /// ```swift
 /// let api = RemoteHost(.staging)
 /// ```
+///
+/// A text may be a host, a host with its port, or a whole address with a base path:
+///
+/// ```swift
+/// let api = RemoteHost("https://api.example.com/v1")
+/// let local: HostConfiguration = "http://[::1]:8080"
+/// ```
+///
+/// A text that is none of these has a fault, as has a user, a query, a fragment or another scheme. A host with a fault sends nothing: each request
+/// throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws the fault at once.
 public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral {
     /// A scheme of HTTP.
     public enum Scheme: String, Hashable, Sendable {
@@ -28,38 +38,49 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
     }
 
     /// The scheme.
-    public var scheme: Scheme
+    public var scheme: Scheme = .https { didSet { fault = nil } }
     /// The host's name or address, and nothing else.
-    public var host: String
+    public var host = "" { didSet { fault = nil } }
     /// The port; `nil` for the scheme's own.
-    public var port: Int?
-    /// What stands before every route's path.
-    public var basePath: RoutePath
+    public var port: Int? { didSet { fault = nil } }
+    /// The path before every route's path.
+    public var basePath: RoutePath = "" { didSet { fault = nil } }
+    /// The fault of the text that the configuration was made from; a change forgets it, and the request is checked anyway.
+    private var fault: RouteFault?
 
-    /// Makes a configuration; it is checked when a request is built.
+    /// Makes a configuration without a host, to be filled.
+    init() {}
+
+    /// Makes a configuration; a fault of it is thrown when a request is built.
     ///
     /// - Parameters:
-    ///   - host: The host's name or address, and nothing else.
-    ///   - scheme: The scheme.
-    ///   - port: The port; `nil` for the scheme's own.
-    ///   - basePath: What stands before every route's path.
-    public init(_ host: String, scheme: Scheme = .https, port: Int? = nil, basePath: RoutePath = "") {
-        self.host = host
-        self.scheme = scheme
-        self.port = port
-        self.basePath = basePath
+    ///   - host: A host, a host with its port, or an http or https address with a base path.
+    ///   - scheme: The scheme; `nil` for that of the address, and for https without one.
+    ///   - port: The port; `nil` for that of the text, or the scheme's own.
+    ///   - basePath: The path before every route's path.
+    public init(_ host: String, scheme: Scheme? = nil, port: Int? = nil, basePath: RoutePath = "") {
+        do throws(RouteFault) {
+            self = try HostText(host).configuration(scheme: scheme, port: port, basePath: basePath)
+        } catch {
+            self.host = host
+            self.scheme = scheme ?? .https
+            self.port = port
+            self.basePath = basePath
+            fault = error
+        }
     }
 
-    /// A host that is reached by https on its usual port.
+    /// Makes a configuration from a literal; a fault of it is thrown when a request is built.
     public init(stringLiteral value: String) {
         self.init(value)
     }
 
-    /// Who answers.
+    /// The scheme, the host and the port of all requests.
     ///
-    /// - Throws: ``RouteFault/Code/invalidOrigin``.
+    /// - Throws: ``RouteFault/Code/invalidOrigin``, or the fault of the text.
     func origin() throws(RouteFault) -> WebOrigin {
-        try WebOrigin(scheme: scheme, host: host, port: port)
+        if let fault { throw fault }
+        return try WebOrigin(scheme: scheme, host: host, port: port)
     }
 
     /// The host as an error may name it: what is no host may hold a password.

@@ -3,7 +3,8 @@ public import Foundation
 extension RemoteHost {
     /// Sends a route and decodes the answer.
     ///
-    /// An optional type is `nil` for 204, 205 and a JSON `null`, and for nothing else: 404 is an error. ``Empty`` takes any success.
+    /// An optional type is `nil` for 204, 205 and a JSON `null`, and for nothing else: 404 is an error. ``Empty`` takes any success, and
+    /// `Data` the bytes of one. Other types are decoded from JSON, unless host or route have another ``ResponseParser``.
     ///
     /// - Parameters:
     ///   - route: What to send.
@@ -13,7 +14,7 @@ extension RemoteHost {
     public func send<Value: Decodable & SendableMetatype>(_ route: some Routable, as type: Value.Type = Value.self) async throws
         -> sending Value
     {
-        try await AnswerDecoding(self).decode(try await answer(for: route), of: route, as: type)
+        try await AnswerDecoding(try await answer(for: route), of: route, at: self).decode(as: type)
     }
 
     /// Sends a route whose answer is of no interest, as long as it is a success.
@@ -59,10 +60,7 @@ extension RemoteHost {
         for route: some Routable, as type: Value.Type = Value.self
     ) async throws -> sending RemoteResponse<Value> {
         let answer = try await answer(for: route)
-        let value = try await AnswerDecoding(self).decode(answer, of: route, as: type)
-        return RemoteResponse(
-            value: value, status: answer.status, fields: answer.fields, url: answer.url, attempts: answer.attempts,
-            duration: answer.duration, ownMetrics: answer.ownMetrics)
+        return answer.map(try await AnswerDecoding(answer, of: route, at: self).decode(as: type))
     }
 
     /// Sends a route and gives the whole answer with its bytes.

@@ -73,8 +73,12 @@ public struct RemoteHost: Sendable {
     }
     /// The demands on the host's connections.
     package var connection = ConnectionOptions()
-    /// Makes the decoder for answers.
+    /// Makes the decoder of JSON responses.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
+    /// The parser of responses; `nil`, the default, decodes JSON and takes `Data` as it came.
+    ///
+    /// JSON is decoded with ``makeDecoder``. A route may have a parser of its own: ``RouteOptions/parser``.
+    public var parser: (any ResponseParser)?
     /// Makes the encoder for bodies.
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
     /// The transport that sends the requests.
@@ -104,7 +108,7 @@ public struct RemoteHost: Sendable {
     /// Makes a client.
     ///
     /// - Parameters:
-    ///   - configuration: Where the API stands; a literal names a host that is reached by https.
+    ///   - configuration: Where the API stands; a literal is a host, a host with its port, or an address with a base path.
     ///   - transport: What sends the requests; by default all hosts share one.
     ///   - limits: How much the host may send, and how much is asked of it at once.
     ///   - time: What time is taken from.

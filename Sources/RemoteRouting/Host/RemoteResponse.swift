@@ -22,11 +22,14 @@ public struct RemoteResponse<Value> {
         set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }
     }
     var ownMetrics: ExchangeMetrics.Box?
+    /// The parts of the exchange that decide how long the response may be used.
+    var exchange: CachedExchange
 
     /// The same response with another value.
     func map<Other>(_ value: Other) -> RemoteResponse<Other> {
         RemoteResponse<Other>(
-            value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration, ownMetrics: ownMetrics)
+            value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration, ownMetrics: ownMetrics,
+            exchange: exchange)
     }
 }
 

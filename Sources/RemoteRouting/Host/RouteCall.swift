@@ -52,9 +52,10 @@ final class RouteCall: Sendable {
     /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/build``.
     @inline(never)
     convenience init(
-        _ route: some Routable, at host: RemoteHost, _ delivery: Delivery,
+        _ original: some Routable, at host: RemoteHost, _ delivery: Delivery,
         onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)? = nil
     ) throws(RemoteError) {
+        let route = Route(original)
         let options = route.options
         let request = try RouteCall.request(of: route, at: host)
         self.init(
@@ -130,10 +131,9 @@ final class RouteCall: Sendable {
                 "the host has TLS options, and plain http has no TLS; use https, or remove the options")
         }
         do throws(RouteFault) {
-            var defaults: Headers = ["Accept": "application/json, */*;q=0.1"]
-            defaults.append(contentsOf: host.defaults)
             let builder = RequestBuilder(
-                origin: try host.configuration.origin(), basePath: host.configuration.basePath, defaults: defaults,
+                origin: try host.configuration.origin(), basePath: host.configuration.basePath,
+                defaults: host.defaults(for: route.options),
                 parameterStyle: host.parameterStyle, makeJSONEncoder: host.makeEncoder)
             return try builder.request(for: route)
         } catch {
@@ -201,7 +201,7 @@ final class RouteCall: Sendable {
         let now = host.time.now
         let decision = RetryDecision(policy: host.retry, deadline: deadline)
         guard let delay = decision.delay(after: failure, attempt: attempt, now: now, unit: host.random()) else { throw failure }
-        host.log?.note(.waiting(delay), failure.operation, attempt: attempt)
+        host.log?.note(.waiting(delay), failure.operation, attempt: attempt, of: request)
         return now.advanced(by: delay)
     }
 
@@ -383,6 +383,8 @@ final class RouteCall: Sendable {
             } catch {
                 throw self.error(for: error, original, or: .interceptorFailed)
             }
+            // An interceptor may have made a new request.
+            request = request.made(like: original)
         }
         try check(request, madeOf: original)
         return request
@@ -438,13 +440,30 @@ final class RouteCall: Sendable {
             fields: response.fields)
         failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
         failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)
+        failure.reader = ErrorReader(parser: host.parser(for: options), response: conclusion(response, 1).map(()))
         return failure
     }
 
     private func conclusion(_ response: HTTPResponse, _ attempts: Int) -> RemoteResponse<HTTPResponse.Body> {
-        RemoteResponse(
+        let duration = started.duration(to: host.time.now)
+        return RemoteResponse(
             value: response.body, status: response.status, fields: response.fields, url: response.url, attempts: attempts,
-            duration: started.duration(to: host.time.now), ownMetrics: response.ownMetrics)
+            duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.fields, duration))
+    }
+
+    /// What a store has to know of the exchange.
+    private func cachedExchange(_ fields: HTTPFields, _ duration: Duration) -> CachedExchange {
+        let sent = sentRequest.fields
+        let now = host.time.date
+        var changing: Set<String> = []
+        if fields["Vary"] != nil {
+            changing = sent.names(differingFrom: request.fields)
+            // A jar without cookies today may have some at the next request.
+            if host.cookies != nil { changing.insert("cookie") }
+        }
+        return CachedExchange(
+            request: sent, response: fields, requestedAt: now.addingTimeInterval(-duration.timeInterval), respondedAt: now,
+            changingFields: changing, policy: options.cachePolicy)
     }
 }
 

@@ -10,6 +10,8 @@ public struct HTTPRequest: Sendable {
     public var fields: HTTPFields
     /// The body.
     public var body: HTTPBody
+    /// The route of the request; an object, so that a request stays small.
+    private var source: RouteSource?
 
     /// Makes a request.
     public init(method: HTTPMethod = .get, url: URL, fields: HTTPFields = HTTPFields(), body: HTTPBody = .none) {
@@ -17,6 +19,30 @@ public struct HTTPRequest: Sendable {
         self.url = url
         self.fields = fields
         self.body = body
+    }
+
+    /// The route that the request was made of, for interceptors and transports; `nil` for a request without one.
+    ///
+    /// It is what the caller sent: credentials, interceptors and redirects change the request and not its route.
+    public internal(set) var route: Route? {
+        get { source?.route }
+        set { source = newValue.map(RouteSource.init) }
+    }
+
+    /// The tags of the route.
+    public var tags: RouteTags { source?.route.options.tags ?? RouteTags() }
+
+    /// The same request as one of the route of another.
+    func made(like other: HTTPRequest) -> HTTPRequest {
+        var copy = self
+        copy.source = other.source
+        return copy
+    }
+
+    private final class RouteSource: Sendable {
+        let route: Route
+
+        init(_ route: Route) { self.route = route }
     }
 }
 
@@ -64,15 +90,31 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     /// The method as it goes on the wire.
     public let rawValue: String
 
+    /// Whether no route has named the method, so that a body is a sign of a forgotten one.
+    let isAssumed: Bool
+
     /// Makes a method from a token.
     ///
     /// - Parameter rawValue: A token of RFC 9110 §5.6.2; `nil` is returned for anything else, so that a method cannot inject a line.
     public init?(rawValue: String) {
         guard rawValue.isToken else { return nil }
         self.rawValue = rawValue
+        isAssumed = false
     }
 
-    private init(known: String) { rawValue = known }
+    private init(known: String, isAssumed: Bool = false) {
+        rawValue = known
+        self.isAssumed = isAssumed
+    }
+
+    /// Whether two methods are the same on the wire.
+    public static func == (lhs: HTTPMethod, rhs: HTTPMethod) -> Bool { lhs.rawValue == rhs.rawValue }
+
+    /// Hashes the method as it goes on the wire.
+    public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
+
+    /// GET for want of a method.
+    static let assumed = HTTPMethod(known: "GET", isAssumed: true)
 
     /// Transfers a representation of the resource.
     public static let get = HTTPMethod(known: "GET")

@@ -28,12 +28,13 @@ public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
         lines.append(Line(name: name, value: value))
     }
 
-    /// Adds the lines of other headers; a line without a value removes.
-    mutating func append(contentsOf other: Headers) {
-        for line in other.lines {
-            if let value = line.value { append(line.name, value) } else { remove(line.name) }
-        }
+    /// Adds the lines of other headers except those of a name.
+    mutating func append(contentsOf other: Headers, except name: String) {
+        lines += other.lines.filter { !$0.name.equalsIgnoringCase(name) }
     }
+
+    /// Whether a name is written or taken away.
+    func names(_ name: String) -> Bool { lines.contains { $0.name.equalsIgnoringCase(name) } }
 
     /// Takes the host's default of a name away, and what was added under it so far.
     public mutating func remove(_ name: String) {

@@ -80,6 +80,12 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     /// Whether the content is JSON: `application/json`, or any type with the suffix `+json` (RFC 6839 §3.1).
     public var isJSON: Bool { essence == "application/json" || subtype.hasSuffix("+json") }
 
+    /// Whether a range takes this type (RFC 9110 §12.5.1); a subtype without a suffix takes those with that suffix (RFC 6839).
+    func isTaken(by range: MimeType) -> Bool {
+        if range.type == "*" || range.type == type && (range.subtype == "*" || range.subtype == subtype) { return true }
+        return range.type == "application" && subtype.hasSuffix("+" + range.subtype)
+    }
+
     /// JSON (RFC 8259).
     public static let json = MimeType("application", "json")
     /// A problem description (RFC 9457).
@@ -94,6 +100,10 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     public static let plainText = MimeType("text", "plain").with("charset", "utf-8")
     /// Server-sent events.
     public static let eventStream = MimeType("text", "event-stream")
+    /// XML (RFC 7303).
+    public static let xml = MimeType("application", "xml")
+    /// A property list, as Apple's systems write it.
+    public static let propertyList = MimeType("application", "x-plist")
     /// An HTML page.
     public static let html = MimeType("text", "html")
     /// A style sheet (RFC 2318).
@@ -129,6 +139,8 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     /// Any content in an Ogg container (RFC 5334).
     public static let ogg = MimeType("application", "ogg")
 
+    /// The range of all types, for an `Accept` field (RFC 9110 §12.5.1).
+    public static let any = MimeType("*", "*")
     /// The range of all audio types, for an `Accept` field (RFC 9110 §12.5.1).
     public static let anyAudio = MimeType("audio", "*")
     /// The range of all application types, for an `Accept` field (RFC 9110 §12.5.1).

@@ -27,7 +27,9 @@ package struct RequestBuilder: Sendable {
     /// The request of a route.
     ///
     /// - Throws: ``RouteFault`` where the route breaks a rule; nothing was sent then.
-    package func request(for route: some Routable) throws(RouteFault) -> HTTPRequest {
+    package func request(for original: some Routable) throws(RouteFault) -> HTTPRequest {
+        // Reads each property once: interceptors see the route that was sent, even if the next reading gives another value.
+        let route = Route(original)
         let options = route.options
         let method = route.method
         let style = options.parameterStyle ?? parameterStyle
@@ -36,7 +38,9 @@ package struct RequestBuilder: Sendable {
         let body = try BodyEncoder(style: style, makeJSONEncoder: makeJSONEncoder).encode(route.body)
         try check(body.body, allowedBy: method)
         let fields = try fields(of: route.headers, options, body.type)
-        return HTTPRequest(method: method, url: url, fields: fields, body: body.body)
+        var request = HTTPRequest(method: method, url: url, fields: fields, body: body.body)
+        request.route = route
+        return request
     }
 
     // MARK: Method and body
@@ -49,6 +53,10 @@ package struct RequestBuilder: Sendable {
 
     private func check(_ body: HTTPBody, allowedBy method: HTTPMethod) throws(RouteFault) {
         if case .none = body { return }
+        guard !method.isAssumed else {
+            throw RouteFault(
+                .bodyNotAllowed, in: "method", "the route has a body and no method; declare the method, .post for example")
+        }
         // A GET may have one (RFC 9110 §9.3.1); the transport refuses it where it cannot send it.
         guard method != .head, method.rawValue != "TRACE" else {
             throw RouteFault(

@@ -16,12 +16,34 @@
 /// }
 /// ```
 ///
-/// The requirements are few on purpose: everything rare stands in ``options-swift.property``, whose misspelt name does not compile, where
-/// that of an optional requirement would be ignored.
-public protocol Routable: Sendable {
+/// The requirements are few on purpose: everything rare is in ``options-swift.property``. Likely mistakes do not compile:
+///
+/// - a property of the wrong type (`method: String`),
+/// - a function or a static property in place of a property (`func body()`),
+/// - the names `parameters`, `queryItems`, `queryParameters`, `header`, `httpMethod`, `httpBody`, `url` and `baseURL` of other libraries,
+/// - `requiresAuth`, `timeouts`, `cachePolicy`, `responseLimit` and `parameterStyle` beside the options; `tags`, `accept` and
+///   `idempotencyKey` only with the types of the options.
+///
+/// The error names a protocol that says what to do, such as `_MethodMustBeHTTPMethod`, or has a message. A value for the body that would have such a name needs
+/// another name in the route.
+public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePropertyMustNotBeStatic
+where
+    _Method: _MethodMustBeHTTPMethod, _Query: _QueryMustBeParameters, _Headers: _HeadersMustBeHeaders, _Body: _BodyMustBeRouteBody,
+    _BodyFailure: _BodyMustNotThrow, _Options: _OptionsMustBeRouteOptions,
+    _Parameters: _ParametersMustBeQueryOrBody, _QueryItems: _QueryItemsMustBeQuery, _QueryParameters: _QueryParametersMustBeQuery,
+    _Header: _HeaderMustBeHeaders, _HTTPMethodProperty: _HTTPMethodMustBeMethod, _HTTPBodyProperty: _HTTPBodyMustBeBody,
+    _RequiresAuth: _RequiresAuthMustBeInOptions, _Timeouts: _TimeoutsMustBeInOptions, _CachePolicy: _CachePolicyMustBeInOptions,
+    _ResponseLimit: _ResponseLimitMustBeInOptions, _ParameterStyle: _ParameterStyleMustBeInOptions, _URL: _URLMustBePathAndHost,
+    _BaseURL: _BaseURLMustBeOfTheHost,
+    _MethodFunction: _MethodMustBeProperty, _QueryFunction: _QueryMustBeProperty, _HeadersFunction: _HeadersMustBeProperty,
+    _BodyFunction: _BodyMustBeProperty, _OptionsFunction: _OptionsMustBeProperty,
+    _StaticMethod: _RoutePropertyMustNotBeStatic, _StaticQuery: _RoutePropertyMustNotBeStatic,
+    _StaticHeaders: _RoutePropertyMustNotBeStatic,
+    _StaticBody: _RoutePropertyMustNotBeStatic, _StaticOptions: _RoutePropertyMustNotBeStatic
+{
     /// The path below the host's base path.
     var path: RoutePath { get }
-    /// The method; GET by default.
+    /// The method; GET by default, unless there is a body.
     var method: HTTPMethod { get }
     /// The query; empty by default.
     var query: Parameters { get }
@@ -34,8 +56,8 @@ public protocol Routable: Sendable {
 }
 
 extension Routable {
-    /// GET.
-    public var method: HTTPMethod { .get }
+    /// GET. A route with a body names its method; otherwise nothing is sent.
+    public var method: HTTPMethod { .assumed }
     /// No query.
     public var query: Parameters { [:] }
     /// No fields of its own.
@@ -55,6 +77,8 @@ extension Routable {
 ///     }
 /// }
 /// ```
+///
+/// Functions in an `extension Routable where Self == Route` need no name of a type: `api.send(.login(…))`.
 public struct Route: Routable {
     /// The path below the host's base path.
     public var path: RoutePath
@@ -69,7 +93,21 @@ public struct Route: Routable {
     /// Everything rare.
     public var options: RouteOptions
 
-    /// Makes a route.
+    /// Makes a route without a body.
+    ///
+    /// - Parameters:
+    ///   - path: The path below the host's base path.
+    ///   - method: The method.
+    ///   - query: The query.
+    ///   - headers: The header fields beside the host's defaults.
+    ///   - options: Everything rare.
+    public init(
+        path: RoutePath, method: HTTPMethod = .get, query: Parameters = [:], headers: Headers = [:], options: RouteOptions = RouteOptions()
+    ) {
+        self.init(path: path, method: method, query: query, headers: headers, body: .none, options: options)
+    }
+
+    /// Makes a route with a body, which must name its method.
     ///
     /// - Parameters:
     ///   - path: The path below the host's base path.
@@ -79,7 +117,7 @@ public struct Route: Routable {
     ///   - body: What is sent.
     ///   - options: Everything rare.
     public init(
-        path: RoutePath, method: HTTPMethod = .get, query: Parameters = [:], headers: Headers = [:], body: RouteBody = .none,
+        path: RoutePath, method: HTTPMethod, query: Parameters = [:], headers: Headers = [:], body: RouteBody,
         options: RouteOptions = RouteOptions()
     ) {
         self.path = path
@@ -88,6 +126,14 @@ public struct Route: Routable {
         self.headers = headers
         self.body = body
         self.options = options
+    }
+
+    /// Makes a route of all that another one says.
+    ///
+    /// - Parameter route: A route of any type.
+    public init(_ route: some Routable) {
+        self.init(
+            path: route.path, method: route.method, query: route.query, headers: route.headers, body: route.body, options: route.options)
     }
 
     /// Makes a route whose parameters go where the method has them: into the query for GET, HEAD and DELETE, else into the body.

@@ -9,7 +9,10 @@ public struct RouteOptions: Sendable {
     /// The port of this route, where it is not the host's.
     public var port: Int?
 
-    /// The media type that the answer shall have, sent as `Accept`.
+    /// The media type that the answer shall have, sent as `Accept`; may be a range, such as `image/*`.
+    ///
+    /// An answer of this type is taken beside those of the route's parser. `Data`, and the functions of ``RemoteHost/fetcher(parsing:_:)``
+    /// and ``RemoteHost/pages(parsing:_:)``, take this type only if it is given, and otherwise any.
     public var accept: MimeType?
 
     /// Whether credentials are sent; `nil` means yes on a host that has any.
@@ -30,6 +33,12 @@ public struct RouteOptions: Sendable {
     /// How lists and dates are written among parameters.
     public var parameterStyle: ParameterStyle?
 
+    /// The parser of this route's responses; `nil` for the host's.
+    public var parser: (any ResponseParser)?
+
+    /// The values that travel with the route to interceptors, transports and logs.
+    public var tags = RouteTags()
+
     /// A next or prev link of the server, which takes the place of path and query.
     package var reference: OriginReference?
 
@@ -47,10 +56,11 @@ public struct RouteOptions: Sendable {
     ///   - responseLimit: How many bytes the decoded answer may have.
     ///   - idempotencyKey: What makes an unsafe request safe to repeat.
     ///   - parameterStyle: How lists and dates are written among parameters.
+    ///   - parser: The parser of this route's responses; `nil` for the host's.
     public init(
         port: Int? = nil, accept: MimeType? = nil, requiresAuth: Bool? = nil, timeouts: Timeouts = Timeouts(),
         cachePolicy: CachePolicy = .followOrigin, responseLimit: Int? = nil, idempotencyKey: IdempotencyKey? = nil,
-        parameterStyle: ParameterStyle? = nil
+        parameterStyle: ParameterStyle? = nil, parser: (any ResponseParser)? = nil
     ) {
         self.port = port
         self.accept = accept
@@ -60,6 +70,7 @@ public struct RouteOptions: Sendable {
         self.responseLimit = responseLimit
         self.idempotencyKey = idempotencyKey
         self.parameterStyle = parameterStyle
+        self.parser = parser
     }
 
     /// How long an exchange and its parts may take; `nil` leaves a part to the host.

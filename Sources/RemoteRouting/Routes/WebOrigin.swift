@@ -29,8 +29,8 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
         guard let host = WebOrigin.canonical(host: host) else {
             throw RouteFault(
                 .invalidOrigin, in: "host",
-                "it is neither a name of letters, digits, hyphens and dots nor an IP address; write scheme, port and path elsewhere, and an "
-                    + "international name in its ASCII form (xn--…)")
+                "it is neither a name of letters, digits, hyphens and dots nor an IP address; write an international name in its ASCII form "
+                    + "(xn--…)")
         }
         self.scheme = scheme
         self.host = host

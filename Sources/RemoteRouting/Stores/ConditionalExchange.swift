@@ -2,12 +2,14 @@ internal import Foundation
 internal import StoreCore
 
 /// Gets what a store asks for, unless the origin confirms the version that the store has (RFC 9111 §4.3).
-struct ConditionalExchange: Sendable {
+struct ConditionalExchange<Value: Sendable>: Sendable {
     let host: RemoteHost
+    /// Makes the value of a successful response.
+    let read: @Sendable (RemoteResponse<Data>, Route) async throws -> Value
 
     /// What the origin answered.
-    enum Answer<Value: Sendable>: Sendable {
-        case modified(Value, Freshness, Validator?, RemoteResponse<Void>)
+    enum Answer: Sendable {
+        case modified(RemoteResponse<Value>)
         case notModified(Freshness)
     }
 
@@ -17,13 +19,11 @@ struct ConditionalExchange: Sendable {
     ///   - route: What to send.
     ///   - reference: A page link, which takes the place of path and query.
     ///   - validator: What names the store's version; it is sent with GET and HEAD only.
-    ///   - type: What to decode.
     /// - Throws: ``RemoteError``.
-    func send<Value: Decodable & Sendable & SendableMetatype>(
-        _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?, as type: Value.Type
-    ) async throws -> Answer<Value> {
-        var request = Route(
-            path: route.path, method: route.method, query: route.query, headers: route.headers, body: route.body, options: route.options)
+    func send(
+        _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?
+    ) async throws -> Answer {
+        var request = Route(route)
         request.options.reference = reference
         request.options.isConditional = true
         let isRead = request.method == .get || request.method == .head
@@ -31,42 +31,28 @@ struct ConditionalExchange: Sendable {
         if let validator, isRead {
             isConditional = request.headers.replace(withConditionsOf: validator, now: host.time.date)
         }
-        let answer = try await exchange(request, as: type)
+        let answer = try await exchange(request)
         if case .notModified = answer, !isConditional {
             // Nobody asked: a broken cache on the way, or a condition of the route's own. Without either there must be content.
             request.headers.removeConditions()
             request.headers.append("Cache-Control", "no-cache")
             request.options.isConditional = false
-            return try await exchange(request, as: type)
+            return try await exchange(request)
         }
         return answer
     }
 
-    private func exchange<Value: Decodable & Sendable & SendableMetatype>(
-        _ route: Route, as type: Value.Type
-    ) async throws -> Answer<Value> {
-        let requestedAt = host.time.date
-        let call = try RouteCall(route, at: host, .whole)
-        let response = try await call.run().whole
-        let sent = call.sentRequest.fields
-        let now = host.time.date
-        var changing = sent.names(differingFrom: call.request.fields)
-        // A jar without cookies today may have some at the next request.
-        if host.cookies != nil { changing.insert("cookie") }
-        let exchange = CachedExchange(
-            request: sent, response: response.fields, requestedAt: requestedAt, respondedAt: now,
-            changingFields: changing, policy: route.options.cachePolicy)
-        let freshness = Freshness(of: exchange)
-        if response.status == 304 { return .notModified(freshness) }
-        let value = try await AnswerDecoding(host).decode(response, of: route, as: type)
-        return .modified(value, freshness, Validator(of: response.fields, now: now), response.map(()))
+    private func exchange(_ route: Route) async throws -> Answer {
+        let response = try await host.answer(for: route)
+        if response.status == 304 { return .notModified(Freshness(of: response)) }
+        return .modified(response.map(try await read(response, route)))
     }
+}
 
-    /// A fault of what a page key or page link says, as a store's caller gets it.
-    func error(for fault: RouteFault, _ stage: RemoteError.Stage) -> RemoteError {
-        RemoteError(
-            stage, stage == .build ? .invalidRoute : .foreignPageLink, operation: "GET \(host.configuration.name)", fault.message,
-            underlyingError: fault)
+extension ConditionalExchange where Value: Decodable & SendableMetatype {
+    /// Exchanges whose responses are decoded.
+    init(decodingAt host: RemoteHost) {
+        self.init(host: host) { try await AnswerDecoding($0, of: $1, at: host).decode(as: Value.self) }
     }
 }
 

@@ -1,5 +1,5 @@
 package import Foundation
-package import StoreCore
+public import StoreCore
 
 // The rules of a private cache (RFC 9111), with the stale windows of RFC 5861. `s-maxage`, `proxy-revalidate`, `private` and `public` are
 // for shared caches. `immutable` (RFC 8246) forbids what a store does not do anyway: asking for content that is still fresh.
@@ -8,6 +8,17 @@ package import StoreCore
 // the cacher's `expiry`, which somebody chose.
 
 extension Freshness {
+    /// The lifetime of a response and its stale windows, by the rules of a private cache (RFC 9111, RFC 5861).
+    ///
+    /// ```swift
+    /// return .modified(response.value, Freshness(of: response), Validator(of: response))
+    /// ```
+    ///
+    /// It is for fetchers of your own; those of ``RemoteHost`` do the same. It counts from the arrival of the response.
+    ///
+    /// - Parameter response: A response of a ``RemoteHost``.
+    public init(of response: RemoteResponse<some Any>) { self.init(of: response.exchange) }
+
     /// What an origin said of the time for which its answer may be used.
     ///
     /// - Parameter exchange: The headers, and when they were sent and received.

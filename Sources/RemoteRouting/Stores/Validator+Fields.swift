@@ -1,7 +1,16 @@
 package import Foundation
-package import StoreCore
+public import StoreCore
 
 extension Validator {
+    /// The validators of a response, verbatim (RFC 9110 §8.8); `nil` if it has none that can be sent back.
+    ///
+    /// ```swift
+    /// let etag = Validator(of: response)?.entityTag
+    /// ```
+    ///
+    /// - Parameter response: A response of a ``RemoteHost``.
+    public init?(of response: RemoteResponse<some Any>) { self.init(of: response.fields, now: response.exchange.respondedAt) }
+
     /// The validators of an answer (RFC 9110 §8.8), verbatim; `nil` where it has none that can be sent back.
     ///
     /// - Parameters:

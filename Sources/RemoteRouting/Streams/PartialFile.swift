@@ -56,6 +56,8 @@ final class PartialFile: Sendable {
     }
 
     deinit {
+        // A child process that was forked a moment ago may still have the descriptor, and closing this one alone would leave the lock to it.
+        _ = flock(descriptor, LOCK_UN)
         // What was written is written; a file that was not committed may be resumed.
         _ = close(descriptor)
     }

@@ -13,11 +13,14 @@ enum PEM {
         var text: String { "-----BEGIN \(label)-----\n\(lines.joined(separator: "\n"))\n-----END \(label)-----\n" }
     }
 
-    /// Larger files are no certificates.
-    private static let limit = 16 << 20
+    /// How many bytes a text may have: the authorities are read for each connection.
+    static let limit = 1 << 20
 
     /// The certificates of a text without what stands around them.
     static func certificates(in data: Data, _ operation: String) throws(RemoteError) -> Data {
+        guard data.count <= limit else {
+            throw RemoteError.invalidTLSOptions(operation, "there is more than 1 MiB; give the certificates that are needed only")
+        }
         var text = ""
         for block in blocks(in: data) where block.label == "CERTIFICATE" {
             guard let bytes = block.bytes, DER.publicKey(ofCertificate: bytes) != nil else {
@@ -53,18 +56,16 @@ enum PEM {
         return Data(block.text.utf8)
     }
 
-    /// Reads a file up to the limit.
+    /// Reads a file, up to a byte more than the limit.
     static func contents(of file: URL, _ operation: String) throws(RemoteError) -> Data {
         do {
             let handle = try FileHandle(forReadingFrom: file)
             defer { try? handle.close() }
-            let data = try handle.read(upToCount: limit + 1) ?? Data()
-            if data.count <= limit { return data }
+            return try handle.read(upToCount: limit + 1) ?? Data()
         } catch {
             throw RemoteError.invalidTLSOptions(
                 operation, "the file cannot be read; check its path and its permissions", underlyingError: error)
         }
-        throw RemoteError.invalidTLSOptions(operation, "the file has more than 16 MiB; give one with certificates only")
     }
 
     private static func blocks(in data: Data) -> [Block] {

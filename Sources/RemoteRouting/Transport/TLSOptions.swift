@@ -51,7 +51,7 @@ extension TLSOptions {
 
         /// Reads certificates from memory; text around them is ignored.
         ///
-        /// - Parameter pem: One or more blocks that begin with `-----BEGIN CERTIFICATE-----`.
+        /// - Parameter pem: One or more blocks that begin with `-----BEGIN CERTIFICATE-----`; at most 1 MiB.
         /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` where there is no certificate, or a block that is none.
         public init(pem: Data) throws(RemoteError) {
             self.pem = try PEM.certificates(in: pem, "read the certificate authorities")
@@ -59,7 +59,7 @@ extension TLSOptions {
 
         /// Reads certificates from a file, which blocks the thread until it is read.
         ///
-        /// - Parameter file: A file of one or more certificates in PEM, at most 16 MiB.
+        /// - Parameter file: A file of one or more certificates in PEM, at most 1 MiB.
         /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` where the file cannot be read, holds no certificate, or a
         ///   block that is none.
         public init(contentsOf file: URL) throws(RemoteError) {

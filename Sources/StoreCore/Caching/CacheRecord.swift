@@ -1,29 +1,29 @@
 public import Foundation
 
-/// Content together with what is known of it; saved and loaded as one, never torn.
+/// Content together with its metadata, saved and loaded as one unit.
 ///
-/// The rarely used parts (freshness, validator, page keys) stand out of line, so that a record that has none of them costs only its
-/// content, a date and one word.
+/// The rarely used parts (freshness, validator, page keys) are stored out of line. A record without them costs only its content, a date and
+/// one word.
 public struct CacheRecord<Content: Sendable>: Sendable {
-    /// The data itself.
+    /// The content of the record.
     public var content: Content
 
-    /// When the content came from the origin or was set by an update, on the wall clock.
+    /// The wall-clock time at which the content was fetched from the origin or set by an update.
     public var fetchedAt: Date
 
-    /// The rarely used parts; `nil` where all of them have their defaults.
+    /// The rarely used parts; `nil` if all of them have their defaults.
     @usableFromInline
     package var details: RecordDetails?
 
-    /// Makes a record.
+    /// Creates a record.
     ///
     /// - Parameters:
-    ///   - content: The data itself.
-    ///   - fetchedAt: When the content came from the origin, on the wall clock.
-    ///   - freshness: What the origin said of its lifetime.
-    ///   - validator: What asks the origin later whether it has changed.
-    ///   - nextKey: What asks for the page after the last one of a list.
-    ///   - prevKey: What asks for the page before the first one of a list.
+    ///   - content: The content.
+    ///   - fetchedAt: The wall-clock time at which the content was fetched.
+    ///   - freshness: The content's freshness as the origin states it.
+    ///   - validator: The validator of this version.
+    ///   - nextKey: The key of the page after the last page of a list.
+    ///   - prevKey: The key of the page before the first page of a list.
     public init(
         content: Content, fetchedAt: Date, freshness: Freshness = .unspecified, validator: Validator? = nil,
         nextKey: String? = nil, prevKey: String? = nil
@@ -40,49 +40,49 @@ public struct CacheRecord<Content: Sendable>: Sendable {
         self.details = details
     }
 
-    /// All rarely used parts at once.
+    /// All rarely used parts together.
     package var fields: RecordDetails.Fields {
         get { details?.fields ?? RecordDetails.Fields() }
         set { details = RecordDetails(newValue) }
     }
 
-    /// What the origin said of the content's lifetime.
+    /// The content's freshness as the origin states it.
     public var freshness: Freshness {
         get { details?.fields.freshness ?? .unspecified }
         set { fields.freshness = newValue }
     }
 
-    /// What asks the origin later whether the content has changed.
+    /// The validator of this version.
     public var validator: Validator? {
         get { details?.fields.validator }
         set { fields.validator = newValue }
     }
 
-    /// What asks for the page after the last one of a list; never empty.
+    /// The key of the page after the last page of a list; never empty.
     public var nextKey: String? {
         get { details?.fields.nextKey }
         set { fields.nextKey = newValue }
     }
 
-    /// What asks for the page before the first one of a list; never empty.
+    /// The key of the page before the first page of a list; never empty.
     public var prevKey: String? {
         get { details?.fields.prevKey }
         set { fields.prevKey = newValue }
     }
 
-    /// The pages of a list in its order; empty while all elements belong to the page that the list began with.
+    /// The pages of a list in its order; empty while all elements belong to the list's initial page.
     ///
-    /// The store needs them to fetch all loaded pages again. A cacher that saves a record's parts one by one saves these, too: a list loaded
-    /// without them counts as one page. Cost: a copy of the descriptions.
+    /// The store needs the pages to fetch all loaded pages again. A cacher that saves the parts of a record separately must save the pages
+    /// too: a list loaded without them counts as one page. Cost: a copy of the descriptions.
     public var pages: [LoadedPage] {
         get { details?.fields.pages?.all ?? [] }
         set { fields.pages = newValue.isEmpty ? nil : LoadedPages(newValue) }
     }
 
-    /// The number of pages that the list holds beside the one that it began with.
+    /// The number of pages in each direction beside the list's initial page.
     var pageCounts: PageCounts { details?.fields.pages?.counts ?? PageCounts() }
 
-    /// Whether somebody said that the content is out of date, whatever its dates say.
+    /// Whether the content was marked as out of date, regardless of its dates.
     public var isInvalidated: Bool {
         get { details?.fields.isInvalidated ?? false }
         set { fields.isInvalidated = newValue }
@@ -90,7 +90,7 @@ public struct CacheRecord<Content: Sendable>: Sendable {
 }
 
 extension CacheRecord: Equatable where Content: Equatable {
-    /// Whether content, date and all details are equal.
+    /// Returns whether content, date and all details are equal.
     public static func == (lhs: CacheRecord, rhs: CacheRecord) -> Bool {
         lhs.content == rhs.content && lhs.fetchedAt == rhs.fetchedAt && lhs.fields == rhs.fields
     }
@@ -99,7 +99,7 @@ extension CacheRecord: Equatable where Content: Equatable {
 extension CacheRecord: Codable where Content: Codable {
     private enum CodingKeys: String, CodingKey { case content, fetchedAt, details }
 
-    /// Reads a record as `encode(to:)` wrote it.
+    /// Decodes a record that `encode(to:)` wrote.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         content = try container.decode(Content.self, forKey: .content)
@@ -107,7 +107,7 @@ extension CacheRecord: Codable where Content: Codable {
         details = try container.decodeIfPresent(RecordDetails.Fields.self, forKey: .details).flatMap(RecordDetails.init)
     }
 
-    /// Writes the record; details are left out where all of them have their defaults.
+    /// Encodes the record; omits the details if all of them have their defaults.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(content, forKey: .content)

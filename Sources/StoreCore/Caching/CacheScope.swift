@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A group of stores that belong together, such as everything of the user who is signed in.
+/// A group of stores that belong together, such as all stores of a signed-in user.
 ///
 /// ```swift
 /// let scope = CacheScope(directory: cachesDirectory.appending(path: userID))
@@ -8,67 +8,69 @@ public import Foundation
 /// let users = Store(cacher: TieredCacher(over: files), fetcher: UserFetcher(), scope: scope)
 /// ```
 ///
-/// Signing out then leaves nothing behind:
+/// Signing out then removes all of the user's data:
 ///
 /// ```swift
 /// try await scope.clear()
 /// ```
 ///
-/// The scope holds its stores weakly: it keeps none of them alive.
+/// The scope holds its stores weakly and keeps none of them alive.
 public final class CacheScope: Sendable {
-    /// The directory under which the group's cachers keep their files.
+    /// The directory that contains the files of the group's cachers.
     public let directory: URL
 
-    /// Guards the members; those whose store is gone are swept out when one is added.
+    /// Guards the members; adding a member removes the released ones.
     private let members = Lock<[Member]>([])
 
-    /// Makes an empty group.
+    /// Creates an empty group.
     ///
-    /// - Parameter directory: The directory under which the group's cachers keep their files; by default one of its own among the
-    ///   system's temporary files. It is not created before something is saved in it.
+    /// - Parameter directory: The directory that contains the files of the group's cachers; by default a new temporary directory. It is
+    ///   created at the first save.
     public init(directory: URL? = nil) {
         self.directory =
             directory
             ?? FileManager.default.temporaryDirectory.appending(path: "scope-\(UUID().uuidString)", directoryHint: .isDirectory)
     }
 
-    /// The directory for one kind of data within the scope's.
+    /// Returns the subdirectory for one kind of data.
     ///
     /// - Parameter name: The name of the kind; one path component.
-    /// - Returns: The directory's URL. It is not created.
+    /// - Returns: The URL of the directory. The call does not create it.
     public func directory(named name: String) -> URL {
         directory.appending(path: name, directoryHint: .isDirectory)
     }
 
-    /// Clears every store of the group, then removes the records that stores which are not there now have left in its directory.
+    /// Clears every store of the group, then removes the records of other stores from the group's directory.
     ///
-    /// Those are the records in the directory itself and in the directories directly below it. A key that is observed is fetched anew: end
-    /// the observation first where nothing must come back.
+    /// The removal covers the directory itself and its direct subdirectories. An observed key is fetched again, so end the observation
+    /// first if nothing may return.
     ///
-    /// What is fetched for the old data and still under way when this is called reaches neither observers nor cachers.
+    /// A fetch that began before this call reaches neither observers nor cachers.
     ///
-    /// - Throws: The first error, after everything else has been cleared all the same.
+    /// - Throws: The first error, after all other data is cleared. `CancellationError` if the task is canceled; all data is cleared even
+    ///   then, and only the wait for the cachers ends early.
     public func clear() async throws {
-        // All at once: while one cacher is slow, what is under way for the old data must not get through in the other stores.
+        // All stores at once: while one cacher is slow, a fetch for the old data must not complete in another store.
         var firstError = await failure { try await $0.clear() }
         do { try await Self.removeRecords(in: directory) } catch { firstError = firstError ?? error }
+        try Task.checkCancellation()
         if let firstError { throw firstError }
     }
 
-    /// Waits until the cachers of all stores of the group have everything that was accepted before: for a program that is about to end.
+    /// Waits until the cachers of all stores have saved everything accepted so far; call it before the program ends.
     ///
-    /// All stores are waited for at once, each as ``Store/waitUntilSaved()`` says.
+    /// The call waits for all stores at once, each by the rules of ``Store/waitUntilSaved()``.
     ///
-    /// - Throws: The first error, after everything else is saved all the same: ``StoreError/Code/cacherFailed`` where a cacher failed.
-    ///   `CancellationError` as soon as the task is cancelled, which does no save any harm.
+    /// - Throws: The first error, after all other records are saved: ``StoreError/Code/cacherFailed`` if a cacher failed.
+    ///   `CancellationError` as soon as the task is canceled; no save is affected.
     public func waitUntilSaved() async throws {
         let firstError = await failure { try await $0.waitUntilSaved() }
         if let firstError { throw firstError }
     }
 
-    /// Does something with every store of the group at once.
+    /// Runs an operation on every store of the group concurrently.
     ///
-    /// - Returns: The first error, when all have ended.
+    /// - Returns: The first error, after all operations have ended.
     private func failure(of body: @escaping @Sendable (any CacheScopeMember) async throws -> Void) async -> (any Error)? {
         let members = members.withLock { $0.compactMap { $0.object() } }
         return await withTaskGroup { group in
@@ -82,7 +84,7 @@ public final class CacheScope: Sendable {
         }
     }
 
-    /// Adds a member, which the scope does not keep alive.
+    /// Adds a member without retaining it.
     package func add(_ object: some CacheScopeMember) {
         let member = Member { [weak object] in object }
         members.withLock { members in
@@ -91,28 +93,28 @@ public final class CacheScope: Sendable {
         }
     }
 
-    /// Removes the files of stores that are not there now, such as one that was not opened since the last start.
+    /// Removes the files of stores that do not exist now, such as a store that was not opened since the last launch.
     @concurrent
     private static func removeRecords(in directory: URL) async throws {
         try RecordFiles.removeAll(in: Directory(path: directory.standardizedFileURL.path(percentEncoded: false)), depth: .children)
     }
 
-    /// A store or another member, held weakly.
+    /// A weak reference to a store or another member.
     private struct Member: Sendable {
         let object: @Sendable () -> (any CacheScopeMember)?
     }
 }
 
-/// An object whose data belongs to a ``CacheScope``: the engine of a store, the cookies of a host.
+/// An object with data that belongs to a ``CacheScope``: the engine of a store, the cookies of a host.
 package protocol CacheScopeMember: AnyObject, Sendable {
-    /// Forgets everything, in memory and in the cacher.
+    /// Removes all content from memory and from the cacher.
     ///
-    /// - Throws: The cacher's failure.
+    /// - Throws: The cacher's error.
     func clear() async throws
 
-    /// Waits until the cacher has everything that was accepted before.
+    /// Waits until the cacher has saved everything accepted so far.
     ///
-    /// - Throws: The cacher's failure, `CancellationError`.
+    /// - Throws: The cacher's error; `CancellationError` if the task is canceled.
     func waitUntilSaved() async throws
 }
 

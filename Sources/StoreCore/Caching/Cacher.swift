@@ -1,10 +1,10 @@
 public import Foundation
 
-/// Where content is kept: memory, files, a database of yours.
+/// The storage for content: memory, files, a database of yours.
 ///
-/// What an author may rely on, from each store over the cacher: never two calls for one key at a time; saves are never cancelled and
-/// never reordered; while ``removeAll()`` runs, nothing else does. A cacher may be slow and may throw: a load that throws counts as a
-/// miss, a save that throws leaves the record in the store, and both are reported as ``StoreEventKind/cacherFault(_:_:)``.
+/// The author of a cacher may rely on three guarantees of each store. The store never makes two calls for one key at a time. It never
+/// cancels or reorders saves. While ``removeAll()`` runs, no other call runs. A cacher may be slow and may throw. A load that throws counts
+/// as a miss, and a save that throws leaves the record in the store. The store reports both as ``StoreEventKind/cacherFault(_:_:)``.
 ///
 /// ```swift
 /// actor NightlyCacher: Cacher {
@@ -21,87 +21,86 @@ public import Foundation
 /// }
 /// ```
 ///
-/// A hit on any cacher but ``MemoryCacher`` and ``TieredCacher`` costs a call of ``load(param:)``: put a `TieredCacher` in front.
+/// A hit on any cacher but ``MemoryCacher`` and ``TieredCacher`` costs a call of ``load(param:)``, so put a `TieredCacher` in front.
 public protocol Cacher<Param, Content>: Sendable {
     /// The key of one piece of data.
     associatedtype Param: Hashable & Sendable
     /// The data itself.
     associatedtype Content: Sendable
 
-    /// How long content is valid where its origin said nothing; a store reads it once, when it is made.
+    /// The lifetime of content whose origin states none; a store reads it once, when it is created.
     var expiry: Expiry { get }
 
     /// Loads the record of a key.
     ///
     /// - Parameter param: The key.
-    /// - Returns: The record as it was saved last, valid or not; `nil` where there is none.
-    /// - Throws: What went wrong; the store takes it as a miss and reports it.
+    /// - Returns: The record that was saved last, valid or not; `nil` if there is none.
+    /// - Throws: Any error; the store treats it as a miss and reports it.
     func load(param: Param) async throws -> CacheRecord<Content>?
 
-    /// Saves the record of a key in place of the one before it.
+    /// Saves the record of a key in place of the previous one.
     ///
     /// - Parameters:
-    ///   - record: The record, which must be kept whole or not at all.
+    ///   - record: The record, which must be stored completely or not at all.
     ///   - param: The key.
-    /// - Throws: What went wrong; the store keeps the record, reports it, and tries again when the content changes or when another
-    ///   key's record could be saved, at the earliest ``StorePolicy/minimumInterval`` later.
+    /// - Throws: Any error; the store keeps the record and reports the error. It retries when the content changes, in `waitUntilSaved()`,
+    ///   or after a save of another key succeeds, at the earliest ``StorePolicy/minimumInterval`` later.
     func save(_ record: CacheRecord<Content>, param: Param) async throws
 
-    /// Removes the record of a key; one that is not there is removed already.
+    /// Removes the record of a key; does nothing if there is none.
     ///
     /// - Parameter param: The key.
-    /// - Throws: What went wrong; the store goes on as if it were removed and reports it.
+    /// - Throws: Any error; the store treats the record as removed and reports the error.
     func remove(param: Param) async throws
 
     /// Removes every record.
     ///
-    /// - Throws: What went wrong; the store's own `clear()` throws it on. Records that were there before count as removed all the same,
-    ///   for as long as the store lives.
+    /// - Throws: Any error, which the store's `clear()` rethrows. The store treats the existing records as removed for as long as it lives.
     func removeAll() async throws
 
-    /// The keys of all records, in no order.
+    /// Returns the keys of all records, in no order.
     ///
-    /// - Returns: The keys, or `nil` where the cacher cannot list them.
-    /// - Throws: What went wrong while listing.
+    /// - Returns: The keys, or `nil` if the cacher cannot list them.
+    /// - Throws: Any error while listing.
     func keys() async throws -> [Param]?
 
-    /// Whether a record is out of date.
+    /// Returns whether a record is out of date.
     ///
-    /// The default compares the record's age with the origin's lifetime or, where it gave none, with ``expiry``; a record from the
-    /// future is out of date. A store asks when a record comes from the cacher, not at each hit of a record in memory. It must be quick and
-    /// must not call the store, whose lock may be held.
+    /// The default compares the record's age with the origin's lifetime or, if there is none, with ``expiry``; a record from the future is
+    /// out of date. A store calls this method when it loads a record, not at each hit in memory. The method must be quick and must not call
+    /// the store, which may hold its lock.
     ///
     /// - Parameters:
     ///   - record: The record.
-    ///   - param: Its key.
-    ///   - now: The present moment of the wall clock.
-    /// - Returns: `true` where the content must be fetched before it is used.
+    ///   - param: The key.
+    ///   - now: The current wall-clock time.
+    /// - Returns: `true` if the content must be fetched before it is used.
     func needsRefresh(_ record: CacheRecord<Content>, param: Param, now: Date) -> Bool
 }
 
 extension Cacher {
-    /// Content never expires.
+    /// The default: content never expires.
     public var expiry: Expiry { .never }
 
-    /// The cacher cannot list its keys.
+    /// The default: the cacher cannot list its keys.
     public func keys() async throws -> [Param]? { nil }
 
-    /// Compares the record's age with its lifetime.
+    /// The default: compares the record's age with its lifetime.
     public func needsRefresh(_ record: CacheRecord<Content>, param: Param, now: Date) -> Bool {
         record.remainingLifetime(expiry: expiry, now: now) <= .zero
     }
 }
 
 extension CacheRecord {
-    /// How long the record is still valid on the wall clock; zero or less where it is not, and `nil`-free: for ever is `.forever`.
+    /// The time for which the record remains valid on the wall clock: zero or less if it is out of date, `.forever` if it never expires.
     package func remainingLifetime(expiry: Expiry, now: Date) -> Duration {
         if isInvalidated { return .zero }
         let age = now.timeIntervalSince(fetchedAt)
-        // A clock that was set back makes records from the future; how old they are nobody knows.
+        // A clock that was set back leaves records from the future, of unknown age.
         guard age >= 0 else { return .zero }
         guard let lifetime = freshness.lifetime ?? expiry.lifetime else { return .forever }
-        // Whole arithmetic on `Duration`: in doubles a lifetime of many years would lose its nanoseconds.
-        // Held at zero first: the shortest duration there is has no room for an age.
+        // Integer arithmetic on `Duration`: a `Double` would lose the nanoseconds of a lifetime of many years. Clamped to zero first:
+        // subtracting an age from the shortest `Duration` would overflow.
         return max(.zero, lifetime) - Duration(saturating: age)
     }
 }

@@ -1,16 +1,16 @@
-/// What a cacher noticed beside the answers to its calls.
+/// An observation of a cacher apart from the results of its calls.
 package enum CacherNotice<Param: Hashable & Sendable>: Sendable {
-    /// Something was wrong that did not fail the call: a load that was a miss because the record is damaged.
+    /// A fault that did not fail the call, such as a load that was a miss because the record is damaged.
     case fault(StoreEventKind.CacherOperation, Param?, any Error)
-    /// Records were dropped to stay within the cacher's bounds.
+    /// The cacher evicted records to stay within its bounds.
     case evicted(count: Int)
 }
 
-/// A cacher that notices more than its answers say; a store turns the notices into events.
+/// A cacher that reports notices, which a store turns into events.
 package protocol NoticingCacher<Param, Content>: Cacher {
-    /// Adds somebody to be told of everything from now on.
+    /// Adds an observer of all later notices.
     ///
-    /// - Parameter observer: Called outside any lock, on whatever thread noticed. It is kept as long as the cacher, so it should hold
-    ///   its own store weakly.
+    /// - Parameter observer: Called outside all locks, on any thread. The cacher retains it, so the observer should hold its own store
+    ///   weakly.
     func observeNotices(_ observer: @escaping @Sendable (CacherNotice<Param>) -> Void)
 }

@@ -1,11 +1,11 @@
-/// How long a cacher's content is valid where the origin said nothing of it.
+/// The lifetime of a cacher's content whose origin states none.
 public enum Expiry: Hashable, Sendable {
     /// Content stays valid until it is replaced.
     case never
-    /// Content is valid for this long after it was fetched or updated; zero or less is valid only for the caller who fetched it.
+    /// Content is valid for this long after it was fetched or updated. With zero or less it is valid only for the callers of its fetch.
     case after(Duration)
 
-    /// The lifetime as a duration; `nil` for ever.
+    /// The lifetime as a duration; `nil` if content never expires.
     package var lifetime: Duration? {
         switch self {
         case .never: nil

@@ -1,38 +1,39 @@
-/// What an origin said of the time for which its answer may be used.
+/// The period for which an origin allows its content to be used.
 ///
 /// The vocabulary is that of HTTP caching: RFC 9111 (lifetime, `no-store`, `must-revalidate`) and RFC 5861 (the two stale windows).
 public struct Freshness: Hashable, Sendable, Codable {
-    /// How long the answer is valid from its arrival; `nil` leaves it to the cacher's `expiry`.
+    /// The lifetime from arrival; `nil` applies the cacher's `expiry`.
     public var lifetime: Duration?
 
-    /// How long after that it may still be served while it is being refreshed; `nil` leaves it to the store's policy.
+    /// The time after the lifetime during which the content may be served while it is refreshed; `nil` applies the store's policy.
     public var staleWhileRevalidate: Duration?
 
-    /// How long after that it may be served when refreshing fails; `nil` leaves it to the store's policy.
+    /// The time after the lifetime during which the content may be served if the refresh fails; `nil` applies the store's policy.
     public var staleIfError: Duration?
 
-    /// Whether it must never be served stale, whatever the policies say (`must-revalidate`); observers still see it while it is fetched.
+    /// Whether expired content is never served, regardless of policies (`must-revalidate`); observers still see it during a fetch.
     public var mustRevalidate: Bool
 
-    /// Whether it may be given to a cacher.
+    /// Whether the content may be passed to a cacher.
     public var storage: Storage
 
-    /// Whether an answer may be given to a cacher.
+    /// The permission to store content.
     public enum Storage: String, Hashable, Sendable, Codable {
-        /// It may be kept.
+        /// The cacher may store the content.
         case allowed
-        /// It lives in the store for as long as it is wanted, is never saved, and the older saved record is removed (`no-store`).
+        /// The store keeps the content while its key is live, never saves it, and removes the older saved record (`no-store`).
         case forbidden
     }
 
-    /// Makes a freshness.
+    /// Creates a freshness.
     ///
     /// - Parameters:
-    ///   - lifetime: How long the answer is valid from its arrival; `nil` leaves it to the cacher.
-    ///   - staleWhileRevalidate: How long after that it may be served while it is being refreshed; `nil` leaves it to the policy.
-    ///   - staleIfError: How long after that it may be served when refreshing fails; `nil` leaves it to the policy.
-    ///   - mustRevalidate: Whether it must never be served stale.
-    ///   - storage: Whether it may be given to a cacher.
+    ///   - lifetime: The lifetime from arrival; `nil` applies the cacher's expiry.
+    ///   - staleWhileRevalidate: The time after the lifetime during which the content may be served while it is refreshed; `nil` applies
+    ///     the policy.
+    ///   - staleIfError: The time after the lifetime during which the content may be served if the refresh fails; `nil` applies the policy.
+    ///   - mustRevalidate: Whether expired content is never served.
+    ///   - storage: Whether the content may be passed to a cacher.
     public init(
         lifetime: Duration? = nil, staleWhileRevalidate: Duration? = nil, staleIfError: Duration? = nil,
         mustRevalidate: Bool = false, storage: Storage = .allowed
@@ -44,9 +45,9 @@ public struct Freshness: Hashable, Sendable, Codable {
         self.storage = storage
     }
 
-    /// The origin said nothing: cacher and policies decide.
+    /// No statement of the origin: the cacher and the policies apply.
     public static let unspecified = Freshness()
 
-    /// Valid for this long from its arrival.
+    /// Returns a freshness with this lifetime from arrival.
     public static func fresh(for lifetime: Duration) -> Freshness { Freshness(lifetime: lifetime) }
 }

@@ -1,32 +1,32 @@
-/// One page of a list as its record keeps it: how it was requested, and how many consecutive elements of the list are its own.
+/// One page of a list in its record: the request that loaded it, and the number of consecutive elements that belong to it.
 ///
 /// ```swift
 /// let record = try await cacher.load(param: "swift")
 /// let sizes = record?.pages.map(\.count)  // [50, 50, 12]
 /// ```
 ///
-/// Pages stand in the order of the list, so the first page owns the first `count` elements, the second page the next ones. An element that
-/// a later page repeats stays with the page that had it first.
+/// Pages are in the order of the list: the first page owns the first `count` elements, the second page the next ones, and so on. An element
+/// that a later page repeats stays with the page that loaded it first.
 public struct LoadedPage: Hashable, Sendable, Codable {
-    /// The side at which the page was added; `nil` for the page that the list began with.
+    /// The direction in which the page was added; `nil` for the list's initial page.
     public var direction: PageDirection?
 
-    /// The key that requested the page; `nil` for the page that the list began with.
+    /// The key that requested the page; `nil` for the list's initial page.
     public var key: String?
 
-    /// The key that the page gave for its other side, toward the page that the list began with; `nil` where it gave none.
+    /// The page's key for its opposite direction, toward the list's initial page; `nil` if the page had none.
     public var returnKey: String?
 
-    /// The number of elements that the list has from this page.
+    /// The number of elements of the list that belong to this page.
     public var count: Int
 
     /// Creates the description of a page.
     ///
     /// - Parameters:
-    ///   - direction: The side at which the page was added; `nil` for the page that the list began with.
+    ///   - direction: The direction in which the page was added; `nil` for the list's initial page.
     ///   - key: The key that requested the page.
-    ///   - returnKey: The key that the page gave for its other side.
-    ///   - count: The number of elements that the list has from this page.
+    ///   - returnKey: The page's key for its opposite direction.
+    ///   - count: The number of elements of the list that belong to this page.
     public init(direction: PageDirection? = nil, key: String? = nil, returnKey: String? = nil, count: Int) {
         self.direction = direction
         self.key = key
@@ -35,11 +35,11 @@ public struct LoadedPage: Hashable, Sendable, Codable {
     }
 }
 
-/// The number of pages that a list holds beside the one that it began with.
+/// The number of pages in each direction beside the list's initial page.
 struct PageCounts: Hashable, Sendable {
-    /// Pages after it.
+    /// The number of pages after the initial page.
     var next = 0
-    /// Pages before it.
+    /// The number of pages before the initial page.
     var prev = 0
 }
 
@@ -47,7 +47,7 @@ struct PageCounts: Hashable, Sendable {
 ///
 /// Adding a page takes constant time although earlier values stay valid: values that differ only in pages at an end share one log.
 package struct LoadedPages: Hashable, Sendable {
-    /// The pages added before the others, the latest last.
+    /// The pages added in front, the latest last.
     private var front: PageLog?
     private var back: PageLog
 
@@ -57,7 +57,7 @@ package struct LoadedPages: Hashable, Sendable {
 
     package var all: [LoadedPage] { (front?.pages.reversed() ?? []) + back.pages }
 
-    /// Adds a page at one side of the list.
+    /// Adds a page in one direction of the list.
     mutating func add(_ page: LoadedPage, at direction: PageDirection) {
         switch direction {
         case .next: back = back.appending(page)
@@ -77,7 +77,7 @@ package struct LoadedPages: Hashable, Sendable {
         return counts
     }
 
-    /// Gives the pages other sizes, after the list was changed in another way than by a page.
+    /// Changes the sizes of the pages after a change other than an added page.
     mutating func resize(_ change: (_ sizes: [Int]) -> [Int]) {
         var pages = all
         let sizes = pages.map(\.count)
@@ -98,7 +98,7 @@ extension LoadedPages: Codable {
         try container.encode(all)
     }
 
-    /// How the pages are divided between the logs depends on the order in which they came, so it does not count.
+    /// The distribution of pages between the logs depends on the order of their arrival, so it does not count.
     package static func == (lhs: LoadedPages, rhs: LoadedPages) -> Bool { lhs.all == rhs.all }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(all) }
@@ -106,7 +106,7 @@ extension LoadedPages: Codable {
 
 /// The first `count` pages of a log that only grows.
 ///
-/// Only the value that ends where the log ends appends to it in place; every other value begins a log of its own.
+/// Only the value that ends where the log ends appends in place. Every other value starts a new log.
 private struct PageLog: Sendable {
     private final class Storage: Sendable {
         let pages: Lock<[LoadedPage]>

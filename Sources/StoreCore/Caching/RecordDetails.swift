@@ -1,4 +1,4 @@
-/// The rarely used parts of a record, out of line.
+/// The rarely used parts of a record, stored out of line.
 @usableFromInline
 package final class RecordDetails: Sendable {
     package struct Fields: Hashable, Sendable, Codable {
@@ -6,7 +6,7 @@ package final class RecordDetails: Sendable {
         package var validator: Validator?
         package var nextKey: String?
         package var prevKey: String?
-        /// The pages of a list; `nil` while all of its elements belong to the page that it began with.
+        /// The pages of a list; `nil` while all elements belong to the list's initial page.
         package var pages: LoadedPages?
         package var isInvalidated = false
 
@@ -25,7 +25,7 @@ package final class RecordDetails: Sendable {
 
     package let fields: Fields
 
-    /// `nil` where every field has its default, so that such a record costs nothing out of line. Empty page keys are no keys.
+    /// Returns `nil` if every field has its default, so that such a record has no out-of-line storage. An empty page key counts as none.
     package convenience init?(_ fields: Fields) {
         let (hasNext, hasPrev) = (fields.nextKey?.isEmpty == false, fields.prevKey?.isEmpty == false)
         guard
@@ -37,7 +37,7 @@ package final class RecordDetails: Sendable {
             prevKey: hasPrev ? fields.prevKey : nil, fields.pages, fields.isInvalidated)
     }
 
-    /// The same from its parts, as an origin says them: all of them together are large, and are put together in one place only.
+    /// The same initializer for the parts of an origin's response. `Fields` is large, so it is assembled in only one place.
     @usableFromInline
     convenience init?(freshness: Freshness, validator: Validator? = nil, nextKey: String? = nil, prevKey: String? = nil) {
         let (hasNext, hasPrev) = (nextKey?.isEmpty == false, prevKey?.isEmpty == false)
@@ -45,20 +45,20 @@ package final class RecordDetails: Sendable {
         self.init(keeping: freshness, validator, nextKey: hasNext ? nextKey : nil, prevKey: hasPrev ? prevKey : nil, nil, false)
     }
 
-    /// The details of a list after a page was added at one side of it.
+    /// Creates the details of a list after a page was added.
     ///
     /// - Parameters:
-    ///   - list: The list's details before.
-    ///   - page: The details of the response that brought the page.
-    ///   - direction: The side.
+    ///   - list: The previous details of the list.
+    ///   - page: The details of the response that contained the page.
+    ///   - direction: The direction in which the page was added.
     ///   - key: The key that requested the page.
-    ///   - sizes: The number of the list's elements before and after.
+    ///   - sizes: The number of elements of the list before and after.
     convenience init(
         _ list: RecordDetails?, extendedBy page: RecordDetails?, _ direction: PageDirection, key: String?,
         sizes: (before: Int, after: Int)
     ) {
         var freshness = list?.fields.freshness ?? .unspecified
-        // A list of which a part must not be stored must not be stored.
+        // A list must not be stored if any of its pages must not be stored.
         if page?.fields.freshness.storage == .forbidden { freshness.storage = .forbidden }
         var pages = list?.fields.pages ?? LoadedPages([LoadedPage(count: sizes.before)])
         let returnKey = direction == .next ? page?.fields.prevKey : page?.fields.nextKey
@@ -78,7 +78,7 @@ package final class RecordDetails: Sendable {
             isInvalidated: isInvalidated)
     }
 
-    /// Whether there is a page at this side.
+    /// Returns whether there is a page in this direction.
     func hasPage(_ direction: PageDirection) -> Bool {
         direction == .next ? fields.nextKey != nil : fields.prevKey != nil
     }

@@ -1,14 +1,14 @@
-/// What names one version of a piece of content, to ask the origin later whether it has changed.
+/// An identifier of one version of content, with which the origin can confirm that the version is current.
 ///
-/// In HTTP these are the two validators of RFC 9110 §8.8; an origin of another kind puts a version or a digest into ``entityTag``.
+/// In HTTP these are the two validators of RFC 9110 §8.8. Other origins can put a version or a digest into ``entityTag``.
 public struct Validator: Hashable, Sendable, Codable {
-    /// The opaque tag, verbatim as the origin gave it: with its quotes and, where weak, its `W/`.
+    /// The opaque tag, verbatim from the origin: with its quotes and, if weak, its `W/`.
     public var entityTag: String?
 
-    /// The modification date, verbatim as the origin gave it.
+    /// The modification date, verbatim from the origin.
     public var lastModified: String?
 
-    /// Makes a validator.
+    /// Creates a validator.
     ///
     /// - Parameters:
     ///   - entityTag: The opaque tag, verbatim.

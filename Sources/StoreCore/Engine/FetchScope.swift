@@ -91,7 +91,7 @@ extension CallerNeed {
 
 extension StoreEngine {
     /// The identity of a live key in the graph of waits; `nil` for an idle key.
-    func identity(of param: Param) -> FetchedKey? {
+    func identity(of param: BoxedKey) -> FetchedKey? {
         state.withLock { $0.live[param]?.value.identified() }
     }
 
@@ -99,8 +99,8 @@ extension StoreEngine {
     // Never inlined, so that callers outside fetches do not pay for its frame.
     @inline(never)
     func ask(
-        _ param: Param, _ need: CallerNeed, id: CallerID, within scope: FetchScope, isolation: isolated (any Actor)? = #isolation
-    ) async -> CallerAnswer<Content> {
+        _ param: BoxedKey, _ need: CallerNeed, id: CallerID, within scope: FetchScope, isolation: isolated (any Actor)? = #isolation
+    ) async -> CallerAnswer<BoxedContent> {
         let wait = FetchWait(scope)
         defer { wait.end() }
         // Refuses before the machine begins a fetch: that fetch would interrupt the page request that waits here, which would begin again.
@@ -118,7 +118,7 @@ extension StoreEngine {
         }
     }
 
-    private func reentrance(_ param: Param) -> StoreError {
+    private func reentrance(_ param: BoxedKey) -> StoreError {
         StoreError(
             .reentrantFetch,
             "cannot wait for key \(param) inside its own fetch, or inside one that it waits for: neither would end; "

@@ -1,14 +1,14 @@
 /// Runs fetches: each with its attempts and, for a list that is refreshed whole, its pages. One for all fetches of a store.
-final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+final class Fetches: Sendable {
     typealias Report = @Sendable (StoreEventKind) -> Void
-    typealias Outcome = Result<Fetched<Content>, any Error>
+    typealias Outcome = Result<Fetched<BoxedContent>, any Error>
 
-    private let respond: Respond<Param, Content>
+    private let respond: Respond
     private let retry: RetryPolicy
-    private let list: ListRules<Content>?
+    private let list: ListRules<BoxedContent>?
     private let time: any TimeSource
 
-    init(respond: @escaping Respond<Param, Content>, retry: RetryPolicy, list: ListRules<Content>?, time: any TimeSource) {
+    init(respond: @escaping Respond, retry: RetryPolicy, list: ListRules<BoxedContent>?, time: any TimeSource) {
         self.respond = respond
         self.retry = retry
         self.list = list
@@ -19,7 +19,7 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     // fail, stands in functions of its own.
 
     /// Runs one fetch, at the earliest at `start`; `report` gets what happens on the way.
-    func run(_ order: FetchOrder, _ param: Param, _ report: Report?, at start: MonotonicInstant?) async -> Outcome {
+    func run(_ order: FetchOrder, _ param: BoxedKey, _ report: Report?, at start: MonotonicInstant?) async -> Outcome {
         if let start, let error = await failure(ofWaitingUntil: start) { return .failure(error) }
         guard let report else { return await outcome(of: order, param, nil) }
         return await runReported(order, param, report)
@@ -32,7 +32,7 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     }
 
     @inline(never)
-    private func runReported(_ order: FetchOrder, _ param: Param, _ report: @escaping Report) async -> Outcome {
+    private func runReported(_ order: FetchOrder, _ param: BoxedKey, _ report: @escaping Report) async -> Outcome {
         report(.fetchBegan(order.target))
         let began = time.now
         let outcome = await outcome(of: order, param, report)
@@ -49,7 +49,7 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         }
     }
 
-    private func outcome(of order: FetchOrder, _ param: Param, _ report: Report?) async -> Outcome {
+    private func outcome(of order: FetchOrder, _ param: BoxedKey, _ report: Report?) async -> Outcome {
         do {
             let first = try await attempt(order.request(for: param), report)
             guard case .content(_, let pages) = order, pages != PageCounts() else { return .success(first) }
@@ -62,8 +62,8 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// Fetches the pages beside the first one with the keys that each answer gives, in order.
     @inline(never)
     private func extend(
-        _ first: Fetched<Content>, by wanted: PageCounts, _ param: Param, _ report: Report?
-    ) async throws -> Fetched<Content> {
+        _ first: Fetched<BoxedContent>, by wanted: PageCounts, _ param: BoxedKey, _ report: Report?
+    ) async throws -> Fetched<BoxedContent> {
         guard let list, var content = first.content else { return first }
         var details = first.details
         var index: AnyObject?
@@ -85,7 +85,7 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return Fetched(content: content, details: details)
     }
 
-    private func attempt(_ request: OriginRequest<Param>, _ report: Report?) async throws -> Fetched<Content> {
+    private func attempt(_ request: OriginRequest<BoxedKey>, _ report: Report?) async throws -> Fetched<BoxedContent> {
         var attempt = 1
         while true {
             do {
@@ -107,7 +107,7 @@ final class Fetches<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 }
 
 extension FetchOrder {
-    fileprivate func request<Param>(for param: Param) -> OriginRequest<Param> {
+    fileprivate func request<BoxedKey>(for param: BoxedKey) -> OriginRequest<BoxedKey> {
         switch self {
         case .content(let validator, pages: _): .content(param, revalidating: validator)
         case .page(let direction, let key): .page(direction, key: key, param)

@@ -96,7 +96,8 @@ extension KeyMachine {
             return need == .content ? .content(content) : .done
         }
         report(.miss, &turn)
-        if need == .content, let held, let content,
+        // A refusal that is known closes this window too: the caller waits for what the origin says now.
+        if need == .content, failure?.error.allowsStaleContent ?? true, let held, let content,
             held.isUsable(within: held.record.freshness.staleWhileRevalidate ?? rules.policy.staleWhileRevalidate, at: turn.now)
         {
             startFlightUnlessHeldOff(&turn)
@@ -128,7 +129,9 @@ extension KeyMachine {
         if let held, let content {
             let window = held.record.freshness.staleIfError ?? rules.policy.staleIfError
             // A refresh may have been asked for while the content is still valid: then there is nothing stale about it.
-            if held.isValid(at: turn.now) || held.isUsable(within: window, at: turn.now) { return .content(content) }
+            if held.isValid(at: turn.now) { return .content(content) }
+            // A refusal must reach the caller: stale content would hide that access to it was withdrawn.
+            if error.allowsStaleContent, held.isUsable(within: window, at: turn.now) { return .content(content) }
         }
         return .failure(error)
     }
@@ -236,4 +239,9 @@ extension CallerNeed {
     var isPageNeed: Bool {
         if case .page = self { true } else { false }
     }
+}
+
+extension Error {
+    /// Whether stale content may take the place of the error; an error without advice leaves it to the windows alone.
+    fileprivate var allowsStaleContent: Bool { (self as? any FailureAdvising)?.allowsStale ?? true }
 }

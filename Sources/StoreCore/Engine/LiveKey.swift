@@ -1,11 +1,11 @@
 /// A key about which something goes on: its machine, and those whom the machine only counts. Lives under the engine's lock.
-struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
+struct LiveKey {
     /// How often the state has changed; an observer who has seen this number has seen the present state.
     var version: UInt64 = 1
     private(set) var observers: [ObserverSlot] = []
-    var machine: KeyMachine<Content>
+    var machine: KeyMachine<BoxedContent>
 
-    let param: Param
+    let param: BoxedKey
     /// Where it stands among the live keys.
     let place: Int
     private var freeSlots: [Int] = []
@@ -13,9 +13,9 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     private var moved: [CallerID: Int] = [:]
 
     /// Those who wait for an answer of the machine.
-    var callers = FewByNumber<Reply<CallerAnswer<Content>>>.none
+    var callers = FewByNumber<Reply<CallerAnswer<BoxedContent>>>.none
     /// Those who wait for the content; the machine knows them as one.
-    var crowd: Crowd<CallerAnswer<Content>>?
+    var crowd: Crowd<CallerAnswer<BoxedContent>>?
 
     /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
@@ -25,7 +25,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     private(set) var identity: FetchedKey?
     var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
 
-    init(param: Param, place: Int, rules: KeyRules<Content>) {
+    init(param: BoxedKey, place: Int, rules: KeyRules<BoxedContent>) {
         self.param = param
         self.place = place
         machine = KeyMachine(rules: rules)
@@ -49,7 +49,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
 
     /// What an observer finds when he looks.
     enum Sight: Sendable {
-        case state(LoadingState<Content>)
+        case state(LoadingState<BoxedContent>)
         case nothingNew
         /// He has left: cancelled, while he was on his way.
         case gone
@@ -118,7 +118,7 @@ struct LiveKey<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     /// Takes out the crowd that the machine knows by this number.
-    mutating func takeCrowd(_ id: CallerID) -> Crowd<CallerAnswer<Content>>? {
+    mutating func takeCrowd(_ id: CallerID) -> Crowd<CallerAnswer<BoxedContent>>? {
         guard let crowd, crowd.id == id else { return nil }
         self.crowd = nil
         return crowd
@@ -150,26 +150,26 @@ struct ObserverSlot {
 }
 
 /// What is to be done when the lock is open again: nothing of it may run user code under it.
-struct Outbox<Param: Hashable & Sendable, Content: Sendable> {
+struct Effects {
     enum Parcel {
-        case answer(Reply<CallerAnswer<Content>>, CallerAnswer<Content>)
-        case answerToAll(Crowd<CallerAnswer<Content>>, CallerAnswer<Content>)
+        case answer(Reply<CallerAnswer<BoxedContent>>, CallerAnswer<BoxedContent>)
+        case answerToAll(Crowd<CallerAnswer<BoxedContent>>, CallerAnswer<BoxedContent>)
         case cancellation(Task<Void, Never>)
         // Out of line: only stores that are listened to send any.
-        indirect case event(StoreEvent<Param>)
+        indirect case event(StoreEvent<BoxedKey>)
     }
 
     /// What observers wait on who have something to see. Most turns have nothing but these, and one content to let go of.
     var observers = Few<Suspension>.none
     var parcels = Few<Parcel>.none
-    /// Content that is no longer needed: releasing it may run a `deinit` of the user's.
-    var discarded = Few<Content>.none
+    /// BoxedContent that is no longer needed: releasing it may run a `deinit` of the user's.
+    var discarded = Few<BoxedContent>.none
     /// Keys that have been forgotten, which are the user's, too.
-    var retired = Few<Param>.none
+    var retired = Few<BoxedKey>.none
     /// Whatever else of the user's is no longer needed: patches, errors, records.
     var leftovers: [any Sendable] = []
 
-    mutating func deliver(_ onEvent: (@Sendable (StoreEvent<Param>) -> Void)?) {
+    mutating func deliver(_ onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?) {
         // Before anybody is woken: he may ask for the next page of a list that is at rest now, and which grows in place only while nobody
         // but the memory in front holds it.
         if !retired.isEmpty { discarded = .none }

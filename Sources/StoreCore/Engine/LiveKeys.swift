@@ -1,10 +1,10 @@
 /// The keys about which something goes on, each at a place that stays its own as long as it is live: who knows the place need not look
 /// for the key.
-struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
-    typealias Key = Cell<LiveKey<Param, Content>>
+struct LiveKeys {
+    typealias Key = Cell<LiveKey>
 
     // Two lists: what is read of a list of pairs is copied with both.
-    private var params: ContiguousArray<Param?> = []
+    private var params: ContiguousArray<BoxedKey?> = []
     private var cells: ContiguousArray<Key?> = []
     /// The places at which a key lives, in no order, and where each stands among them: who wants all keys must not look at those that
     /// were live once.
@@ -23,7 +23,7 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
     /// All of them, in no order.
     var all: [Key] { taken.compactMap { cells[$0] } }
 
-    subscript(param: Param) -> Key? {
+    subscript(param: BoxedKey) -> Key? {
         let place = place(HashIndex.hash(param)) { $0 == param }
         return place < 0 ? nil : cells[place]
     }
@@ -32,20 +32,20 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
     func key(at place: Int) -> Key? { cells.indices.contains(place) ? cells[place] : nil }
 
     /// The key, which becomes live where it was not.
-    mutating func key(for param: Param, rules: KeyRules<Content>) -> Key {
+    mutating func key(for param: BoxedKey, rules: KeyRules<BoxedContent>) -> Key {
         key(hash: HashIndex.hash(param), where: { $0 == param }, make: { param }, rules: rules)
     }
 
     /// The same for who has not made the key yet, and need not where it is live.
-    mutating func key(hash: UInt32, where fits: (Param) -> Bool, make: () -> Param, rules: KeyRules<Content>) -> Key {
+    mutating func key(hash: UInt32, where fits: (BoxedKey) -> Bool, make: () -> BoxedKey, rules: KeyRules<BoxedContent>) -> Key {
         let place = place(hash, where: fits)
         if place >= 0, let key = cells[place] { return key }
         return insert(make(), hash, rules)
     }
 
-    private mutating func insert(_ param: Param, _ hash: UInt32, _ rules: KeyRules<Content>) -> Key {
+    private mutating func insert(_ param: BoxedKey, _ hash: UInt32, _ rules: KeyRules<BoxedContent>) -> Key {
         let place = free.popLast() ?? cells.count
-        let key = Cell(LiveKey<Param, Content>(param: param, place: place, rules: rules))
+        let key = Cell(LiveKey(param: param, place: place, rules: rules))
         if place == cells.count {
             params.append(param)
             cells.append(key)
@@ -58,7 +58,7 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
         return key
     }
 
-    mutating func remove(_ param: Param) {
+    mutating func remove(_ param: BoxedKey) {
         let hash = HashIndex.hash(param)
         let place = place(hash) { $0 == param }
         guard place >= 0 else { return }
@@ -77,7 +77,7 @@ struct LiveKeys<Param: Hashable & Sendable, Content: Sendable> {
     }
 
     // The keys stand beside their cells, because a cell may be in use while another key is looked for.
-    private func place(_ hash: UInt32, where fits: (Param) -> Bool) -> Int {
+    private func place(_ hash: UInt32, where fits: (BoxedKey) -> Bool) -> Int {
         index.position(hash) { place in params[place].map(fits) ?? false }
     }
 }

@@ -3,15 +3,15 @@ internal import Foundation
 // The cacher: one call for one key at a time, none cancelled, none reordered, and `removeAll` alone (C6).
 
 /// A call of the cacher for one key.
-enum CacherCall<Content: Sendable>: Sendable {
+enum CacherCall: Sendable {
     case load
-    case save(CacheRecord<Content>)
+    case save(CacheRecord<BoxedContent>)
     case remove
 }
 
 extension StoreEngine {
     /// Reads a key's record: from the memory in front on the spot, otherwise from the cacher behind it.
-    func read(_ ticket: Ticket, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>) {
+    func read(_ ticket: Ticket, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState) {
         if let entry = front?.entry(key.param) {
             let held =
                 entry.deadline == .min
@@ -34,33 +34,33 @@ extension StoreEngine {
     ///
     /// - Parameter needsRefresh: What its cacher says; `nil` for a record in memory, of which nobody but the clock is asked.
     private func date(
-        _ record: CacheRecord<Content>, _ date: Date, _ now: MonotonicInstant, needsRefresh: Bool? = nil
-    ) -> HeldRecord<Content> {
+        _ record: CacheRecord<BoxedContent>, _ date: Date, _ now: MonotonicInstant, needsRefresh: Bool? = nil
+    ) -> HeldRecord<BoxedContent> {
         let remaining = record.remainingLifetime(expiry: rules.expiry, now: date)
         return HeldRecord(record, remaining: remaining, needsRefresh: needsRefresh ?? (remaining <= .zero), now: now)
     }
 
     /// Lets the memory in front hold what readers may get of a key.
-    func mirror(_ key: inout Key, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
+    func mirror(_ key: inout Key, _ state: inout EngineState, _ effects: inout Effects) {
         guard let front else { return }
         let drop: FrontMemoryDrop?
         if let held = key.machine.mirrored {
-            drop = front.put(key.param, held.record, held.deadline.nanoseconds, outbox.discarded)
+            drop = front.put(key.param, held.record, held.deadline.nanoseconds, effects.discarded)
         } else {
             drop = front.remove(key.param)
         }
         guard let drop else { return }
-        if drop.evicted > 0, onEvent != nil { state.report(.evicted(count: drop.evicted), nil, &outbox) }
+        if drop.evicted > 0, onEvent != nil { state.report(.evicted(count: drop.evicted), nil, &effects) }
         if let refusal = drop.refusal, onEvent != nil {
-            state.report(.aboveCostLimit(cost: refusal.cost, limit: refusal.limit), key.param, &outbox)
+            state.report(.aboveCostLimit(cost: refusal.cost, limit: refusal.limit), key.param, &effects)
         }
-        outbox.leftovers.append(drop)
+        effects.leftovers.append(drop)
     }
 
     // MARK: Calls
 
     /// Calls the cacher in a task of the store's own, which no caller's cancellation reaches.
-    func call(_ call: CacherCall<Content>, _ ticket: Ticket, _ param: Param, _ state: inout EngineState<Param, Content>) {
+    func call(_ call: CacherCall, _ ticket: Ticket, _ param: BoxedKey, _ state: inout EngineState) {
         if state.lane.isBarred {
             state.lane.deferred.append(DeferredCall(call: call, ticket: ticket, param: param))
         } else {
@@ -68,7 +68,7 @@ extension StoreEngine {
         }
     }
 
-    func start(_ call: CacherCall<Content>, _ ticket: Ticket, _ param: Param, _ state: inout EngineState<Param, Content>) {
+    func start(_ call: CacherCall, _ ticket: Ticket, _ param: BoxedKey, _ state: inout EngineState) {
         guard let backing else { return }
         state.lane.running += 1
         Task.detached(priority: Task.currentPriority) { [self] in
@@ -90,7 +90,9 @@ extension StoreEngine {
         }
     }
 
-    private func load(_ param: Param, from backing: any Cacher<Param, Content>) async -> Result<HeldRecord<Content>?, any Error> {
+    private func load(_ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>) async -> Result<
+        HeldRecord<BoxedContent>?, any Error
+    > {
         do {
             let record = try await backing.load(param: param)
             guard let record, !isLeftBehind(record) else { return .success(nil) }
@@ -116,17 +118,17 @@ extension StoreEngine {
     ///   - param: The key.
     ///   - hasWritten: Whether the cacher has just shown that it can be written to.
     ///   - tell: Tells the key's machine.
-    private func finish(_ param: Param, hasWritten: Bool, _ tell: @Sendable (inout Key, inout Turn) -> Void) {
-        var outbox = Outbox<Param, Content>()
+    private func finish(_ param: BoxedKey, hasWritten: Bool, _ tell: @Sendable (inout Key, inout Turn) -> Void) {
+        var effects = Effects()
         state.withLock { state in
             state.lane.running -= 1
-            if let key = state.live[param] { take(key, &state, &outbox, tell) }
+            if let key = state.live[param] { take(key, &state, &effects, tell) }
             // One for each call that succeeds: so they all get their turn, and a disk that is full again is not stormed.
             if hasWritten, let unsaved = state.longestUnsaved {
-                take(unsaved, &state, &outbox) { key, turn in key.machine.cacherRecovered(&turn) }
+                take(unsaved, &state, &effects) { key, turn in key.machine.cacherRecovered(&turn) }
             }
             clearIfWanted(&state)
         }
-        outbox.deliver(onEvent)
+        effects.deliver(onEvent)
     }
 }

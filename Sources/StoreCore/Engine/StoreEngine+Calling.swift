@@ -5,8 +5,8 @@ extension StoreEngine {
     ///
     /// - Returns: The answer; `.cancelled` as soon as the caller's task is.
     func ask(
-        _ param: Param, _ need: CallerNeed, id: CallerID? = nil, isolation: isolated (any Actor)? = #isolation
-    ) async -> CallerAnswer<Content> {
+        _ param: BoxedKey, _ need: CallerNeed, id: CallerID? = nil, isolation: isolated (any Actor)? = #isolation
+    ) async -> CallerAnswer<BoxedContent> {
         if Task.isCancelled { return .cancelled }
         let id = id ?? nextID()
         if need.wantsFetch, let scope = FetchScope.active { return await ask(param, need, id: id, within: scope) }
@@ -21,9 +21,9 @@ extension StoreEngine {
     ///   - isolation: The caller's actor, which is not left.
     ///   - begin: Tells the machine, under the lock, and also when the task is cancelled; returns the answer if there is one already.
     func ask(
-        _ param: Param, id: CallerID, isolation: isolated (any Actor)? = #isolation,
-        _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
-    ) async -> CallerAnswer<Content> {
+        _ param: BoxedKey, id: CallerID, isolation: isolated (any Actor)? = #isolation,
+        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Turn) -> CallerAnswer<BoxedContent>?
+    ) async -> CallerAnswer<BoxedContent> {
         switch pose(param, id, begin) {
         case .answered(let answer):
             return answer
@@ -36,11 +36,12 @@ extension StoreEngine {
     // Never inlined: what is made here would stand in the frame of `ask`, of which thousands may wait at once.
     @inline(never)
     func pose(
-        _ param: Param, _ id: CallerID, _ begin: @Sendable (inout KeyMachine<Content>, CallerID, inout Turn) -> CallerAnswer<Content>?
+        _ param: BoxedKey, _ id: CallerID,
+        _ begin: @Sendable (inout KeyMachine<BoxedContent>, CallerID, inout Turn) -> CallerAnswer<BoxedContent>?
     ) -> Asked {
         turn(param) { key, turn in
             if let answer = begin(&key.machine, id, &turn) { return .answered(answer) }
-            let reply = Reply<CallerAnswer<Content>>()
+            let reply = Reply<CallerAnswer<BoxedContent>>()
             key.callers.put(reply, at: id)
             return .waiting(reply)
         }
@@ -48,12 +49,12 @@ extension StoreEngine {
 
     /// What became of a question.
     enum Asked: Sendable {
-        case answered(CallerAnswer<Content>)
-        case waiting(Reply<CallerAnswer<Content>>)
+        case answered(CallerAnswer<BoxedContent>)
+        case waiting(Reply<CallerAnswer<BoxedContent>>)
     }
 
     /// Lets a caller go: he was cancelled, or is done with the truth he held on to.
-    func release(_ id: CallerID, of param: Param) {
+    func release(_ id: CallerID, of param: BoxedKey) {
         turnIfLive(param) { key, turn in
             key.machine.callerLeft(id, &turn)
             if key.callers[id] != nil { turn.actions.append(.answer(id, .cancelled)) }
@@ -62,7 +63,9 @@ extension StoreEngine {
 
     // MARK: Pages
 
-    func requestPage(_ direction: PageDirection, of param: Param, continueWhenError: Bool) async -> PageRequest {
+    /// Requests a page beside a list and waits for the result.
+    @usableFromInline
+    func requestPage(_ direction: PageDirection, of param: BoxedKey, continueWhenError: Bool) async -> PageRequest {
         switch await ask(param, .page(direction, continueWhenError: continueWhenError)) {
         case .page(let request): return request
         case .cancelled: return .failed(CancellationError())
@@ -74,14 +77,14 @@ extension StoreEngine {
     // MARK: Writing
 
     /// Tells a machine something that makes a new truth, and waits until the cacher has it, or a newer one, or has failed to take it.
-    func write(_ param: Param, _ change: @Sendable (inout KeyMachine<Content>, inout Turn) -> Ticket) async {
+    func write(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Turn) -> Ticket) async {
         if let saving = beginWriting(param, change) { await saving.end() }
     }
 
     /// Tells a machine something that makes a new truth.
     ///
     /// - Returns: Who waits until the cacher has it; `nil` where there is nothing to wait for.
-    func beginWriting(_ param: Param, _ change: @Sendable (inout KeyMachine<Content>, inout Turn) -> Ticket) -> Saving? {
+    func beginWriting(_ param: BoxedKey, _ change: @Sendable (inout KeyMachine<BoxedContent>, inout Turn) -> Ticket) -> Saving? {
         guard backing != nil else {
             // Without a cacher that has to be called, what is true counts as saved.
             turn(param) { key, turn in _ = change(&key.machine, &turn) }
@@ -100,16 +103,16 @@ extension StoreEngine {
     @usableFromInline
     struct Saving: Sendable {
         let engine: StoreEngine
-        let param: Param
+        let param: BoxedKey
         let id: CallerID
-        let reply: Reply<CallerAnswer<Content>>
+        let reply: Reply<CallerAnswer<BoxedContent>>
 
         /// Waits until the cacher has it, or a newer one, or has failed to take it, or the task is cancelled.
         @usableFromInline
         func end() async { _ = await reply.value { engine.release(id, of: param) } }
     }
 
-    func invalidate(_ param: Param) async {
+    func invalidate(_ param: BoxedKey) async {
         // The invalidation itself is told before anything can be cancelled; only the waiting may be cut short.
         let id = nextID()
         let answer = await ask(param, id: id) { machine, id, turn in
@@ -124,7 +127,7 @@ extension StoreEngine {
     /// Changes the newest accepted content; does nothing where there is none.
     ///
     /// - Returns: Whether there was content to change.
-    func update(_ param: Param, _ transform: (inout Content) throws -> Void) async rethrows -> Bool {
+    func update(_ param: BoxedKey, _ transform: (inout BoxedContent) throws -> Void) async rethrows -> Bool {
         let holder = nextID()
         defer { release(holder, of: param) }
         guard case .done = await ask(param, .truth, id: holder) else { return false }
@@ -148,8 +151,8 @@ extension StoreEngine {
     ///
     /// - Parameter response: Finds what the origin responded in what `perform` returned.
     func mutate<Result>(
-        _ param: Param, _ patch: @escaping @Sendable (inout Content) -> Void, perform: () async throws -> Result,
-        response: (Result) -> MutationResponse<Content> = { _ in .none }
+        _ param: BoxedKey, _ patch: @escaping @Sendable (inout BoxedContent) -> Void, perform: () async throws -> Result,
+        response: (Result) -> MutationResponse<BoxedContent> = { _ in .none }
     ) async throws -> Result {
         let holder = nextID()
         guard case .done = await ask(param, .truth, id: holder) else {
@@ -170,5 +173,27 @@ extension StoreEngine {
             turnIfLive(param) { key, turn in key.machine.patchFailed(id, &turn) }
             throw error
         }
+    }
+}
+
+extension StoreEngine {
+    /// Sets the content of a key; `nil` forgets it.
+    ///
+    /// - Parameters:
+    ///   - content: The new content.
+    ///   - hash: The hash of the key, which is boxed only if it is not live.
+    ///   - isKey: Whether a live key is the wanted one.
+    ///   - makeKey: Makes the key.
+    /// - Returns: The caller to wait for with a cacher; `nil` without one, so that most callers need no frame to wait in.
+    @usableFromInline
+    func set(
+        _ content: BoxedContent?, ofKeyWithHash hash: Int, where isKey: @Sendable (BoxedKey) -> Bool,
+        makeKey: @Sendable () -> BoxedKey
+    ) -> Saving? {
+        guard backing == nil else { return beginWriting(makeKey()) { machine, turn in machine.updated(content, &turn) } }
+        turn({ $0.key(hash: UInt32(truncatingIfNeeded: hash), where: isKey, make: makeKey, rules: rules) }) { key, turn in
+            _ = key.machine.updated(content, &turn)
+        }
+        return nil
     }
 }

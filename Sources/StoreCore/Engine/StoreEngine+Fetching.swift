@@ -2,7 +2,7 @@
 
 extension StoreEngine {
     func startFetch(
-        _ ticket: Ticket, _ order: FetchOrder, _ param: Param, _ scope: FetchScope, at start: MonotonicInstant?
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ scope: FetchScope, at start: MonotonicInstant?
     ) -> Task<Void, Never> {
         // Weak, so that a store that nobody holds is freed with its fetch; one that runs to completion holds the store itself.
         let keeper = rules.policy.unwantedFetch == .complete ? self : nil
@@ -14,7 +14,8 @@ extension StoreEngine {
         }
     }
 
-    private func fetchFinished(_ ticket: Ticket, _ order: FetchOrder, _ param: Param, _ result: Result<Fetched<Content>, any Error>) {
+    private func fetchFinished(_ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>)
+    {
         let isLive = turnIfLive(param) { key, turn in
             _ = key.takeFetch(ticket)
             switch order {
@@ -32,34 +33,35 @@ extension StoreEngine {
     /// Takes a list that is about to grow out of the memory in front, which mirrors it again in the same turn: a list of which somebody
     /// else holds a snapshot is copied as a whole for each page. Whoever reads it meanwhile waits for the engine.
     private func lendList(
-        to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<Content>, any Error>, _ turn: inout Turn
+        to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<BoxedContent>, any Error>,
+        _ turn: inout Turn
     ) {
         guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held?.record.content else { return }
         if let drop = front.lend(key.param, held) { turn.leftovers.append(drop) }
     }
 
     /// Gives fetches a way to report; `nil` where nobody listens.
-    private func reporter(for param: Param) -> (@Sendable (StoreEventKind) -> Void)? {
+    private func reporter(for param: BoxedKey) -> (@Sendable (StoreEventKind) -> Void)? {
         guard onEvent != nil else { return nil }
         return { [weak self] kind in self?.report(kind, param) }
     }
 
-    func report(_ kind: StoreEventKind, _ param: Param?) {
+    func report(_ kind: StoreEventKind, _ param: BoxedKey?) {
         guard let onEvent else { return }
-        var outbox = Outbox<Param, Content>()
-        state.withLock { $0.report(kind, param, &outbox) }
-        outbox.deliver(onEvent)
+        var effects = Effects()
+        state.withLock { $0.report(kind, param, &effects) }
+        effects.deliver(onEvent)
     }
 
     // MARK: Time
 
     /// Sees to it that the machine is told the time when it wants to be.
-    func arm(_ key: inout Key, _ outbox: inout Outbox<Param, Content>) {
+    func arm(_ key: inout Key, _ effects: inout Effects) {
         guard let wake = key.machine.nextWake else { return }
         // A timer that fires too early only looks again; so a deadline that keeps moving away costs no new timer each time.
         if let timer = key.timer {
             if timer.deadline <= wake { return }
-            outbox.parcels.append(.cancellation(timer.task))
+            effects.parcels.append(.cancellation(timer.task))
         }
         let id = nextID()
         let (param, time) = (key.param, time)
@@ -71,7 +73,7 @@ extension StoreEngine {
         key.timer = (wake, id, task)
     }
 
-    private func timerFired(_ id: CallerID, _ param: Param) {
+    private func timerFired(_ id: CallerID, _ param: BoxedKey) {
         turnIfLive(param) { key, turn in
             guard key.timer?.id == id else { return }
             key.timer = nil

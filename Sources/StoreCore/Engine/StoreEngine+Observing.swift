@@ -6,7 +6,7 @@ extension StoreEngine {
     /// Makes an observer join.
     ///
     /// - Returns: His place.
-    func join(_ param: Param, _ id: CallerID, forces: Bool) -> ObserverPlace {
+    func join(_ param: BoxedKey, _ id: CallerID, forces: Bool) -> ObserverPlace {
         turn(param) { key, turn in
             let place = ObserverPlace(key: key.place, position: key.addObserver(id))
             key.machine.observerJoined(forces: forces, &turn)
@@ -31,15 +31,15 @@ extension StoreEngine {
 
     /// Takes an observer out; does nothing where he has left already.
     func leave(_ id: CallerID, at place: ObserverPlace) {
-        var outbox = Outbox<Param, Content>()
+        var effects = Effects()
         state.withLock { state in
             guard let key = state.live.key(at: place.key) else { return }
             let (wasHere, waiting) = key.value.removeObserver(id, at: place.position)
             guard wasHere else { return }
-            if let waiting { outbox.observers.append(waiting) }
-            take(key, &state, &outbox) { key, turn in key.machine.observerLeft(&turn) }
+            if let waiting { effects.observers.append(waiting) }
+            take(key, &state, &effects) { key, turn in key.machine.observerLeft(&turn) }
         }
-        outbox.deliver(onEvent)
+        effects.deliver(onEvent)
     }
 }
 
@@ -69,8 +69,8 @@ struct ObserverPlace: Hashable, Sendable {
 /// inlined into his own frame, where one reference is all that it adds, and what it calls is not.
 @usableFromInline
 final class EngineObserver: Sendable {
-    private let engine: Uniform.Engine
-    private let key: Uniform.Key
+    private let engine: StoreEngine
+    private let key: BoxedKey
     private let forces: Bool
     private let id: CallerID
     /// Where the engine keeps this observer; negative before he has joined and after he has left.
@@ -83,7 +83,7 @@ final class EngineObserver: Sendable {
         static let anymore = -2
     }
 
-    init(_ engine: Uniform.Engine, _ key: Uniform.Key, forces: Bool) {
+    init(_ engine: StoreEngine, _ key: BoxedKey, forces: Bool) {
         self.engine = engine
         self.key = key
         self.forces = forces
@@ -112,12 +112,12 @@ final class EngineObserver: Sendable {
     /// The newest state, if this observer has not seen it.
     @inlinable
     @inline(never)
-    func state<Content: Sendable>(as type: Content.Type) -> LoadingState<Content>? {
-        look()?.map { $0.value(as: Content.self) }
+    func state<BoxedContent: Sendable>(as type: BoxedContent.Type) -> LoadingState<BoxedContent>? {
+        look()?.map { $0.value(as: BoxedContent.self) }
     }
 
     @usableFromInline
-    func look() -> LoadingState<Uniform.Content>? {
+    func look() -> LoadingState<BoxedContent>? {
         guard let seat = ObserverPlace(word: place.load(ordering: .relaxed)) else { return nil }
         switch engine.look(id, at: seat) {
         case .state(let state):

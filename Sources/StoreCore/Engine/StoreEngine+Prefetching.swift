@@ -2,13 +2,13 @@
 
 /// The keys of one call of `prefetch`, taken one after the other.
 @usableFromInline
-final class PrefetchBatch<Param: Sendable>: Sendable {
+final class PrefetchBatch<BoxedKey: Sendable>: Sendable {
     private struct Keys: Sendable {
         var next = 0
         let count: Int
         var isCancelled = false
         /// `nil` once all keys are taken or the batch is canceled, so that a handle kept by the caller keeps no keys.
-        var key: (@Sendable (_ position: Int) -> Param)?
+        var key: (@Sendable (_ position: Int) -> BoxedKey)?
     }
 
     private let keys: Lock<Keys>
@@ -17,15 +17,15 @@ final class PrefetchBatch<Param: Sendable>: Sendable {
     ///   - count: The number of keys.
     ///   - key: Makes the key at a position.
     @usableFromInline
-    init(count: Int, key: @escaping @Sendable (_ position: Int) -> Param) {
+    init(count: Int, key: @escaping @Sendable (_ position: Int) -> BoxedKey) {
         keys = Lock(Keys(count: count, key: count > 0 ? key : nil))
     }
 
     var isCancelled: Bool { keys.withLock { $0.isCancelled } }
 
     /// Takes the next key; `nil` where none is left.
-    func takeNext() -> Param? {
-        let taken = keys.withLock { keys -> (Int, @Sendable (Int) -> Param)? in
+    func takeNext() -> BoxedKey? {
+        let taken = keys.withLock { keys -> (Int, @Sendable (Int) -> BoxedKey)? in
             guard keys.next < keys.count, let key = keys.key else { return nil }
             keys.next += 1
             if keys.next == keys.count { keys.key = nil }
@@ -49,8 +49,8 @@ final class PrefetchBatch<Param: Sendable>: Sendable {
 }
 
 /// The keys of a store that wait to be prefetched, the oldest call first.
-struct PrefetchQueue<Param: Sendable> {
-    private var batches: [PrefetchBatch<Param>] = []
+struct PrefetchQueue<BoxedKey: Sendable> {
+    private var batches: [PrefetchBatch<BoxedKey>] = []
     /// The position of the oldest batch; earlier positions are empty.
     private var head = 0
     /// The tasks that take keys; never more than the policy's width.
@@ -59,12 +59,12 @@ struct PrefetchQueue<Param: Sendable> {
     var taken = 0
 
     var isEmpty: Bool { head == batches.count }
-    var first: PrefetchBatch<Param>? { isEmpty ? nil : batches[head] }
+    var first: PrefetchBatch<BoxedKey>? { isEmpty ? nil : batches[head] }
 
-    mutating func append(_ batch: PrefetchBatch<Param>) { batches.append(batch) }
+    mutating func append(_ batch: PrefetchBatch<BoxedKey>) { batches.append(batch) }
 
     /// Drops the oldest batch, if it still is this one.
-    mutating func dropFirst(_ batch: PrefetchBatch<Param>) {
+    mutating func dropFirst(_ batch: PrefetchBatch<BoxedKey>) {
         guard first === batch else { return }
         head += 1
         // Moves no more batches than were dropped, so that the cost per call stays constant.
@@ -73,7 +73,7 @@ struct PrefetchQueue<Param: Sendable> {
         head = 0
     }
 
-    mutating func removeAll() -> [PrefetchBatch<Param>] {
+    mutating func removeAll() -> [PrefetchBatch<BoxedKey>] {
         defer { (batches, head) = ([], 0) }
         return Array(batches[head...])
     }
@@ -81,7 +81,7 @@ struct PrefetchQueue<Param: Sendable> {
 
 extension StoreEngine {
     /// Puts keys into the queue.
-    func prefetch(_ batch: PrefetchBatch<Param>) {
+    func prefetch(_ batch: PrefetchBatch<BoxedKey>) {
         state.withLock { state in
             state.prefetching.append(batch)
             startPrefetcher(&state)
@@ -89,7 +89,7 @@ extension StoreEngine {
     }
 
     /// Starts one more worker, up to the width; each starts the next one, so that a caller starts no more than one.
-    private func startPrefetcher(_ state: inout EngineState<Param, Content>) {
+    private func startPrefetcher(_ state: inout EngineState) {
         guard state.prefetching.workers.count < max(1, rules.policy.prefetchWidth) else { return }
         let id = nextID()
         // Made under the lock, so that it cannot end before it is registered. It holds the store only while it takes a key.
@@ -111,7 +111,7 @@ extension StoreEngine {
     /// The result of taking one key.
     private enum PrefetchStep: Sendable {
         case answered
-        case fetching(Reply<CallerAnswer<Content>>)
+        case fetching(Reply<CallerAnswer<BoxedContent>>)
     }
 
     /// Takes the next key and asks its machine.
@@ -128,7 +128,7 @@ extension StoreEngine {
         return nil
     }
 
-    private func nextBatch(_ worker: CallerID) -> PrefetchBatch<Param>? {
+    private func nextBatch(_ worker: CallerID) -> PrefetchBatch<BoxedKey>? {
         state.withLock { state in
             guard let batch = state.prefetching.first, !Task.isCancelled else {
                 state.prefetching.workers[worker] = nil
@@ -139,23 +139,23 @@ extension StoreEngine {
         }
     }
 
-    private func prefetch(_ param: Param, of batch: PrefetchBatch<Param>) -> PrefetchStep {
+    private func prefetch(_ param: BoxedKey, of batch: PrefetchBatch<BoxedKey>) -> PrefetchStep {
         let id = nextID()
-        var outbox = Outbox<Param, Content>()
+        var effects = Effects()
         let step = state.withLock { state -> PrefetchStep in
             state.prefetching.taken -= 1
             // Looked at under the lock: after a store-wide clear() no key of before is fetched.
             guard !batch.isCancelled else { return .answered }
-            let step = take(state.live.key(for: param, rules: rules), &state, &outbox) { key, turn -> PrefetchStep in
+            let step = take(state.live.key(for: param, rules: rules), &state, &effects) { key, turn -> PrefetchStep in
                 if key.machine.callerArrived(id, needing: .prefetch, &turn) != nil { return .answered }
-                let reply = Reply<CallerAnswer<Content>>()
+                let reply = Reply<CallerAnswer<BoxedContent>>()
                 key.callers.put(reply, at: id)
                 return .fetching(reply)
             }
             if case .fetching = step, !state.prefetching.isEmpty { startPrefetcher(&state) }
             return step
         }
-        outbox.deliver(onEvent)
+        effects.deliver(onEvent)
         return step
     }
 }

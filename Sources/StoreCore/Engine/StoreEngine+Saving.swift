@@ -5,13 +5,13 @@ extension StoreEngine {
     ///
     /// - Parameter param: The key; `nil` for all.
     /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher failed, after everything else is saved; `CancellationError`.
-    func waitUntilSaved(_ param: Param? = nil) async throws {
+    func waitUntilSaved(_ param: BoxedKey? = nil) async throws {
         try Task.checkCancellation()
         let (saves, clearing) = beginWaiting(param)
         var (faults, isCancelled): ([any Error], Bool) = ([], false)
         if let clearing {
             do {
-                try await cleared(clearing.id, clearing.reply)
+                try await cleared(clearing.id, clearing.reply).get()
             } catch is CancellationError {
                 isCancelled = true
             } catch {
@@ -36,28 +36,28 @@ extension StoreEngine {
 
     /// Somebody who waits for the record of one key.
     private struct Save: Sendable {
-        let param: Param
+        let param: BoxedKey
         let id: CallerID
-        let reply: Reply<CallerAnswer<Content>>
+        let reply: Reply<CallerAnswer<BoxedContent>>
     }
 
     private struct Clearing: Sendable {
         let id: CallerID
-        let reply: CacherLane<Param, Content>.ClearReply
+        let reply: CacherLane.ClearReply
     }
 
     /// Registers a caller at each key of which the cacher does not know everything, and tells it once more what it failed to take.
-    private func beginWaiting(_ param: Param?) -> (saves: [Save], clearing: Clearing?) {
-        var outbox = Outbox<Param, Content>()
+    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Save], clearing: Clearing?) {
+        var effects = Effects()
         let waiting = state.withLock { state -> ([Save], Clearing?) in
             let keys = param.map { [state.live[$0]].compactMap { $0 } } ?? state.live.all
-            let saves = keys.compactMap { key in take(key, &state, &outbox) { key, turn in beginWaiting(&key, &turn) } }
+            let saves = keys.compactMap { key in take(key, &state, &effects) { key, turn in beginWaiting(&key, &turn) } }
             guard state.lane.isBarred else { return (saves, nil) }
-            let clearing = Clearing(id: nextID(), reply: CacherLane<Param, Content>.ClearReply())
+            let clearing = Clearing(id: nextID(), reply: CacherLane.ClearReply())
             state.lane.awaitClearing(clearing.id, clearing.reply)
             return (saves, clearing)
         }
-        outbox.deliver(onEvent)
+        effects.deliver(onEvent)
         return waiting
     }
 

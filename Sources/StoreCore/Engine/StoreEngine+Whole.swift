@@ -2,7 +2,7 @@
 
 extension StoreEngine {
     /// Says of all keys that fit that their content is out of date.
-    func invalidate(where fits: @Sendable (Param) -> Bool) async throws {
+    func invalidate(where fits: @Sendable (BoxedKey) -> Bool) async throws {
         let live = state.withLock { $0.live.all.map(\.value.param) }.filter(fits)
         for param in live { await invalidate(param) }
         guard let known = try await knownKeys() else {
@@ -17,7 +17,7 @@ extension StoreEngine {
     /// The keys of all records, saved or still to be saved, and of whatever else is live, each once and in no order.
     ///
     /// - Throws: ``StoreError/Code/cannotEnumerate``, and whatever the cacher throws.
-    func allKeys() async throws -> [Param] {
+    func allKeys() async throws -> [BoxedKey] {
         // The live ones first: what is saved meanwhile is listed by the cacher, what was live already is known.
         let live = state.withLock { Set($0.live.all.map(\.value.param)) }
         guard let known = try await knownKeys() else {
@@ -53,12 +53,12 @@ extension StoreEngine {
     }
 
     private func triggerAll() {
-        var outbox = Outbox<Param, Content>()
+        var effects = Effects()
         state.withLock { state in
             for key in state.live.all where key.value.machine.observers > 0 {
-                take(key, &state, &outbox) { key, turn in key.machine.triggered(&turn) }
+                take(key, &state, &effects) { key, turn in key.machine.triggered(&turn) }
             }
         }
-        outbox.deliver(onEvent)
+        effects.deliver(onEvent)
     }
 }

@@ -6,25 +6,25 @@ internal import Synchronization
 /// `+Calling` callers, `+Crowding` many of them at once, `+Observing` observers, `+Caching` the cacher, `+Saving` who waits for it,
 /// `+Emptying` all of it at once, `+Fetching` fetches and time, `+Prefetching` fetches for later, `+Whole` what concerns all keys.
 @usableFromInline
-final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable {
-    typealias Key = LiveKey<Param, Content>
-    typealias Turn = KeyMachine<Content>.Turn
+final class StoreEngine: Sendable {
+    typealias Key = LiveKey
+    typealias Turn = KeyMachine<BoxedContent>.Turn
 
-    let fetches: Fetches<Param, Content>
-    let front: FrontMemory<Param, Content>?
-    let backing: (any Cacher<Param, Content>)?
-    let rules: KeyRules<Content>
+    let fetches: Fetches
+    let front: FrontMemory?
+    let backing: (any Cacher<BoxedKey, BoxedContent>)?
+    let rules: KeyRules<BoxedContent>
     let time: any TimeSource
-    let onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
+    let onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
 
     /// Guards everything that changes.
-    let state = Lock(EngineState<Param, Content>())
+    let state = Lock(EngineState())
     private let ids = Atomic<UInt64>(0)
 
     init(
-        respond: @escaping Respond<Param, Content>, front: FrontMemory<Param, Content>?, backing: (any Cacher<Param, Content>)?,
-        expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<Content>?,
-        onEvent: (@Sendable (StoreEvent<Param>) -> Void)?
+        respond: @escaping Respond, front: FrontMemory?, backing: (any Cacher<BoxedKey, BoxedContent>)?,
+        expiry: Expiry, policy: StorePolicy, time: any TimeSource, list: ListRules<BoxedContent>?,
+        onEvent: (@Sendable (StoreEvent<BoxedKey>) -> Void)?
     ) {
         fetches = Fetches(respond: respond, retry: policy.retry, list: list, time: time)
         self.front = front
@@ -39,7 +39,7 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
 
     /// Turns what the cacher notices beside its answers into events.
     private func observeNotices() {
-        guard onEvent != nil, let backing = backing as? any NoticingCacher<Param, Content> else { return }
+        guard onEvent != nil, let backing = backing as? any NoticingCacher<BoxedKey, BoxedContent> else { return }
         backing.observeNotices { [weak self] notice in
             switch notice {
             case .fault(let operation, let param, let error): self?.report(.cacherFault(operation, error), param)
@@ -67,21 +67,21 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     ///   - param: The key.
     ///   - body: Tells the machine; runs under the lock.
     /// - Returns: What `body` returned.
-    func turn<Result: Sendable>(_ param: Param, _ body: @Sendable (inout Key, inout Turn) -> Result) -> Result {
+    func turn<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Turn) -> Result) -> Result {
         turn({ $0.key(for: param, rules: rules) }, body)
     }
 
     /// The same for a key that is found in another way than by its like.
     @inline(__always)
     func turn<Result: Sendable>(
-        _ find: @Sendable (inout LiveKeys<Param, Content>) -> Cell<Key>, _ body: @Sendable (inout Key, inout Turn) -> Result
+        _ find: @Sendable (inout LiveKeys) -> Cell<Key>, _ body: @Sendable (inout Key, inout Turn) -> Result
     ) -> Result {
-        var outbox = Outbox<Param, Content>()
+        var effects = Effects()
         let result = state.withLock { state in
             let key = find(&state.live)
-            return take(key, &state, &outbox, body)
+            return take(key, &state, &effects, body)
         }
-        outbox.deliver(onEvent)
+        effects.deliver(onEvent)
         return result
     }
 
@@ -89,14 +89,14 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     ///
     /// - Returns: Whether the key is live.
     @discardableResult
-    func turnIfLive(_ param: Param, _ body: @Sendable (inout Key, inout Turn) -> Void) -> Bool {
-        var outbox = Outbox<Param, Content>()
+    func turnIfLive(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Turn) -> Void) -> Bool {
+        var effects = Effects()
         let isLive = state.withLock { state in
             guard let key = state.live[param] else { return false }
-            take(key, &state, &outbox, body)
+            take(key, &state, &effects, body)
             return true
         }
-        outbox.deliver(onEvent)
+        effects.deliver(onEvent)
         return isLive
     }
 
@@ -107,44 +107,44 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
     @discardableResult
     @inline(__always)
     func take<Result>(
-        _ cell: Cell<Key>, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
+        _ cell: Cell<Key>, _ state: inout EngineState, _ effects: inout Effects,
         _ body: @Sendable (inout Key, inout Turn) -> Result
     ) -> Result {
-        let (result, ends) = play(&cell.value, &state, &outbox, body)
-        if ends { state.retire(cell, &outbox) }
+        let (result, ends) = play(&cell.value, &state, &effects, body)
+        if ends { state.retire(cell, &effects) }
         return result
     }
 
     /// - Returns: What `body` returned, and whether the key may have to be forgotten, or to be kept although it is at rest.
     @inline(__always)
     private func play<Result>(
-        _ key: inout Key, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>,
+        _ key: inout Key, _ state: inout EngineState, _ effects: inout Effects,
         _ body: @Sendable (inout Key, inout Turn) -> Result
     ) -> (Result, ends: Bool) {
         var turn = Turn(time: time, tickets: state.tickets)
         let result = body(&key, &turn)
-        if !turn.actions.isEmpty { carryOut(&key, &turn, &state, &outbox) }
+        if !turn.actions.isEmpty { carryOut(&key, &turn, &state, &effects) }
         state.tickets = turn.tickets
-        outbox.discarded.append(contentsOf: turn.discarded.takeAll())
-        if turn.mirrors { mirror(&key, &state, &outbox) }
-        if turn.isPublished { key.publish(&outbox.observers) }
-        if !turn.leftovers.isEmpty { outbox.leftovers += turn.leftovers }
-        arm(&key, &outbox)
+        effects.discarded.append(contentsOf: turn.discarded.takeAll())
+        if turn.mirrors { mirror(&key, &state, &effects) }
+        if turn.isPublished { key.publish(&effects.observers) }
+        if !turn.leftovers.isEmpty { effects.leftovers += turn.leftovers }
+        arm(&key, &effects)
         return (result, key.machine.isAtRest || key.machine.isUnsaved || !state.unsaved.isEmpty)
     }
 
     private func carryOut(
-        _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>, _ outbox: inout Outbox<Param, Content>
+        _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState, _ effects: inout Effects
     ) {
         // Reading the memory in front is done on the spot and makes more to do.
         while !turn.actions.isEmpty {
-            turn.actions.takeAll().consumeEach { carryOut($0, &key, &turn, &state, &outbox) }
+            turn.actions.takeAll().consumeEach { carryOut($0, &key, &turn, &state, &effects) }
         }
     }
 
     private func carryOut(
-        _ action: consuming KeyAction<Content>, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState<Param, Content>,
-        _ outbox: inout Outbox<Param, Content>
+        _ action: consuming KeyAction<BoxedContent>, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState,
+        _ effects: inout Effects
     ) {
         switch consume action {
         case .read(let ticket):
@@ -157,37 +157,37 @@ final class StoreEngine<Param: Hashable & Sendable, Content: Sendable>: Sendable
             let start = turn.isWriting ? earliestRestart(of: &key) : nil
             key.fetches.append((ticket, startFetch(ticket, order, key.param, FetchScope(key.identified()), at: start)))
         case .cancel(let ticket):
-            if let task = key.takeFetch(ticket) { outbox.parcels.append(.cancellation(task)) }
+            if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
             // Neither is legal, too: a caller who holds on to the truth has had his answer.
             if let caller = key.callers.remove(id) {
-                outbox.parcels.append(.answer(caller, answer))
+                effects.parcels.append(.answer(caller, answer))
             } else if let crowd = key.takeCrowd(id) {
-                outbox.parcels.append(.answerToAll(crowd, answer))
+                effects.parcels.append(.answerToAll(crowd, answer))
             }
         case .report(let kind):
-            state.report(kind, key.param, &outbox)
+            state.report(kind, key.param, &effects)
         }
     }
 }
 
 /// Everything of a store that changes.
-struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
+struct EngineState {
     /// Keys about which something goes on; all others cost what the cacher keeps (C15).
-    var live = LiveKeys<Param, Content>()
+    var live = LiveKeys()
     /// The one counter of epochs, tickets and order.
     var tickets = TicketCounter()
     var events: UInt64 = 0
-    var lane = CacherLane<Param, Content>()
+    var lane = CacherLane()
     var triggers: [CallerID: Task<Void, Never>] = [:]
     /// Keys of which the cacher does not know everything because it failed, with the order in which that happened.
-    var unsaved: [Param: (order: UInt64, since: MonotonicInstant)] = [:]
+    var unsaved: [BoxedKey: (order: UInt64, since: MonotonicInstant)] = [:]
     private var unsavedOrder: UInt64 = 0
-    var restingIndexes = RestingIndexes<Param>()
-    var prefetching = PrefetchQueue<Param>()
+    var restingIndexes = RestingIndexes<BoxedKey>()
+    var prefetching = PrefetchQueue<BoxedKey>()
 
     /// The key that has been waiting longest for a cacher that failed.
-    var longestUnsaved: Cell<LiveKey<Param, Content>>? {
+    var longestUnsaved: Cell<LiveKey>? {
         guard !unsaved.isEmpty, let oldest = unsaved.min(by: { $0.value.order < $1.value.order })?.key else { return nil }
         return live[oldest]
     }
@@ -196,10 +196,10 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
     static var unsavedLimit: Int { 1_000 }
 
     /// Forgets a key about which nothing goes on any longer.
-    mutating func retire(_ cell: Cell<LiveKey<Param, Content>>, _ outbox: inout Outbox<Param, Content>) {
+    mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
         guard let debt = cell.value.machine.debt else {
             if !unsaved.isEmpty { unsaved[cell.value.param] = nil }
-            if cell.value.isAtRest() { drop(&cell.value, &outbox) }
+            if cell.value.isAtRest() { drop(&cell.value, &effects) }
             return
         }
         let param = cell.value.param
@@ -212,23 +212,23 @@ struct EngineState<Param: Hashable & Sendable, Content: Sendable> {
         let resting = unsaved.filter { live[$0.key]?.value.isAtRest() ?? true }
         guard resting.count > Self.unsavedLimit, let oldest = resting.min(by: { $0.value.order < $1.value.order })?.key else { return }
         unsaved[oldest] = nil
-        outbox.retired.append(oldest)
-        report(.droppedUnsaved, oldest, &outbox)
-        if let given = live[oldest] { drop(&given.value, &outbox) }
+        effects.retired.append(oldest)
+        report(.droppedUnsaved, oldest, &effects)
+        if let given = live[oldest] { drop(&given.value, &effects) }
     }
 
-    private mutating func drop(_ key: inout LiveKey<Param, Content>, _ outbox: inout Outbox<Param, Content>) {
+    private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
         live.remove(key.param)
-        outbox.retired.append(key.param)
-        restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details, &outbox.leftovers)
-        if let content = key.machine.held?.record.content { outbox.discarded.append(content) }
-        if let overlay = key.machine.overlay { outbox.discarded.append(overlay) }
-        key.machine.forgetFailures(into: &outbox.leftovers)
-        if let timer = key.timer { outbox.parcels.append(.cancellation(timer.task)) }
+        effects.retired.append(key.param)
+        restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details, &effects.leftovers)
+        if let content = key.machine.held?.record.content { effects.discarded.append(content) }
+        if let overlay = key.machine.overlay { effects.discarded.append(overlay) }
+        key.machine.forgetFailures(into: &effects.leftovers)
+        if let timer = key.timer { effects.parcels.append(.cancellation(timer.task)) }
     }
 
-    mutating func report(_ kind: StoreEventKind, _ param: Param?, _ outbox: inout Outbox<Param, Content>) {
+    mutating func report(_ kind: StoreEventKind, _ param: BoxedKey?, _ effects: inout Effects) {
         events += 1
-        outbox.parcels.append(.event(StoreEvent(number: events, param: param, kind: kind)))
+        effects.parcels.append(.event(StoreEvent(number: events, param: param, kind: kind)))
     }
 }

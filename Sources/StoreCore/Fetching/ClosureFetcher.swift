@@ -1,4 +1,4 @@
-/// A fetcher made of a closure.
+/// A fetcher that calls a closure.
 ///
 /// ```swift
 /// let users = Store(cacher: MemoryCacher<Int, String>()) { id in "user \(id)" }
@@ -6,59 +6,59 @@
 public struct ClosureFetcher<Param: Hashable & Sendable, Content: Sendable>: Fetcher {
     @usableFromInline let body: @Sendable (Param) async throws -> Content
 
-    /// Makes a fetcher.
+    /// Creates a fetcher.
     ///
-    /// - Parameter body: Gets the content for a key; runs in the store's own task, which is cancelled when nobody wants the answer.
+    /// - Parameter body: Fetches the content of a key; runs in the store's own task, which is canceled when no caller or observer wants it.
     @inlinable
     public init(_ body: @escaping @Sendable (_ param: Param) async throws -> Content) {
         self.body = body
     }
 
-    /// Gets the content for a key by calling the closure.
+    /// Fetches the content of a key by calling the closure.
     @inlinable
     public func fetch(param: Param) async throws -> Content {
         try await body(param)
     }
 }
 
-/// A revalidating fetcher made of a closure.
+/// A revalidating fetcher that calls a closure.
 public struct RevalidatingClosureFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher {
     @usableFromInline let body: @Sendable (Param, Validator?) async throws -> FetchResult<Content>
 
-    /// Makes a fetcher.
+    /// Creates a fetcher.
     ///
-    /// - Parameter body: Gets the content for a key unless the origin confirms the version that the validator names.
+    /// - Parameter body: Fetches the content of a key, unless the origin confirms the version that the validator names.
     @inlinable
     public init(_ body: @escaping @Sendable (_ param: Param, _ validator: Validator?) async throws -> FetchResult<Content>) {
         self.body = body
     }
 
-    /// Gets the content for a key by calling the closure.
+    /// Fetches the content of a key by calling the closure.
     @inlinable
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
         try await body(param, validator)
     }
 }
 
-/// A one-way pagination fetcher made of a closure; the closure gets `nil` for the first page.
+/// A one-way pagination fetcher that calls a closure; the key of the first page is `nil`.
 public struct PaginationClosureFetcher<Param: Hashable & Sendable, Element: Sendable>: PaginationFetcher {
     @usableFromInline let body: @Sendable (Param, String?) async throws -> Page<Element>
 
-    /// Makes a fetcher.
+    /// Creates a fetcher.
     ///
-    /// - Parameter body: Gets the page that `nextKey` names, and the first page for `nil`.
+    /// - Parameter body: Fetches the page that `nextKey` names, and the first page for `nil`.
     @inlinable
     public init(_ body: @escaping @Sendable (_ param: Param, _ nextKey: String?) async throws -> Page<Element>) {
         self.body = body
     }
 
-    /// Gets the first page by calling the closure.
+    /// Fetches the first page by calling the closure.
     @inlinable
     public func fetch(param: Param) async throws -> Page<Element> {
         try await body(param, nil)
     }
 
-    /// Gets the page that `nextKey` names by calling the closure.
+    /// Fetches the page that `nextKey` names by calling the closure.
     @inlinable
     public func fetchNext(nextKey: String, param: Param) async throws -> Page<Element> {
         try await body(param, nextKey)

@@ -1,12 +1,12 @@
-/// What makes two elements of a list the same one.
+/// The rule that decides whether two elements of a list are the same.
 ///
 /// ```swift
 /// let rooms = PaginationStore(
 ///     cacher: MemoryCacher(), fetcher: MessageFetcher(api: api), identity: .by { $0.text })
 /// ```
 ///
-/// Pages shift while they are read: an element that was the last of one page comes again as the first of the next. With an identity,
-/// the newer one takes the older one's place; without, it stands there twice.
+/// Lists shift while pages are loaded, so the last element of one page may return as the first of the next. With an identity, the newer
+/// element replaces the older one. Without an identity, the list contains it twice.
 public struct ElementIdentity<Element>: Sendable {
     @usableFromInline let merge: PageMerge<[Element]>
     @usableFromInline let resize: PageResize<[Element]>
@@ -22,13 +22,13 @@ public struct ElementIdentity<Element>: Sendable {
         resize = { sizes, old, new in merger.resize(sizes, old, new) }
     }
 
-    /// Everything that a store must know of such a list.
+    /// The rules that a store needs for a list with this identity.
     @inlinable
     func rules(isTwoWay: Bool) -> ListRules<[Element]> {
         ListRules(merge: merge, count: { $0.count }, resize: resize, isTwoWay: isTwoWay)
     }
 
-    /// Elements have no identity: pages are put together as they come.
+    /// No identity: pages are joined as they arrive.
     public static var none: ElementIdentity {
         ElementIdentity(
             merge: { list, page, direction, _ in
@@ -38,32 +38,32 @@ public struct ElementIdentity<Element>: Sendable {
                 }
                 return nil
             },
-            // Without an identity no element is found again: the limits stay, and the last page takes the difference.
+            // Without an identity, elements cannot be found again, so the page boundaries stay and the last page absorbs the difference.
             resize: { sizes, _, new in movedPages(sizes, to: new.count) { start, _, _ in start } })
     }
 
-    /// Elements are the same when what `key` makes of them is equal.
+    /// Elements are the same if their keys are equal.
     ///
     /// Cost: one look-up for each element of a page, and one pass over the list after it was replaced.
     ///
-    /// - Parameter key: Makes an element's identity. It is called under the store's lock, where what it makes is also hashed, compared and
-    ///   released, so all of that must be quick and must not call the store.
-    @inlinable  // As is the index: where the compiler sees the types it hashes at a tenth of the price.
+    /// - Parameter key: Returns an element's identity. It runs under the store's lock, which is also held while identities are hashed,
+    ///   compared and released. All of that must be quick and must not call the store.
+    @inlinable  // Like the index: hashing costs a tenth if the compiler sees the types.
     public static func by<ID: Hashable>(_ key: @escaping @Sendable (_ element: Element) -> ID) -> ElementIdentity {
         ElementIdentity(IdentityMerger(key: key))
     }
 }
 
 extension ElementIdentity where Element: Identifiable, Element: SendableMetatype {
-    /// Elements are the same when their `id` is.
+    /// Elements are the same if their `id` is equal.
     @inlinable
     public static var id: ElementIdentity { by { $0.id } }
 }
 
 extension ElementIdentity {
-    /// The `id` of elements that are `Identifiable`, and no identity for others.
+    /// The `id` of elements that are `Identifiable`; no identity for other elements.
     ///
-    /// Found out when the store is made, so that generic code, which does not know what its elements are, gets it too.
+    /// The choice is made when the store is created, so it also works in generic code that does not know its element type.
     public static var automatic: ElementIdentity {
         guard let type = Element.self as? any (Identifiable & SendableMetatype).Type else { return .none }
         return byID(type) as? ElementIdentity ?? .none
@@ -74,13 +74,13 @@ extension ElementIdentity {
     }
 }
 
-/// Adds a page at one side of a list; the last argument is the merger's own index, which is thrown away when the list changes otherwise.
+/// Adds a page in one direction of a list. The last argument is the merger's own index, which is discarded after any other change.
 ///
-/// It gives back what the page has replaced, so that whoever holds a lock need not release it there.
+/// Returns the elements that the page has replaced, so that a caller that holds a lock can release them later.
 @usableFromInline
 typealias PageMerge<Content> = @Sendable (inout Content, Content, PageDirection, inout AnyObject?) -> Content?
 
-/// Puts a page to a list.
+/// Adds pages to a list.
 @usableFromInline
 protocol PageMerger<Element>: Sendable {
     associatedtype Element
@@ -91,7 +91,7 @@ protocol PageMerger<Element>: Sendable {
     func resize(_ sizes: [Int], _ old: [Element], _ new: [Element]) -> [Int]
 }
 
-/// Puts a page to a list of elements that have an identity.
+/// Adds pages to a list of elements with an identity.
 @usableFromInline
 struct IdentityMerger<Element, ID: Hashable>: PageMerger {
     @usableFromInline let key: @Sendable (Element) -> ID
@@ -115,7 +115,7 @@ struct IdentityMerger<Element, ID: Hashable>: PageMerger {
 
     @inlinable
     func resize(_ sizes: [Int], _ old: [Element], _ new: [Element]) -> [Int] {
-        // Most changes leave the beginning and the end of a list as they are.
+        // Most changes leave the beginning and the end of a list unchanged.
         let shared = min(old.count, new.count)
         var head = 0
         while head < shared, key(old[head]) == key(new[head]) { head += 1 }
@@ -128,7 +128,7 @@ struct IdentityMerger<Element, ID: Hashable>: PageMerger {
             if start >= old.count - tail { return start + new.count - old.count }
             let known = places ?? IdentityPlaces(of: new, by: key)
             places = known
-            // The first element of the page that is still there; the search ends where the search for the next page began.
+            // Finds the first remaining element of the page; the search ends where the search for the next page began.
             for element in old[start..<min(oldEnd, old.count)] {
                 let id = key(element)
                 if let place = known.find(id, HashIndex.hash(id), in: new, by: key) { return place }
@@ -138,7 +138,7 @@ struct IdentityMerger<Element, ID: Hashable>: PageMerger {
     }
 }
 
-/// Where the identities of a list stand; kept beside the list, so that appending a page costs the page and not the list.
+/// The positions of a list's identities. Kept beside the list, so that the cost of adding a page depends on the page and not on the list.
 @usableFromInline
 final class IdentityIndex<ID: Hashable> {
     @usableFromInline var places: IdentityPlaces<ID>
@@ -149,11 +149,11 @@ final class IdentityIndex<ID: Hashable> {
     }
 }
 
-/// The places themselves: a value, so that the object around it is asked once for a page and not for each element.
+/// The positions as a value, so that the index object is accessed once for each page and not for each element.
 @usableFromInline
 struct IdentityPlaces<ID: Hashable> {
     @usableFromInline var places = HashIndex()
-    /// Where the list begins: in the middle of what an index can name, so that pages put in front move nothing.
+    /// The position of the list's first element, in the middle of the index's range, so that prepended pages move nothing.
     @usableFromInline var start = 1 << 30
 
     @inlinable
@@ -166,19 +166,19 @@ struct IdentityPlaces<ID: Hashable> {
         }
     }
 
-    /// The position in the list of the element with this identity.
+    /// Returns the position of the element with an identity.
     @inlinable
     func find<Element>(_ id: ID, _ hash: UInt32, in list: [Element], by key: (Element) -> ID) -> Int? {
         let place = places.position(hash) { key(list[$0 - start]) == id }
         return place < 0 ? nil : place - start
     }
 
-    /// Puts a page at the end.
+    /// Adds a page at the end.
     ///
-    /// - Returns: The elements that it has replaced.
+    /// - Returns: The elements that the page has replaced.
     @inlinable
     mutating func append<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) -> [Element] {
-        // Most pages bring nothing twice, and are put there in one piece.
+        // Most pages repeat no element and are appended in one piece.
         let fresh = claim(page, behind: list, by: key)
         guard fresh < page.count else {
             list.append(contentsOf: page)
@@ -190,9 +190,9 @@ struct IdentityPlaces<ID: Hashable> {
         return replaced
     }
 
-    /// Notes the elements of a page as standing behind a list, up to the first one whose identity is there already.
+    /// Indexes the elements of a page behind a list, up to the first element with a known identity.
     ///
-    /// - Returns: How many have been noted.
+    /// - Returns: The number of indexed elements.
     @inlinable
     mutating func claim<Element>(_ page: [Element], behind list: [Element], by key: (Element) -> ID) -> Int {
         let start = start, end = list.count
@@ -204,9 +204,9 @@ struct IdentityPlaces<ID: Hashable> {
             })
     }
 
-    /// Puts a page at the beginning.
+    /// Adds a page at the beginning.
     ///
-    /// - Returns: The elements that it has replaced.
+    /// - Returns: The elements that the page has replaced.
     @inlinable
     mutating func prepend<Element>(_ page: [Element], to list: inout [Element], by key: (Element) -> ID) -> [Element] {
         var replaced: [Element] = []
@@ -227,7 +227,7 @@ struct IdentityPlaces<ID: Hashable> {
         return replaced
     }
 
-    /// Puts an element in the place of the one with its identity, or after all others.
+    /// Replaces the element with the same identity, or appends the element.
     @inlinable
     @inline(__always)
     mutating func put<Element>(_ element: Element, into list: inout [Element], _ replaced: inout [Element], by key: (Element) -> ID) {

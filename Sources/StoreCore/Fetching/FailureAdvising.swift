@@ -1,4 +1,4 @@
-/// An error that knows what should be done about it.
+/// An error that advises whether and when to retry.
 ///
 /// ```swift
 /// struct APIError: Error, FailureAdvising {
@@ -6,38 +6,50 @@
 ///     var retryAfter: Duration?
 ///
 ///     var failureKind: FailureKind { status >= 500 || status == 429 ? .transient : .permanent }
+///     var allowsStale: Bool { [500, 502, 503, 504].contains(status) }
 /// }
 /// ```
 ///
-/// A fetcher's errors may conform; a store's ``RetryPolicy`` then follows the advice. An error that does not conform is taken as
-/// transient, tried once, with no wish as to when.
+/// Errors of a fetcher may conform; the store's ``RetryPolicy`` and stale windows follow their advice. An error without advice counts as
+/// transient, as tried once, has no preferred delay, and allows stale content.
 public protocol FailureAdvising: Error {
-    /// What kind of failure this is.
+    /// The kind of failure.
     var failureKind: FailureKind { get }
 
-    /// How long the origin asked to be left alone; `nil` where it did not say.
+    /// The delay that the origin asked for; `nil` if it did not ask for any.
     var retryAfter: Duration? { get }
 
-    /// How many attempts were already made below; more than one means that nobody above should try again.
+    /// The number of attempts that lower layers have made; if it exceeds one, higher layers must not retry.
     var attempts: Int { get }
+
+    /// Whether expired content may be served in place of this failure, within a stale-if-error window (RFC 5861 §4).
+    ///
+    /// `true` suits an origin that fails or cannot be reached. `false` suits an origin that refuses the request or has removed the content:
+    /// otherwise callers would keep receiving content to which they have lost access. By default, `true` for transient and canceled failures.
+    ///
+    /// While the key is live, a failure that does not allow stale content closes the stale-while-revalidate window too.
+    var allowsStale: Bool { get }
 }
 
 extension FailureAdvising {
-    /// No wish as to when.
+    /// No preferred delay.
     public var retryAfter: Duration? { nil }
 
-    /// Tried once.
+    /// A single attempt.
     public var attempts: Int { 1 }
+
+    /// Transient and canceled failures allow stale content, and permanent and fatal failures do not.
+    public var allowsStale: Bool { failureKind == .transient || failureKind == .cancelled }
 }
 
-/// What kind a failure is, as far as trying again goes.
+/// The kind of a failure with regard to retries.
 public enum FailureKind: Hashable, Sendable {
-    /// May well work next time: a lost connection, an overloaded server.
+    /// The next attempt may succeed: a lost connection, an overloaded server.
     case transient
-    /// Will fail again until something changes: not found, malformed.
+    /// Every attempt fails until something changes: not found, malformed.
     case permanent
-    /// Makes everything beside it pointless too: disk full, signed out.
+    /// All related operations fail too: disk full, signed out.
     case fatal
-    /// Somebody gave it up.
+    /// The operation was canceled.
     case cancelled
 }

@@ -1,4 +1,4 @@
-/// Gets one piece of content from where it lives: an HTTP API, a file, a computation.
+/// Fetches one piece of content from its origin: an HTTP API, a file, a computation.
 ///
 /// ```swift
 /// struct UserFetcher: Fetcher {
@@ -6,24 +6,24 @@
 /// }
 /// ```
 ///
-/// In a module that is built with the main actor as its default isolation, write `nonisolated struct UserFetcher: Fetcher`.
+/// In a module with the main actor as its default isolation, write `nonisolated struct UserFetcher: Fetcher`.
 public protocol Fetcher<Param, Content>: Origin {
-    // Declared again, or the compiler does not infer them from `fetch(param:)`.
+    // Redeclared, because otherwise the compiler cannot infer them from `fetch(param:)`.
     /// The key of one piece of data.
     associatedtype Param
     /// The data itself.
     associatedtype Content
 
-    /// Gets the content for a key.
+    /// Fetches the content of a key.
     ///
     /// - Parameter param: The key.
-    /// - Returns: The content as the origin has it now.
-    /// - Throws: Whatever the origin fails with; it reaches callers as it was thrown. The task is cancelled when nobody wants the answer.
+    /// - Returns: The content that the origin has now.
+    /// - Throws: The origin's error, which reaches callers unchanged. The task is canceled when no caller or observer wants the content.
     func fetch(param: Param) async throws -> Content
 }
 
 extension Fetcher {
-    /// Answers a store's request by fetching; a plain fetcher has no pages and confirms nothing.
+    /// Responds to a store's request by fetching; a plain fetcher has no pages and confirms nothing.
     @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
         switch request {
@@ -35,38 +35,38 @@ extension Fetcher {
     }
 }
 
-/// Gets content, or learns from the origin that what the store has is still right.
+/// Fetches content, or learns from the origin that the store's version is still current.
 ///
 /// ```swift
 /// struct CheckedUserFetcher: RevalidatingFetcher {
 ///     let api: VersionedAPI
 ///
 ///     func fetch(param id: User.ID, revalidating validator: Validator?) async throws -> FetchResult<User> {
-///         let answer = try await api.user(id, ifNoneMatch: validator?.entityTag)
-///         guard let user = answer.user else { return .notModified(.fresh(for: answer.maxAge)) }
-///         return .modified(user, .fresh(for: answer.maxAge), Validator(entityTag: answer.entityTag))
+///         let response = try await api.user(id, ifNoneMatch: validator?.entityTag)
+///         guard let user = response.user else { return .notModified(.fresh(for: response.maxAge)) }
+///         return .modified(user, .fresh(for: response.maxAge), Validator(entityTag: response.entityTag))
 ///     }
 /// }
 /// ```
 public protocol RevalidatingFetcher<Param, Content>: Origin {
-    // Declared again, or the compiler does not infer them from `fetch(param:revalidating:)`.
+    // Redeclared, because otherwise the compiler cannot infer them from `fetch(param:revalidating:)`.
     /// The key of one piece of data.
     associatedtype Param
     /// The data itself.
     associatedtype Content
 
-    /// Gets the content for a key unless the origin confirms the version that the store has.
+    /// Fetches the content of a key, unless the origin confirms the store's version.
     ///
     /// - Parameters:
     ///   - param: The key.
-    ///   - validator: What names the store's version; `nil` where it has none, and then the answer must be `.modified`.
-    /// - Returns: New content, or `.notModified`; a lifetime given by the origin beats the cacher's expiry.
-    /// - Throws: Whatever the origin fails with; it reaches callers as it was thrown.
+    ///   - validator: The validator of the store's version; `nil` if the store has none, and then the result must be `.modified`.
+    /// - Returns: New content, or `.notModified`; a lifetime from the origin takes precedence over the cacher's expiry.
+    /// - Throws: The origin's error, which reaches callers unchanged.
     func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content>
 }
 
 extension RevalidatingFetcher {
-    /// Answers a store's request by a conditional fetch; such a fetcher has no pages.
+    /// Responds to a store's request by a conditional fetch; such a fetcher has no pages.
     @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content> {
         switch request {

@@ -1,13 +1,13 @@
 /// The operations that an engine needs for content that is a list.
 ///
-/// Closures and not a protocol, as for the memory in front: they are compiled in the module that creates the store and knows all types.
+/// They are closures, not requirements of a protocol, so that they are compiled in the module that creates the store and knows all types.
 @usableFromInline
 struct ListRules<Content>: Sendable {
-    /// Adds a page at one side.
+    /// Adds a page in one direction.
     @usableFromInline let merge: PageMerge<Content>
     /// The number of elements.
     @usableFromInline let count: @Sendable (_ list: Content) -> Int
-    /// The sizes of a list's pages after the list was changed in another way than by a page.
+    /// Returns the sizes of a list's pages after a change other than an added page.
     @usableFromInline let resize: PageResize<Content>
     /// Whether there may be pages before the first one.
     @usableFromInline let isTwoWay: Bool
@@ -24,16 +24,17 @@ struct ListRules<Content>: Sendable {
     }
 }
 
-/// Finds the pages of an old list in a new one: takes the old sizes of the pages and returns their new sizes, which sum to the new count.
+/// Finds the pages of an old list in a new one. It takes the old sizes of the pages and returns their new sizes, which sum to the new
+/// count.
 @usableFromInline
 typealias PageResize<Content> = @Sendable (_ sizes: [Int], _ old: Content, _ new: Content) -> [Int]
 
-/// Moves the limits of pages from an old list to a new one.
+/// Moves the page boundaries from an old list to a new one.
 ///
 /// - Parameters:
 ///   - sizes: The sizes of the old list's pages.
-///   - count: The number of the new list's elements.
-///   - move: Moves the start of a page; gets it with the start of the next page, in the old list and in the new one.
+///   - count: The number of elements in the new list.
+///   - move: Moves the start of a page; receives it together with the start of the next page, in the old list and in the new one.
 /// - Returns: The sizes of the same pages in the new list; an element that came with no page belongs to the page around it.
 @usableFromInline
 func movedPages(_ sizes: [Int], to count: Int, _ move: (_ start: Int, _ oldEnd: Int, _ newEnd: Int) -> Int) -> [Int] {

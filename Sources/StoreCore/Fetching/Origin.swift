@@ -1,47 +1,47 @@
-/// Where content comes from, in the one form a store works with.
+/// The source of content, in the one form that a store works with.
 ///
 /// You rarely conform to this protocol. Conform to ``Fetcher``, ``RevalidatingFetcher``, ``PaginationFetcher`` or
-/// ``TwoWayPaginationFetcher``, each of which answers ``respond(to:)`` for you. Conform to it beside one of these only where an origin
-/// needs more than they can say, such as a conditional request for the first page of a list.
+/// ``TwoWayPaginationFetcher``, each of which implements ``respond(to:)``. Implement it yourself only if an origin needs more than they
+/// offer, such as a conditional request for the first page of a list.
 ///
-/// A store takes any `Origin` in one initializer, so that generic code cannot pick the wrong kind by accident.
+/// A store takes any `Origin` in one initializer, so that generic code cannot select the wrong kind of fetcher by accident.
 public protocol Origin<Param, Content>: Sendable {
     /// The key of one piece of data.
     associatedtype Param: Hashable & Sendable
     /// The data itself.
     associatedtype Content: Sendable
 
-    /// Answers one request of a store.
+    /// Responds to one request of a store.
     ///
-    /// - Parameter request: What is wanted, and what the store already has.
-    /// - Returns: The content, or the word that what the store has is still right.
-    /// - Throws: Whatever the origin fails with; it reaches callers as it was thrown. The task is cancelled when nobody wants the answer.
+    /// - Parameter request: The requested content and the version that the store already has.
+    /// - Returns: The content, or confirmation that the store's version is current.
+    /// - Throws: The origin's error, which reaches callers unchanged. The task is canceled when no caller or observer wants the response.
     func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<Content>
 }
 
-/// What a store asks of its origin.
+/// A store's request to its origin.
 public enum OriginRequest<Param: Hashable & Sendable>: Hashable, Sendable {
-    /// The content for a key; `revalidating` names the version that the store already has.
+    /// The content of a key; `revalidating` is the validator of the store's version.
     case content(Param, revalidating: Validator?)
-    /// The page that `key` names, at one side of the list for a key.
+    /// The page named by `key`, in one direction of a key's list.
     case page(PageDirection, key: String, Param)
 }
 
-/// What an origin answers: the content or its confirmation, and the keys of the pages beside it.
+/// An origin's response: the content or its confirmation, and the keys of the pages beside it.
 public struct OriginResponse<Content: Sendable>: Sendable {
-    /// The content, or the word that the store's own is still right.
+    /// The content, or confirmation that the store's version is current.
     public var result: FetchResult<Content>
-    /// What asks for the page after this one; `nil` or empty where there is none.
+    /// The key of the page after this one; `nil` or empty if there is none.
     public var nextKey: String?
-    /// What asks for the page before this one; `nil` or empty where there is none.
+    /// The key of the page before this one; `nil` or empty if there is none.
     public var prevKey: String?
 
-    /// Makes a response.
+    /// Creates a response.
     ///
     /// - Parameters:
-    ///   - result: The content, or the word that the store's own is still right.
-    ///   - nextKey: What asks for the page after this one.
-    ///   - prevKey: What asks for the page before this one.
+    ///   - result: The content, or confirmation that the store's version is current.
+    ///   - nextKey: The key of the page after this one.
+    ///   - prevKey: The key of the page before this one.
     @inlinable
     public init(_ result: FetchResult<Content>, nextKey: String? = nil, prevKey: String? = nil) {
         self.result = result
@@ -50,18 +50,18 @@ public struct OriginResponse<Content: Sendable>: Sendable {
     }
 }
 
-/// The answer to a conditional request.
+/// The result of a conditional request.
 public enum FetchResult<Content: Sendable>: Sendable {
-    /// New content, how long it may be used, and what asks later whether it has changed.
+    /// New content, its freshness, and the validator of this version.
     case modified(Content, Freshness = .unspecified, Validator? = nil)
-    /// The content that the store already has is still right, for as long as this says.
+    /// Confirmation that the store's version is current, and its new freshness.
     case notModified(Freshness = .unspecified)
 }
 
 extension FetchResult: Equatable where Content: Equatable {}
 
-/// The key of data of which there is only one.
+/// The key of data that exists only once.
 public struct UnitParam: Hashable, Sendable, Codable {
-    /// Makes the only value there is.
+    /// Creates the only value.
     public init() {}
 }

@@ -1,32 +1,33 @@
 /// One page of a list, as a pagination fetcher returns it.
 public struct Page<Element: Sendable>: Sendable {
-    /// The elements of this page, in the list's order.
+    /// The elements of this page, in the order of the list.
     public var elements: [Element]
 
-    /// What asks for the page after this one; `nil` or empty where there is none.
+    /// The key of the page after this one; `nil` or empty if there is none.
     public var nextKey: String?
 
-    /// What asks for the page before this one; `nil` or empty where there is none.
+    /// The key of the page before this one; `nil` or empty if there is none.
     public var prevKey: String?
 
-    /// What the origin said of the page's lifetime; the cacher's expiry decides where it said nothing.
+    /// The page's freshness as the origin states it; without a lifetime, the cacher's expiry applies.
     ///
-    /// A list is as old as its first page: of a page that is added, only ``Freshness/storage`` counts.
+    /// The age of a list is that of its first page. Of an added page, only ``Freshness/storage`` counts.
     public var freshness: Freshness
 
-    /// What asks the origin later whether the first page has changed.
+    /// The validator of the page.
     ///
-    /// The fetching methods are not given it; an origin that wants it answers ``Origin/respond(to:)`` itself.
+    /// A list keeps only the validator of its first page. The fetching methods do not receive it; an origin that needs it implements
+    /// ``Origin/respond(to:)``.
     public var validator: Validator?
 
-    /// Makes a page.
+    /// Creates a page.
     ///
     /// - Parameters:
-    ///   - elements: The elements of this page, in the list's order.
-    ///   - nextKey: What asks for the page after this one; `nil` or empty where there is none.
-    ///   - prevKey: What asks for the page before this one; `nil` or empty where there is none.
-    ///   - freshness: What the origin said of the page's lifetime.
-    ///   - validator: What asks the origin later whether the page has changed.
+    ///   - elements: The elements of this page, in the order of the list.
+    ///   - nextKey: The key of the page after this one; `nil` or empty if there is none.
+    ///   - prevKey: The key of the page before this one; `nil` or empty if there is none.
+    ///   - freshness: The page's freshness as the origin states it.
+    ///   - validator: The validator of the page.
     @inlinable
     public init(
         _ elements: [Element], nextKey: String? = nil, prevKey: String? = nil,
@@ -42,7 +43,7 @@ public struct Page<Element: Sendable>: Sendable {
 
 extension Page: Equatable where Element: Equatable {}
 
-/// A side of a list at which a page may be added.
+/// A direction in which a list grows by pages.
 public enum PageDirection: String, Hashable, Sendable, CaseIterable, Codable {
     /// After the last element.
     case next

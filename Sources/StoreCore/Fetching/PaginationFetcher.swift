@@ -1,4 +1,4 @@
-/// Gets a list page by page, forwards.
+/// Fetches a list page by page, forward.
 ///
 /// ```swift
 /// struct RepoFetcher: PaginationFetcher {
@@ -7,43 +7,43 @@
 /// }
 /// ```
 public protocol PaginationFetcher<Param, Element>: Origin where Content == [Element] {
-    // Declared again, or the compiler does not infer it from the requirements below.
+    // Redeclared, because otherwise the compiler cannot infer it from the requirements below.
     /// The key of one list.
     associatedtype Param
     /// An element of the list.
     associatedtype Element: Sendable
 
-    /// Gets the first page.
+    /// Fetches the first page.
     ///
     /// - Parameter param: The key of the list.
-    /// - Returns: The first page; its `nextKey` asks for the page after it.
-    /// - Throws: Whatever the origin fails with; it reaches callers as it was thrown.
+    /// - Returns: The first page; its `nextKey` names the page after it.
+    /// - Throws: The origin's error, which reaches callers unchanged.
     func fetch(param: Param) async throws -> Page<Element>
 
-    /// Gets the page that a `nextKey` names.
+    /// Fetches the page that a `nextKey` names.
     ///
     /// - Parameters:
     ///   - nextKey: The `nextKey` of the last page so far; never empty.
     ///   - param: The key of the list.
-    /// - Returns: The page. Its `nextKey` becomes the list's; a `prevKey` is kept in the record only.
-    /// - Throws: The origin's error; the list and the key stay as they are.
+    /// - Returns: The page. Its `nextKey` becomes the list's; its `prevKey` is only kept in the record.
+    /// - Throws: The origin's error; the list and its page keys are unchanged.
     func fetchNext(nextKey: String, param: Param) async throws -> Page<Element>
 }
 
-/// Gets a list page by page, forwards and backwards.
+/// Fetches a list page by page, forward and backward.
 public protocol TwoWayPaginationFetcher<Param, Element>: PaginationFetcher {
-    /// Gets the page that a `prevKey` names.
+    /// Fetches the page that a `prevKey` names.
     ///
     /// - Parameters:
     ///   - prevKey: The `prevKey` of the first page so far; never empty.
     ///   - param: The key of the list.
-    /// - Returns: The page. Its `prevKey` becomes the list's; a `nextKey` is kept in the record only.
-    /// - Throws: The origin's error; the list and the key stay as they are.
+    /// - Returns: The page. Its `prevKey` becomes the list's; its `nextKey` is only kept in the record.
+    /// - Throws: The origin's error; the list and its page keys are unchanged.
     func fetchPrev(prevKey: String, param: Param) async throws -> Page<Element>
 }
 
 extension PaginationFetcher {
-    /// Answers a store's request; a one-way fetcher never has a page before the first.
+    /// Responds to a store's request; a one-way fetcher never has a page before the first.
     @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
         switch request {
@@ -58,7 +58,7 @@ extension PaginationFetcher {
 }
 
 extension TwoWayPaginationFetcher {
-    /// Answers a store's request in both directions.
+    /// Responds to a store's request in both directions.
     @inlinable
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
         switch request {
@@ -73,7 +73,7 @@ extension TwoWayPaginationFetcher {
 }
 
 extension OriginResponse {
-    /// A page as a response; `direction` is the only side whose key counts, `nil` keeps both.
+    /// Creates a response from a page; `direction` is the only direction that keeps its key, and `nil` keeps both.
     @inlinable
     init<Element>(_ page: Page<Element>, keeping direction: PageDirection?) where Content == [Element] {
         self.init(

@@ -1,16 +1,16 @@
-/// What is known of the pages at one side of a list.
+/// The state of the pages in one direction of a list.
 public enum AdditionalLoadingState: Sendable {
-    /// Nothing is being loaded there; `canRequestAdditionalData` tells whether there is a page to ask for.
+    /// No page is loading; `canRequestAdditionalData` says whether there is a page to request.
     case fixed(canRequestAdditionalData: Bool)
-    /// A page is being loaded there.
+    /// A page is loading.
     case loading
-    /// The last page asked for there failed; asking again tries the same page.
+    /// The last page request failed; another request tries the same page.
     case error(rawError: any Error)
 
-    /// There is no page to ask for: the value for everything that is not a list.
+    /// The state without a page to request, which all content other than lists has.
     public static let none = AdditionalLoadingState.fixed(canRequestAdditionalData: false)
 
-    /// Whether asking for a page now would load one: there is one, and it is neither being loaded nor known to be missing.
+    /// Whether a request now would load a page: there is a page, and it is not loading.
     public var canRequestAdditionalData: Bool {
         switch self {
         case .fixed(let canRequestAdditionalData): canRequestAdditionalData
@@ -19,19 +19,19 @@ public enum AdditionalLoadingState: Sendable {
         }
     }
 
-    /// Whether a page is being loaded.
+    /// Whether a page is loading.
     public var isLoading: Bool {
         if case .loading = self { true } else { false }
     }
 
-    /// The error of the last page asked for, where it failed.
+    /// The error of the last page request, if it failed.
     public var error: (any Error)? {
         if case .error(let rawError) = self { rawError } else { nil }
     }
 }
 
 extension AdditionalLoadingState {
-    /// Calls the closure that fits the state.
+    /// Calls the closure that matches the state.
     ///
     /// ```swift
     /// let footer = next.doAction(
@@ -41,9 +41,9 @@ extension AdditionalLoadingState {
     /// ```
     ///
     /// - Parameters:
-    ///   - onFixed: Gets whether there is a page to request.
-    ///   - onLoading: Runs while a page is being loaded.
-    ///   - onError: Gets the error of the last page request.
+    ///   - onFixed: Receives whether there is a page to request.
+    ///   - onLoading: Runs while a page is loading.
+    ///   - onError: Receives the error of the last page request.
     /// - Returns: The closure's result.
     /// - Throws: The closure's error.
     @discardableResult
@@ -61,7 +61,7 @@ extension AdditionalLoadingState {
 }
 
 extension AdditionalLoadingState: Equatable {
-    /// Whether both say the same; two errors are equal when their types and their `String(reflecting:)` are.
+    /// Returns whether both states are equal; errors are equal if their types and their `String(reflecting:)` are.
     public static func == (lhs: AdditionalLoadingState, rhs: AdditionalLoadingState) -> Bool {
         switch (lhs, rhs) {
         case (.fixed(let left), .fixed(let right)): left == right

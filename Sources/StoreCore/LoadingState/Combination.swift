@@ -1,13 +1,13 @@
-/// One input of a combination, whatever its content.
+/// One input of a combination, of any content.
 protocol CombinationInput: Sendable {
-    /// Starts a task that keeps the input's latest state, until it is cancelled or the input ends.
+    /// Starts a task that keeps the input's latest state, until the task is canceled or the input ends.
     func follow(for combination: Combination) -> Task<Void, Never>
 }
 
 /// A sequence and its latest state.
 final class CombinedInput<Content: Sendable>: CombinationInput {
     private let sequence: LoadingStateSequence<Content>
-    /// Never contended: whoever comes here holds the combination's lock.
+    /// Never contended: all access happens under the combination's lock.
     private let state = Lock<LoadingState<Content>?>(nil)
 
     init(_ sequence: LoadingStateSequence<Content>) {
@@ -17,7 +17,7 @@ final class CombinedInput<Content: Sendable>: CombinationInput {
     /// The latest state; `nil` before the first one.
     var latest: LoadingState<Content>? { state.withLock { $0 } }
 
-    /// The content of the latest state; a pack can be gone through only in an expression, which nothing but an error leaves early.
+    /// Returns the content of the latest state. It throws because only an error can leave an iteration over a parameter pack early.
     func requireContent() throws(MissingContent) -> Content {
         guard let content = latest?.content else { throw MissingContent() }
         return content
@@ -42,18 +42,18 @@ final class CombinedInput<Content: Sendable>: CombinationInput {
 
 struct MissingContent: Error {}
 
-/// Where the tasks of a combination and its observer meet.
+/// The meeting point of a combination's input tasks and its observer.
 final class Combination: Sendable {
-    /// What is known apart from the states. Its lock guards the states of all inputs too, so that they are read at one moment.
+    /// The progress apart from the states. Its lock also guards the states of all inputs, so that they are read at one moment.
     private let progress: Lock<CombinationProgress>
 
     init(inputCount: Int) {
         progress = Lock(CombinationProgress(inputCount: inputCount))
     }
 
-    /// An input has a new state, which `exchange` puts in the place of the one before.
+    /// Records a new state of an input; `exchange` stores it and returns the previous one.
     func stateArrived<Content: Sendable>(_ exchange: () -> LoadingState<Content>?) {
-        // The state before leaves the lock with the waiter: what it releases may be user code.
+        // The previous state leaves the lock with the waiter, because its release may run user code.
         let (_, waiter) = progress.withLock { progress in
             let previous = exchange()
             return (previous, progress.stateArrived(isFirst: previous == nil))
@@ -61,22 +61,23 @@ final class Combination: Sendable {
         waiter?.resume()
     }
 
-    /// An input gives no more states.
+    /// Records that an input has ended.
     func inputEnded(hasState: () -> Bool) {
         progress.withLock { $0.inputEnded(hadState: hasState()) }?.resume()
     }
 
     /// Waits until there are states that were not taken yet; used by one task at a time.
     ///
-    /// - Parameter isolation: The caller's actor, which is not left.
-    /// - Returns: `false` once the task is cancelled.
+    /// - Parameter isolation: The caller's actor, which the call does not leave.
+    /// - Returns: `false` once the task is canceled.
     func hasNews(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         await withTaskCancellationHandler {
-            // Captured, for else the closure runs on no actor: two hops for every state of an actor.
+            // Capturing the isolation keeps the closure on the caller's actor; otherwise each state costs two hops.
             _ = isolation
             await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
                 let mustWait = progress.withLock { progress in
-                    // A task is marked cancelled before its handlers run: either this sees the mark, or they find the waiter.
+                    // A task is marked as canceled before its handlers run: either this check sees the mark, or the handler finds the
+                    // waiter.
                     !Task.isCancelled && progress.wait(waiter)
                 }
                 if !mustWait { waiter.resume() }
@@ -87,21 +88,21 @@ final class Combination: Sendable {
         return !Task.isCancelled
     }
 
-    /// What `combine` makes of all latest states, as they are at one moment; `nil` where they were taken already: at the end.
+    /// Combines the latest states of all inputs, as of one moment; `nil` if they were already taken, which happens at the end.
     func takeNews<Output: Sendable>(_ combine: () -> LoadingState<Output>?) -> LoadingState<Output>? {
         progress.withLock { $0.takeNews() ? combine() : nil }
     }
 }
 
-/// What a combination knows apart from the states themselves.
+/// The progress of a combination apart from the states themselves.
 private struct CombinationProgress {
-    /// Inputs that have given no state so far.
+    /// The number of inputs that have not produced a state yet.
     private var silentCount: Int
-    /// Inputs that may still give states.
+    /// The number of inputs that may still produce states.
     private var runningCount: Int
-    /// Whether a state arrived since the observer took them last.
+    /// Whether a state has arrived since the observer last took the states.
     private var hasNews = false
-    /// Whether nothing can be given any longer but the news.
+    /// Whether no further state can arrive.
     private var isOver = false
     private var waiter: CheckedContinuation<Void, Never>?
 
@@ -110,7 +111,7 @@ private struct CombinationProgress {
         runningCount = inputCount
     }
 
-    /// The observer asks for news; whether it must wait for them.
+    /// Registers the observer's waiter; returns whether it must wait.
     mutating func wait(_ waiter: CheckedContinuation<Void, Never>) -> Bool {
         if isOver || (hasNews && silentCount == 0) { return false }
         if self.waiter != nil { refuseSecondWaiter() }
@@ -126,7 +127,7 @@ private struct CombinationProgress {
 
     mutating func inputEnded(hadState: Bool) -> CheckedContinuation<Void, Never>? {
         runningCount -= 1
-        // Without a state of every input there never is anything to give.
+        // The combination can never produce a state if one input ended without any.
         if !hadState || runningCount == 0 { isOver = true }
         return isOver ? takeWaiter() : nil
     }
@@ -136,7 +137,7 @@ private struct CombinationProgress {
         return waiter
     }
 
-    /// Whether there is something to give; from now on it is given.
+    /// Returns whether there are new states, and marks them as taken.
     mutating func takeNews() -> Bool {
         guard hasNews else { return false }
         hasNews = false

@@ -1,5 +1,5 @@
 extension LoadingStateSequence {
-    /// The states of several sequences as one: an error beats loading, loading beats completed.
+    /// The combined states of several sequences: an error takes precedence over loading, and loading over completed.
     ///
     /// ```swift
     /// for await state in users[id].publish().combineState(posts[id].publish(), settings.publish()) {
@@ -7,17 +7,19 @@ extension LoadingStateSequence {
     /// }
     /// ```
     ///
-    /// - The first state comes once every sequence has given its first, so that nothing flashes up meanwhile.
-    /// - There is content once all of them have it. The error is that of the first sequence, in the order of the call, that has one.
-    /// - A completed state has the next and previous page states of the list among the sequences. Where several sequences have pages
-    ///   beside them, it has none: a request for a page would fit more than one list.
-    /// - Each state is made of one state of each sequence, all of which were their latest at the same moment. States in between may be
-    ///   missed, the newest is always given; a slow observer keeps one state of each sequence, however many come about.
-    /// - Should a sequence end, its last state stays; the combination ends when all have ended, or one ends without any state.
+    /// - The first state arrives once every sequence has produced its first state, so that the screen does not flicker.
+    /// - A state has content once all sequences have content. Its error is that of the first sequence in the order of the call that has
+    ///   one.
+    /// - A completed state carries the page states of the only list among the sequences. If several sequences have pages, it carries none,
+    ///   because a page request would match more than one list.
+    /// - Each state combines the latest states of all sequences at one moment. A slow observer misses intermediate states, never the newest
+    ///   one. It holds one state per sequence.
+    /// - When a sequence ends, its last state remains. The combination ends when all sequences have ended, or when one ends without a
+    ///   state.
     ///
-    /// - Parameter others: What to combine with this sequence.
-    /// - Returns: A sequence each of whose iterators observes all of these with one task each, from its first `next()`, at the priority of
-    ///   that call, until it is released or its task is cancelled.
+    /// - Parameter others: The sequences to combine with this sequence.
+    /// - Returns: A sequence; each of its iterators observes all inputs with one task each. The tasks start at the first `next()`, at the
+    ///   priority of that call. They end when the iterator is released or its task is canceled.
     public func combineState<each Other: Sendable>(
         _ others: repeat LoadingStateSequence<each Other>
     ) -> LoadingStateSequence<(Content, repeat each Other)> {
@@ -27,19 +29,19 @@ extension LoadingStateSequence {
         }
     }
 
-    /// The states of several sequences as one, with content that a closure makes of theirs.
+    /// The combined states of several sequences, with content that a closure makes from theirs.
     ///
     /// ```swift
     /// let greetings = users[id].publish().combineState(settings.publish()) { user, salutation in "\(salutation) \(user.name)" }
     /// ```
     ///
-    /// States are combined by the rules of ``combineState(_:)``.
+    /// The rules of ``combineState(_:)`` apply.
     ///
     /// - Parameters:
     ///   - others: The sequences to combine with this sequence.
-    ///   - transform: Makes the content once all sequences have theirs. It runs in the observer's task, at most once for each state that
-    ///     the observer is given.
-    /// - Returns: A sequence each of whose iterators observes all of these, as with ``combineState(_:)``.
+    ///   - transform: Makes the content once all sequences have content. It runs in the observer's task, at most once for each state that
+    ///     the observer receives.
+    /// - Returns: A sequence; each of its iterators observes all inputs, as with ``combineState(_:)``.
     public func combineState<each Other: Sendable, Output: Sendable>(
         _ others: repeat LoadingStateSequence<each Other>,
         transform: @escaping @Sendable (_ content: Content, repeat each Other) -> Output
@@ -50,9 +52,9 @@ extension LoadingStateSequence {
         }
     }
 
-    /// The combination before its contents become a tuple or a transform's arguments: a pack can be expanded only from a tuple of its own.
+    /// The combination before its content becomes a tuple or a transform's arguments: a pack expands only from a tuple of its own.
     ///
-    /// A generic struct in place of the tuple ends the process in the runtime of Swift 6.3: "Pack expansion count type should be a pack".
+    /// A generic struct in place of the tuple traps in the runtime of Swift 6.3: "Pack expansion count type should be a pack".
     private func combined<each Other: Sendable>(
         _ others: repeat LoadingStateSequence<each Other>
     ) -> LoadingStateSequence<(Content, (repeat each Other))> {
@@ -66,7 +68,7 @@ extension LoadingStateSequence {
     }
 }
 
-/// What the latest states of all inputs make together; `nil` before each of them has one.
+/// Combines the latest states of all inputs; returns `nil` until each input has a state.
 private func combine<First: Sendable, each Other: Sendable>(
     _ first: CombinedInput<First>, _ others: repeat CombinedInput<each Other>
 ) -> LoadingState<(First, (repeat each Other))>? {
@@ -85,12 +87,12 @@ private func combine<First: Sendable, each Other: Sendable>(
     guard hasAll else { return nil }
     let content = combineContents(first, repeat each others)
     if let rawError { return .error(rawError: rawError, content: content) }
-    // A completed state has content, so the second condition never takes one away.
+    // A completed state always has content, so the second condition never drops one.
     guard !isLoading, let content else { return .loading(content: content) }
     return .completed(content: content, next: pages.next, prev: pages.prev)
 }
 
-/// The page states of the only list among combined sequences; none where several sequences have pages.
+/// The page states of the only list among combined sequences; none if several sequences have pages.
 private struct PagesBeside {
     private(set) var next = AdditionalLoadingState.none
     private(set) var prev = AdditionalLoadingState.none
@@ -113,7 +115,7 @@ private func combineContents<First: Sendable, each Other: Sendable>(
     }
 }
 
-/// The observer of a combination: it owns the tasks that draw from the inputs, and they do not own it.
+/// The observer of a combination. It owns the tasks that follow the inputs, and they do not retain it.
 private final class CombinedSource<Output: Sendable>: LoadingStateSource {
     private let inputs: [any CombinationInput]
     private let combination: Combination
@@ -123,11 +125,11 @@ private final class CombinedSource<Output: Sendable>: LoadingStateSource {
 
     private enum Phase { case new, following, ended }
 
-    /// Makes a source that has not joined anything yet.
+    /// Creates a source that observes nothing yet.
     ///
     /// - Parameters:
-    ///   - inputs: What to combine; not shared with another source.
-    ///   - combine: What the latest states of the inputs make together; runs under the combination's lock.
+    ///   - inputs: The inputs to combine; not shared with another source.
+    ///   - combine: Combines the latest states of the inputs; runs under the combination's lock.
     init(_ inputs: [any CombinationInput], combine: @escaping @Sendable () -> LoadingState<Output>?) {
         self.inputs = inputs
         self.combine = combine
@@ -148,7 +150,7 @@ private final class CombinedSource<Output: Sendable>: LoadingStateSource {
         return combination.takeNews(combine) ?? end()
     }
 
-    /// Leaves all inputs, for good.
+    /// Leaves all inputs permanently.
     private func end() -> LoadingState<Output>? {
         phase = .ended
         for task in tasks { task.cancel() }

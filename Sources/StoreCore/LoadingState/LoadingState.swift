@@ -1,4 +1,4 @@
-/// What an observer may show now.
+/// The state that an observer may show now.
 ///
 /// ```swift
 /// switch state {
@@ -8,11 +8,11 @@
 /// }
 /// ```
 ///
-/// Each state carries its own content: what is read from it is what was true at its moment, however late it is looked at.
+/// Each state carries its own content, so it stays consistent however late it is read.
 public enum LoadingState<Content> {
     /// A fetch is running; `content` is the last good content, if there is any.
     case loading(content: Content?)
-    /// The content is there; `next` and `prev` tell of the pages beside a list and are fixed for anything else.
+    /// The content is available. `next` and `prev` describe the pages beside a list, and are `.none` for all other content.
     case completed(content: Content, next: AdditionalLoadingState, prev: AdditionalLoadingState)
     /// The last fetch failed; `content` is the last good content, if there is any.
     case error(rawError: any Error, content: Content?)
@@ -21,7 +21,7 @@ public enum LoadingState<Content> {
 extension LoadingState: Sendable where Content: Sendable {}
 
 extension LoadingState {
-    /// The content to show: the current one, or the last good one while loading and after an error.
+    /// The content to show: the current content, or the last good content while loading and after an error.
     public var content: Content? {
         switch self {
         case .loading(let content): content
@@ -30,7 +30,7 @@ extension LoadingState {
         }
     }
 
-    /// The error of the last fetch, where it failed.
+    /// The error of the last fetch, if it failed.
     public var error: (any Error)? {
         if case .error(let rawError, content: _) = self { rawError } else { nil }
     }
@@ -40,21 +40,21 @@ extension LoadingState {
         if case .loading = self { true } else { false }
     }
 
-    /// Whether the content is there and no fetch is running or has failed.
+    /// Whether content is available and no fetch is running or has failed.
     public var isCompleted: Bool {
         if case .completed = self { true } else { false }
     }
 
-    /// A completed state of content without pages beside it.
+    /// Returns a completed state of content without pages beside it.
     public static func completed(_ content: Content) -> LoadingState {
         .completed(content: content, next: .none, prev: .none)
     }
 
-    /// The same state with other content.
+    /// Returns the same state with other content.
     ///
-    /// - Parameter transform: Makes the new content; called only where there is content.
-    /// - Returns: A state of the same kind, with the same error and the same pages beside it.
-    /// - Throws: What `transform` throws.
+    /// - Parameter transform: Makes the new content; called only if there is content.
+    /// - Returns: A state of the same kind, with the same error and the same page states.
+    /// - Throws: The error that `transform` throws.
     @inlinable
     public func map<Other, Failure: Error>(_ transform: (Content) throws(Failure) -> Other) throws(Failure) -> LoadingState<Other> {
         switch self {
@@ -72,14 +72,14 @@ extension LoadingState {
         return try transform(content)
     }
 
-    /// Calls the one of three closures that fits the state.
+    /// Calls the closure that matches the state.
     ///
     /// - Parameters:
-    ///   - onLoading: Gets the last good content, if there is any.
-    ///   - onCompleted: Gets the content and the states of the pages beside it.
-    ///   - onError: Gets the error and the last good content, if there is any.
-    /// - Returns: What the closure returned.
-    /// - Throws: What the closure throws.
+    ///   - onLoading: Receives the last good content, if there is any.
+    ///   - onCompleted: Receives the content and both page states.
+    ///   - onError: Receives the error and the last good content, if there is any.
+    /// - Returns: The closure's result.
+    /// - Throws: The closure's error.
     @discardableResult
     public func doAction<Result, Failure: Error>(
         onLoading: (_ content: Content?) throws(Failure) -> Result,
@@ -95,7 +95,7 @@ extension LoadingState {
 }
 
 extension LoadingState: Equatable where Content: Equatable {
-    /// Whether both show the same; two errors are equal when their types and their `String(reflecting:)` are.
+    /// Returns whether both states are equal; errors are equal if their types and their `String(reflecting:)` are.
     public static func == (lhs: LoadingState, rhs: LoadingState) -> Bool {
         switch (lhs, rhs) {
         case (.loading(let left), .loading(let right)): left == right
@@ -107,7 +107,7 @@ extension LoadingState: Equatable where Content: Equatable {
     }
 }
 
-/// Whether two errors look the same: errors have no equality of their own.
+/// Returns whether two errors look the same, because errors have no equality of their own.
 func isSame(_ left: any Error, _ right: any Error) -> Bool {
     type(of: left) == type(of: right) && String(reflecting: left) == String(reflecting: right)
 }

@@ -5,34 +5,34 @@ extension LoadingStateSequence {
     /// for await state in users[id].publish().mapContent(\.name) { render(state) }
     /// ```
     ///
-    /// - Parameter transform: Makes the new content; called at most once for each state that an observer is given, in the observer's
-    ///   task, and not for states that it misses.
-    /// - Returns: A sequence whose iterators observe this one; nothing runs before their first `next()`.
+    /// - Parameter transform: Makes the new content, in the observer's task. It is called at most once for each state that an observer
+    ///   receives, and never for missed states.
+    /// - Returns: A sequence; its iterators observe this one, starting at their first `next()`.
     public func mapContent<Other: Sendable>(
         _ transform: @escaping @Sendable (Content) -> Other
     ) -> LoadingStateSequence<Other> {
         LoadingStateSequence<Other> { MappedSource(self, transform) }
     }
 
-    /// The states without those that show the same as the one before them.
+    /// The states without consecutive duplicates.
     ///
-    /// - Parameter areSame: Whether two contents are the same for this observer; kind, error and pages are compared besides, errors by
-    ///   type and `String(reflecting:)`.
-    /// - Returns: A sequence whose iterators observe this one, and keep the last state that they gave.
+    /// - Parameter areSame: Returns whether two contents are the same for this observer. Kind, error and page states are compared as well,
+    ///   errors by type and `String(reflecting:)`.
+    /// - Returns: A sequence; its iterators observe this one and keep the last state that they returned.
     public func removeDuplicates(
         by areSame: @escaping @Sendable (_ previous: Content, _ current: Content) -> Bool
     ) -> LoadingStateSequence {
         LoadingStateSequence { DeduplicatedSource(self, areSame) }
     }
 
-    /// Calls the one of three closures that fits each state, until the task is cancelled.
+    /// Calls the closure that matches each state, until the task is canceled.
     ///
-    /// While a closure runs no state is taken: the next call gets the newest one. The closures run where the caller runs.
+    /// While a closure runs, no state is taken; the next call receives the newest state. The closures run on the caller's actor.
     ///
     /// - Parameters:
-    ///   - onLoading: Gets the last good content, if there is any.
-    ///   - onCompleted: Gets the content and the states of the pages beside it.
-    ///   - onError: Gets the error and the last good content, if there is any.
+    ///   - onLoading: Receives the last good content, if there is any.
+    ///   - onCompleted: Receives the content and both page states.
+    ///   - onError: Receives the error and the last good content, if there is any.
     public func doAction(
         onLoading: (_ content: Content?) async -> Void,
         onCompleted: (_ content: Content, _ next: AdditionalLoadingState, _ prev: AdditionalLoadingState) async -> Void,
@@ -49,25 +49,25 @@ extension LoadingStateSequence {
 }
 
 extension LoadingStateSequence where Content: Equatable {
-    /// The states without those that equal the one before them.
+    /// The states without consecutive duplicates.
     ///
-    /// - Returns: A sequence whose iterators observe this one, and keep the last state that they gave.
+    /// - Returns: A sequence; its iterators observe this one and keep the last state that they returned.
     public func removeDuplicates() -> LoadingStateSequence {
         removeDuplicates(by: ==)
     }
 }
 
 extension LoadingState {
-    /// Whether both show the same to somebody who compares contents like this.
+    /// Returns whether both states show the same, given a comparison of contents.
     func looksLike(_ other: LoadingState, by areSame: (Content, Content) -> Bool) -> Bool {
-        // The content is compared apart; what is left of the states has an equality of its own.
+        // The content is compared separately; the rest of a state has its own equality.
         guard map({ _ in UnitParam() }) == other.map({ _ in UnitParam() }) else { return false }
         guard let content, let otherContent = other.content else { return true }
         return areSame(content, otherContent)
     }
 }
 
-/// Draws states and transforms each of them.
+/// Transforms each state of a sequence.
 private final class MappedSource<Input: Sendable, Output: Sendable>: LoadingStateSource {
     private var upstream: LoadingStateSequence<Input>.Iterator
     private let transform: @Sendable (Input) -> Output
@@ -82,7 +82,7 @@ private final class MappedSource<Input: Sendable, Output: Sendable>: LoadingStat
     }
 }
 
-/// Draws states until one differs from the last one given.
+/// Skips states that equal the last one returned.
 private final class DeduplicatedSource<Content: Sendable>: LoadingStateSource {
     private var upstream: LoadingStateSequence<Content>.Iterator
     private let areSame: @Sendable (Content, Content) -> Bool

@@ -1,11 +1,11 @@
 extension LoadingStateSequence {
-    /// The contents of the completed states: of what is loading or has failed, nothing is shown.
+    /// The contents of the completed states; states that are loading or failed are skipped.
     ///
     /// ```swift
     /// for await user in users[id].publish().contents() { show(user) }
     /// ```
     ///
-    /// - Returns: A sequence whose iterators observe this one; it never fails, and ends only when the task is cancelled.
+    /// - Returns: A sequence; its iterators observe this one. It never fails and ends only when the task is canceled.
     public func contents() -> Contents {
         Contents(states: self)
     }
@@ -19,18 +19,18 @@ extension LoadingStateSequence {
 
         fileprivate let states: LoadingStateSequence
 
-        /// Makes an iterator, which becomes an observer at its first `next()`.
+        /// Creates an iterator, which becomes an observer at its first `next()`.
         public func makeAsyncIterator() -> Iterator {
             Iterator(states: states.makeAsyncIterator())
         }
 
-        /// One observer.
+        /// An observer of completed states.
         public struct Iterator: AsyncIteratorProtocol {
             fileprivate var states: LoadingStateSequence.Iterator
 
             /// Waits for a completed state that this observer has not seen yet.
             ///
-            /// - Returns: Its content; `nil` once the task is cancelled.
+            /// - Returns: The content of the state; `nil` once the task is canceled.
             public mutating func next() async -> Content? {
                 await next(isolation: #isolation)
             }
@@ -38,7 +38,7 @@ extension LoadingStateSequence {
             /// Waits for a completed state that this observer has not seen yet, without leaving the caller's actor.
             ///
             /// - Parameter actor: The caller's actor.
-            /// - Returns: Its content; `nil` once the task is cancelled.
+            /// - Returns: The content of the state; `nil` once the task is canceled.
             public mutating func next(isolation actor: isolated (any Actor)?) async -> Content? {
                 while let state = await states.next(isolation: actor) {
                     if case .completed(let content, next: _, prev: _) = state { return content }

@@ -1,8 +1,8 @@
-/// The states of one piece of data over time; it never fails and never ends by itself.
+/// The states of one piece of data over time; the sequence never fails and never ends by itself.
 ///
-/// Each iterator is an observer of its own. It joins at its first `next()`, which gives the state after the cache was read, and leaves
-/// when its task is cancelled or the iterator is released. A slow observer misses states in between, never the newest one, and what it
-/// sees is a part of the one order in which the states came about.
+/// Each iterator is a separate observer. It joins at its first `next()`, which returns the state after the cache was read. It leaves when
+/// its task is canceled or the iterator is released. A slow observer misses intermediate states, never the newest one. Every observer sees
+/// a subsequence of one total order of states.
 ///
 /// ```swift
 /// for await state in users[id].publish() {
@@ -10,24 +10,24 @@
 /// }
 /// ```
 public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
-    /// What an observer may show now.
+    /// The state that an observer may show now.
     public typealias Element = LoadingState<Content>
-    /// States never fail: an error is a state.
+    /// A failure is a state, so the sequence never throws.
     public typealias Failure = Never
 
     @usableFromInline let origin: Origin
 
-    /// Makes what an iterator draws from; called once for each iterator.
+    /// Creates a sequence from a factory of sources, which is called once for each iterator.
     package init(makeSource: @escaping @Sendable () -> any LoadingStateSource<Content>) {
         origin = .other(makeSource)
     }
 
     @inlinable
-    init(engine: Uniform.Engine, key: Uniform.Key, forces: Bool) {
+    init(engine: StoreEngine, key: BoxedKey, forces: Bool) {
         origin = .engine(engine, key, forces: forces)
     }
 
-    /// Makes an iterator, which becomes an observer at its first `next()`.
+    /// Creates an iterator, which becomes an observer at its first `next()`.
     public func makeAsyncIterator() -> Iterator {
         switch origin {
         case .engine(let engine, let key, let forces): Iterator(.engine(EngineObserver(engine, key, forces: forces)))
@@ -35,18 +35,18 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
         }
     }
 
-    /// Where the states come from. A store's own are told apart, because what makes them is compiled for every type alike: their content
-    /// becomes what it is in the module that knows its type.
+    /// The source of the states. The engine has its own case: the engine is compiled once for all content types, so its content is cast in
+    /// the module that knows the type.
     @usableFromInline
     enum Origin: Sendable {
-        case engine(Uniform.Engine, Uniform.Key, forces: Bool)
+        case engine(StoreEngine, BoxedKey, forces: Bool)
         case other(@Sendable () -> any LoadingStateSource<Content>)
     }
 
-    /// One observer.
+    /// An observer of the sequence.
     ///
-    /// It is used by one task at a time, and so are its copies, which are the same observer: a second task that waits in `next()` while the
-    /// first one still does ends the program with a message, as it does with an `AsyncStream`. Give each task an iterator of its own.
+    /// Only one task at a time may use an iterator. Its copies are the same observer. The program stops with a message if a second task
+    /// awaits `next()` while the first still does, as with an `AsyncStream`. Give each task its own iterator.
     public struct Iterator: AsyncIteratorProtocol {
         @usableFromInline
         enum Source {
@@ -62,7 +62,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
 
         /// Waits for a state that this observer has not seen yet.
         ///
-        /// - Returns: The newest state; `nil` once the task is cancelled.
+        /// - Returns: The newest state; `nil` once the task is canceled.
         @inlinable
         public mutating func next() async -> LoadingState<Content>? {
             await next(isolation: #isolation)
@@ -71,7 +71,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
         /// Waits for a state that this observer has not seen yet, without leaving the caller's actor.
         ///
         /// - Parameter actor: The caller's actor.
-        /// - Returns: The newest state; `nil` once the task is cancelled.
+        /// - Returns: The newest state; `nil` once the task is canceled.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async -> LoadingState<Content>? {
             switch source {
@@ -85,7 +85,7 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
             }
         }
 
-        // Never inlined: its frame would be part of that of each observer of a store, who does not need it.
+        // Never inlined: otherwise its frame would enlarge the frame of every observer of a store, which does not call it.
         @usableFromInline
         @inline(never)
         static func next(
@@ -99,21 +99,21 @@ public struct LoadingStateSequence<Content: Sendable>: AsyncSequence, Sendable {
 @available(*, unavailable)
 extension LoadingStateSequence.Iterator: Sendable {}
 
-/// Ends the program where a second task waits in an iterator: each state goes to one of them, and the other one would wait for ever.
+/// Stops the program when a second task awaits an iterator: each state would reach only one of the two, and the other might wait forever.
 func refuseSecondWaiter() -> Never {
     fatalError(
         "next() of an iterator of a LoadingStateSequence, or of its copy, is awaited by two tasks; make an iterator for each of them")
 }
 
-/// What one iterator draws its states from.
+/// The source of one iterator's states.
 ///
-/// An object, because an observer must leave when its iterator is released; an engine, a mapping and a combination each have one. Like
-/// the iterator, it is used by one task at a time.
+/// The source is an object, because an observer must leave when its iterator is released. Engines, mappings and combinations each have a
+/// source. Like the iterator, a source is used by one task at a time.
 @usableFromInline
 package protocol LoadingStateSource<Content>: AnyObject {
-    /// The data itself.
+    /// The content of the states.
     associatedtype Content: Sendable
 
-    /// Waits for a state not seen yet; `nil` once the task is cancelled, and from then on.
+    /// Waits for a state not seen yet; returns `nil` from the moment the task is canceled.
     func next() async -> LoadingState<Content>?
 }

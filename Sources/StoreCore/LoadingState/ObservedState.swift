@@ -1,6 +1,6 @@
 public import Observation
 
-/// The latest state of a sequence as an observable object, for SwiftUI and everything else that works with Observation.
+/// The latest state of a sequence as an observable object, for SwiftUI and any other code that uses Observation.
 ///
 /// ```swift
 /// struct UserView: View {
@@ -13,40 +13,40 @@ public import Observation
 /// }
 /// ```
 ///
-/// It becomes an observer soon after it was made, follows the sequence for as long as it lives, and leaves when it is released, from
-/// whatever thread that happens.
+/// The object becomes an observer soon after its creation and follows the sequence for as long as it lives. It leaves when it is released,
+/// on any thread.
 @MainActor
 @Observable
 public final class ObservedState<Content: Sendable> {
-    /// What may be shown now; loading without content until the sequence gives its first state, and its last state should it end.
+    /// The state to show now: loading without content before the first state, and the last state after the sequence has ended.
     public private(set) var state: LoadingState<Content> = .loading(content: nil)
 
     @ObservationIgnored private var following: Following?
 
-    /// Starts to follow a sequence.
+    /// Creates an object that follows a sequence.
     ///
-    /// - Parameter sequence: What to follow; each object is one observer of it.
+    /// - Parameter sequence: The sequence to follow; each object is one of its observers.
     public init(_ sequence: LoadingStateSequence<Content>) {
         following = Following(
             task: Task { [weak self] in
                 for await state in sequence {
-                    // Held only while a state is put in its place: waiting for the next one must not keep the object.
+                    // Retains the object only while it stores a state, because a wait for the next state must not keep the object alive.
                     guard let self else { return }
                     self.state = state
                 }
             })
     }
 
-    /// The content to show: the current one, or the last good one while loading and after an error.
+    /// The content to show: the current content, or the last good content while loading and after an error.
     public var content: Content? { state.content }
 
-    /// The error of the last fetch, where it failed.
+    /// The error of the last fetch, if it failed.
     public var error: (any Error)? { state.error }
 
     /// Whether a fetch is running.
     public var isLoading: Bool { state.isLoading }
 
-    /// Ends with its owner on any thread, which a `deinit` of the owner could do only on the main actor.
+    /// Cancels the task when the owner is released, on any thread. A `deinit` of the owner could do so only on the main actor.
     private final class Following: Sendable {
         private let task: Task<Void, Never>
 

@@ -1,9 +1,9 @@
-/// Where a one-shot call takes its data from.
+/// The source of a one-shot call's data.
 public enum GettingFrom: Hashable, Sendable, CaseIterable {
-    /// Valid content of the cache, otherwise the origin.
+    /// Valid content from the cache; otherwise from the origin.
     case both
-    /// The origin; a fetch of the present epoch that is already running is joined.
+    /// The origin. The call joins a running fetch of the current epoch.
     case origin
-    /// The cache alone, and only while its content is valid.
+    /// The cache only, and only if its content is valid.
     case cache
 }

@@ -1,4 +1,4 @@
-/// What became of asking for a page.
+/// The outcome of a page request.
 ///
 /// ```swift
 /// while await repos["apple"].requestNextData() == .loaded {}
@@ -6,22 +6,22 @@
 public enum PageRequest: Sendable {
     /// The page was fetched and is part of the list.
     case loaded
-    /// Somebody else had asked for the same page; it is part of the list now.
+    /// Another caller had already requested this page, and it is now part of the list.
     case joined
-    /// There is no page at that side.
+    /// There is no page in this direction.
     case noPage
-    /// The list itself was missing, being fetched or failed; its fetch was joined or started and has ended. Ask again.
+    /// The list itself was missing, loading or failed. The request joined or started its fetch, which has ended; request the page again.
     case notLoadedYet
-    /// The page could not be fetched, or the caller was cancelled; the list and the page's key are as they were.
+    /// The page could not be fetched, or the caller was canceled. The list and the page key are unchanged.
     case failed(any Error)
-    /// `refresh()`, `publish(forceRefresh: true)`, `clear()` or an update with new keys came first, and the page was dropped.
+    /// The page was dropped because `refresh()`, `publish(forceRefresh: true)`, `clear()` or an update with new keys came first.
     ///
-    /// Other changes and automatic fetches only interrupt a request: the store requests the page again, for the list as it is then.
+    /// Other changes and automatic fetches only interrupt a request: the store requests the page again for the changed list.
     case superseded
 }
 
 extension PageRequest: Equatable {
-    /// Whether both say the same; two errors are equal when their types and their `String(reflecting:)` are.
+    /// Returns whether both outcomes are equal; errors are equal if their types and their `String(reflecting:)` are.
     public static func == (lhs: PageRequest, rhs: PageRequest) -> Bool {
         switch (lhs, rhs) {
         case (.loaded, .loaded), (.joined, .joined), (.noPage, .noPage), (.notLoadedYet, .notLoadedYet), (.superseded, .superseded): true

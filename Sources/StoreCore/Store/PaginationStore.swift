@@ -1,4 +1,4 @@
-/// A store of lists that are fetched page by page, forwards and, with a `TwoWayPaginationFetcher`, backwards.
+/// A store of lists that are fetched page by page: forward and, with a `TwoWayPaginationFetcher`, backward.
 ///
 /// ```swift
 /// let repos = PaginationStore(cacher: MemoryCacher<String, [Repo]>(), fetcher: RepoFetcher())
@@ -7,20 +7,20 @@
 /// await repos["apple"].requestNextData()
 /// ```
 ///
-/// All that is said of ``Store`` holds here too; the content of a key is the list as far as it is loaded.
+/// The rules of ``Store`` apply here too. The content of a key is the part of the list that is loaded.
 public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable>: Sendable {
     @usableFromInline let lists: Store<Param, [Element]>
 
-    /// Makes a store.
+    /// Creates a store.
     ///
     /// - Parameters:
-    ///   - cacher: Where lists are kept, with the keys of their next pages; give each store one of its own.
-    ///   - fetcher: Where pages come from; with a one-way fetcher there is never a previous page.
-    ///   - identity: What makes two elements the same, so that one that comes again replaces the one that is there.
-    ///   - policy: What the store does of its own accord.
-    ///   - time: Where time comes from; a test gives a ``ManualTime``.
+    ///   - cacher: The storage for lists and their page keys; give each store its own cacher.
+    ///   - fetcher: The source of pages; with a one-way fetcher there is never a previous page.
+    ///   - identity: The rule that decides when a new element replaces an older one.
+    ///   - policy: The rules for retries, intervals and other automatic behavior.
+    ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
-    ///   - onEvent: Gets everything that happens, outside all locks; it must be quick.
+    ///   - onEvent: Receives every event, outside all locks; it must return quickly.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
@@ -30,18 +30,18 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         self.init(of: cacher, fetcher, identity: identity, policy: policy, time: time, scope: scope, onEvent: onEvent)
     }
 
-    /// Makes a store of elements that are known by their `id`.
+    /// Creates a store of elements that are identified by their `id`.
     ///
-    /// As the other one, for the same arguments; that the compiler sees here what elements are makes putting pages together faster.
+    /// This initializer differs from the other one only in speed: the compiler knows the element type here, so merging pages is faster.
     ///
     /// - Parameters:
-    ///   - cacher: Where lists are kept, with the keys of their next pages; give each store one of its own.
-    ///   - fetcher: Where pages come from; with a one-way fetcher there is never a previous page.
-    ///   - identity: What makes two elements the same, so that one that comes again replaces the one that is there.
-    ///   - policy: What the store does of its own accord.
-    ///   - time: Where time comes from; a test gives a ``ManualTime``.
+    ///   - cacher: The storage for lists and their page keys; give each store its own cacher.
+    ///   - fetcher: The source of pages; with a one-way fetcher there is never a previous page.
+    ///   - identity: The rule that decides when a new element replaces an older one.
+    ///   - policy: The rules for retries, intervals and other automatic behavior.
+    ///   - time: The source of time; tests pass a ``ManualTime``.
     ///   - scope: A group of stores that are cleared together.
-    ///   - onEvent: Gets everything that happens, outside all locks; it must be quick.
+    ///   - onEvent: Receives every event, outside all locks; it must return quickly.
     @inlinable
     public convenience init(
         cacher: some Cacher<Param, [Element]>, fetcher: some PaginationFetcher<Param, Element>,
@@ -57,58 +57,58 @@ public final class PaginationStore<Param: Hashable & Sendable, Element: Sendable
         policy: StorePolicy, time: some TimeSource, scope: CacheScope?, onEvent: (@Sendable (_ event: StoreEvent<Param>) -> Void)?
     ) {
         lists = Store(
-            cacher: cacher, respond: Uniform.respond(fetcher), policy: policy, time: time, scope: scope,
-            list: Uniform.list(identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher)), onEvent: onEvent)
+            cacher: cacher, respond: fetcher.boxed(), policy: policy, time: time, scope: scope,
+            list: identity.rules(isTwoWay: fetcher is any TwoWayPaginationFetcher).boxed(), onEvent: onEvent)
     }
 
-    /// The handle on one list; it is the key and one reference, free to make and to throw away.
+    /// The handle on one list. It holds the key and one reference, so it costs nothing to create or discard.
     @inlinable
     public subscript(param: Param) -> PaginationStoreFlowable<Param, Element> {
         PaginationStoreFlowable(list: lists[param])
     }
 
-    /// Fetches the first pages of lists in the background for later use, a few at a time; returns at once.
+    /// Fetches the first pages of lists in the background, a few at a time; returns at once.
     ///
-    /// The rules are those of ``Store/prefetch(_:)``.
+    /// The rules of ``Store/prefetch(_:)`` apply.
     ///
     /// - Parameter params: The keys of the lists.
-    /// - Returns: A handle that cancels the lists that still wait.
+    /// - Returns: A handle that cancels the lists still in the queue.
     @inlinable
     @discardableResult
     public func prefetch(_ params: some Sequence<Param>) -> Prefetching {
         lists.prefetch(params)
     }
 
-    /// Says of all lists that fit that they are out of date; those that are wanted are fetched at once.
+    /// Marks all matching lists as out of date; wanted lists are fetched at once.
     ///
-    /// - Parameter fits: Whether a key is meant; called outside all locks.
-    /// - Throws: ``StoreError/Code/cannotEnumerate`` where the cacher cannot list its keys; live keys are invalidated all the same.
+    /// - Parameter fits: Returns whether a key matches; called outside all locks.
+    /// - Throws: ``StoreError/Code/cannotEnumerate`` if the cacher cannot list its keys; live keys are invalidated even then.
     public func invalidate(where fits: @Sendable (_ param: Param) -> Bool) async throws {
         try await lists.invalidate(where: fits)
     }
 
-    /// Forgets all lists, in memory and in the cacher; those that are wanted are fetched anew.
+    /// Removes all lists from memory and from the cacher; wanted lists are fetched again.
     ///
-    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher could not remove its records.
+    /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher could not remove its records.
     public func clear() async throws {
         try await lists.clear()
     }
 
-    /// Waits until the cacher has everything that was accepted before: for a program that is about to end.
+    /// Waits until the cacher has saved everything accepted so far; call it before the program ends.
     ///
     /// See ``Store/waitUntilSaved()``.
     ///
-    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher failed; `CancellationError`.
+    /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed; `CancellationError` if the task is canceled.
     public func waitUntilSaved() async throws {
         try await lists.waitUntilSaved()
     }
 
-    /// Fetches observed lists at each element of a sequence, as a plain store does.
+    /// Fetches observed lists at each element of a sequence.
     ///
     /// See ``Store/revalidate(on:)``.
     ///
-    /// - Parameter trigger: The sequence; what its elements are does not matter.
-    /// - Returns: What ends the trigger before its time.
+    /// - Parameter trigger: The sequence; the values of its elements do not matter.
+    /// - Returns: A handle that ends the trigger.
     @discardableResult
     public func revalidate(on trigger: some AsyncSequence & Sendable) -> RevalidationTrigger {
         lists.revalidate(on: trigger)

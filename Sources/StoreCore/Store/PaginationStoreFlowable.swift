@@ -7,89 +7,89 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         self.list = list
     }
 
-    @inlinable var engine: Uniform.Engine { list.engine }
-    @inlinable var key: Uniform.Key { list.key }
+    @inlinable var engine: StoreEngine { list.engine }
+    @inlinable var key: BoxedKey { list.key }
 
     /// The key of the list.
     public var param: Param { list.param }
 
     // MARK: Pages
 
-    /// Asks for the page after the last one.
+    /// Requests the page after the last one.
     ///
-    /// - Parameter continueWhenError: Whether to try again where the last try, or the list itself, has failed.
-    /// - Returns: What became of it, once that is known; `.failed(CancellationError())` as soon as the task is cancelled.
+    /// - Parameter continueWhenError: Whether to try again if the last request, or the list itself, has failed.
+    /// - Returns: The outcome of the request, once it is known; `.failed(CancellationError())` as soon as the task is canceled.
     @discardableResult
     @inlinable
     public func requestNextData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.page(.next, of: key, continueWhenError: continueWhenError)
+        await engine.requestPage(.next, of: key, continueWhenError: continueWhenError)
     }
 
-    /// Asks for the page before the first one.
+    /// Requests the page before the first one.
     ///
-    /// - Parameter continueWhenError: Whether to try again where the last try, or the list itself, has failed.
+    /// - Parameter continueWhenError: Whether to try again if the last request, or the list itself, has failed.
     /// - Returns: The outcome of the request, once it is known; always `.noPage` if the fetcher is one-way.
     @discardableResult
     @inlinable
     public func requestPrevData(continueWhenError: Bool = true) async -> PageRequest {
-        await engine.page(.prev, of: key, continueWhenError: continueWhenError)
+        await engine.requestPage(.prev, of: key, continueWhenError: continueWhenError)
     }
 
-    /// Sets the list together with the keys of the pages beside it; a page that was requested before is superseded.
+    /// Sets the list and both of its page keys; a page request made before is superseded.
     ///
     /// - Parameters:
     ///   - elements: The list, dated now.
-    ///   - nextKey: What asks for the page after it; `nil` or empty where there is none.
-    ///   - prevKey: What asks for the page before it; `nil` or empty where there is none.
+    ///   - nextKey: The key of the page after the list; `nil` or empty if there is none.
+    ///   - prevKey: The key of the page before the list; `nil` or empty if there is none.
     public func update(_ elements: [Element], nextKey: String?, prevKey: String?) async {
-        let elements = Uniform.Content(elements)
+        let elements = BoxedContent(elements)
         await engine.write(key) { machine, turn in
             machine.updated(elements, keys: .replaced(next: nextKey, prev: prevKey), &turn)
         }
     }
 
-    /// Sets the list and keeps the keys of the pages beside it.
+    /// Sets the list and keeps its page keys.
     ///
-    /// A page that was requested before is requested again, for the new list.
+    /// The store repeats a page request made before, for the new list.
     ///
-    /// - Parameter elements: The list, dated now; `nil` is the same as ``clear()``.
+    /// - Parameter elements: The list, dated now; `nil` has the same effect as ``clear()``.
     public func update(_ elements: [Element]?) async {
         await list.update(elements)
     }
 
-    // MARK: What every handle does
+    // MARK: Methods of every handle
 
     /// The states of the list over time.
     ///
     /// See ``StoreFlowable/publish(forceRefresh:)``.
     ///
-    /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
+    /// - Parameter forceRefresh: Whether each iterator fetches when it joins, regardless of the cache.
     @inlinable
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<[Element]> {
         list.publish(forceRefresh: forceRefresh)
     }
 
-    /// The list as far as it is loaded, valid at this moment.
+    /// Returns the loaded part of the list, valid at this moment.
     ///
     /// See ``StoreFlowable/requireData(from:)``.
     ///
-    /// - Parameter source: Where the list may come from.
-    /// - Throws: What the fetcher threw; ``StoreError/Code/noValidCache`` for `.cache`; `CancellationError`.
+    /// - Parameter source: The sources that the call may use.
+    /// - Throws: The fetcher's error; ``StoreError/Code/noValidCache`` for `.cache`; `CancellationError` if the task is canceled.
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> [Element] {
         try await list.requireData(from: source)
     }
 
-    /// The list as far as it is loaded, or nothing.
+    /// Returns the loaded part of the list, or `nil` after any error.
     ///
     /// See ``StoreFlowable/getData(from:)``.
     ///
-    /// - Parameter source: Where the list may come from.
+    /// - Parameter source: The sources that the call may use.
     public func getData(from source: GettingFrom = .both) async -> [Element]? {
         await list.getData(from: source)
     }
 
-    /// Fetches the list if it is missing, has expired or could not be fetched last time.
+    /// Fetches the list if it is missing or expired, or if its last fetch failed.
     ///
     /// See ``StoreFlowable/validate()``.
     public func validate() async { await list.validate() }
@@ -100,35 +100,35 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
     /// pages of that fetch.
     public func refresh() async { await list.refresh() }
 
-    /// Says that the list is out of date.
+    /// Marks the list as out of date.
     ///
     /// See ``StoreFlowable/invalidate()``.
     public func invalidate() async { await list.invalidate() }
 
-    /// Changes the list in place; a page that was requested before is requested again, for the changed list.
+    /// Changes the list in place; the store repeats a page request made before, for the changed list.
     ///
-    /// As in ``StoreFlowable``, the change is made to the list without pending optimistic changes.
+    /// As in ``StoreFlowable``, `transform` receives the list without pending optimistic changes.
     ///
-    /// - Parameter transform: Changes the newest accepted list. The store may call it again, on another list, so it should do nothing else
-    ///   and should find elements by their identity, never by their index.
-    /// - Returns: Whether the change was made; `false` where there was no list, or the task was cancelled first.
-    /// - Throws: What `transform` throws; then nothing has changed.
+    /// - Parameter transform: Changes the newest accepted list. The store may call it again on another list, so it must have no side
+    ///   effects and must find elements by identity, never by index.
+    /// - Returns: Whether the change was made; `false` if there was no list, or if the task was canceled first.
+    /// - Throws: The error that `transform` throws; the list is then unchanged.
     @discardableResult
     public func update(_ transform: (_ elements: inout [Element]) throws -> Void) async rethrows -> Bool {
         try await list.update(transform)
     }
 
-    /// Shows a change at once, makes it true at the origin, and accepts the list that the origin responds with.
+    /// Shows a change at once, sends it to the origin, and accepts the list that the origin responds with.
     ///
-    /// See ``StoreFlowable/mutate(optimistically:perform:)``. A list that `perform` returns is the whole list as far as it is loaded; the keys
-    /// of the pages beside it stay. A page that was requested before the change is requested again. To change one element, use
+    /// See ``StoreFlowable/mutate(optimistically:perform:)``. A list that `perform` returns replaces the whole loaded list and keeps its
+    /// page keys. The store repeats a page request made before the change. To change one element, use
     /// ``mutate(element:optimistically:perform:)``.
     ///
     /// - Parameters:
-    ///   - patch: The change; the store applies it again whenever the list below it changes, so it must find elements by their identity.
-    ///   - perform: Makes the change true at the origin; runs in the caller's task.
+    ///   - patch: The change. The store applies it again whenever the list below it changes, so it must find elements by identity.
+    ///   - perform: Sends the change to the origin; runs in the caller's task.
     /// - Returns: The value that `perform` returned, after the list is saved.
-    /// - Throws: The error that `perform` threw; `CancellationError` where the task was canceled before the change was shown.
+    /// - Throws: The error that `perform` threw; `CancellationError` if the task was canceled before the change was shown.
     @discardableResult
     public func mutate<Result>(
         optimistically patch: @escaping @Sendable (_ elements: inout [Element]) -> Void, perform: () async throws -> Result
@@ -136,16 +136,16 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         try await list.mutate(optimistically: patch, perform: perform)
     }
 
-    /// Shows a change of one element at once, makes it true at the origin, and accepts the element that the origin responds with.
+    /// Shows a change of one element at once, sends it to the origin, and accepts the element that the origin responds with.
     ///
     /// See ``StoreFlowable/mutate(element:optimistically:perform:)``.
     ///
     /// - Parameters:
-    ///   - id: The identity of the element; over a list without it the change does nothing.
+    ///   - id: The identity of the element; the change does nothing to a list without that element.
     ///   - patch: The change of the element.
-    ///   - perform: Makes the change true at the origin; runs in the caller's task.
+    ///   - perform: Sends the change to the origin; runs in the caller's task.
     /// - Returns: The value that `perform` returned, after the list is saved.
-    /// - Throws: The error that `perform` threw; `CancellationError` where the task was canceled before the change was shown.
+    /// - Throws: The error that `perform` threw; `CancellationError` if the task was canceled before the change was shown.
     @discardableResult
     public func mutate<Result>(
         element id: Element.ID, optimistically patch: @escaping @Sendable (_ element: inout Element) -> Void,
@@ -154,15 +154,15 @@ public struct PaginationStoreFlowable<Param: Hashable & Sendable, Element: Senda
         try await list.mutate(element: id, optimistically: patch, perform: perform)
     }
 
-    /// Forgets the list.
+    /// Removes the list.
     ///
     /// See ``StoreFlowable/clear()``.
     public func clear() async { await list.clear() }
 
-    /// Waits until the cacher has what was accepted for this list before.
+    /// Waits until the cacher has saved everything accepted for this list so far.
     ///
     /// See ``StoreFlowable/waitUntilSaved()``.
     ///
-    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher failed; `CancellationError`.
+    /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed; `CancellationError` if the task is canceled.
     public func waitUntilSaved() async throws { try await list.waitUntilSaved() }
 }

@@ -1,4 +1,4 @@
-/// Something that happened inside a store, for logs, metrics and tests.
+/// An event inside a store, for logs, metrics and tests.
 ///
 /// ```swift
 /// let users = Store(
@@ -6,52 +6,52 @@
 ///     onEvent: { event in log.add("\(event)") })
 /// ```
 public struct StoreEvent<Param: Hashable & Sendable>: Sendable {
-    /// The event's number in its store, from 1 and without gaps; events may be delivered in another order than they came about.
+    /// The event's number in its store, from 1 and without gaps. Events may be delivered out of order.
     public let number: UInt64
 
-    /// The key it happened to; `nil` where it concerns the whole store.
+    /// The key that the event concerns; `nil` if it concerns the whole store.
     public let param: Param?
 
-    /// What happened.
+    /// The kind of event.
     public let kind: StoreEventKind
 }
 
-/// What can happen inside a store.
+/// The kinds of events.
 public enum StoreEventKind: Sendable {
-    /// Valid content was there.
+    /// The store had valid content.
     case hit
-    /// No valid content was there, or the last fetch had failed and an observer or `validate()` asked again.
+    /// The store had no valid content, or an observer or `validate()` retried a failed fetch.
     case miss
-    /// Somebody joined a fetch that was already running.
+    /// A caller or observer joined a running fetch.
     case coalesced
     /// A fetch began.
     case fetchBegan(Target)
     /// A fetch ended after `duration`.
     case fetchEnded(Target, duration: Duration, FetchOutcome)
-    /// An attempt failed and another one follows after `delay`.
+    /// An attempt failed, and another one follows after `delay`.
     case retried(Target, attempt: Int, delay: Duration, any Error)
-    /// A record reached the cacher.
+    /// The cacher saved a record.
     case saved
-    /// A record was removed from the cacher.
+    /// The cacher removed a record.
     case removed
     /// A call of the cacher failed.
     case cacherFault(CacherOperation, any Error)
-    /// The cacher dropped records to stay within its bounds.
+    /// The cacher evicted records to stay within its bounds.
     case evicted(count: Int)
-    /// Memory did not keep a record whose cost is above its limit; nothing else was evicted for it.
+    /// Memory rejected a record whose cost exceeds the limit; no other record was evicted for it.
     case aboveCostLimit(cost: Int, limit: Int)
-    /// A result came too late and went nowhere.
+    /// A result arrived after its epoch had ended, and was dropped.
     case droppedAsOutdated(Target)
-    /// A record whose save had failed was given up because too many of them were waiting.
+    /// A pending save was dropped because too many failed saves were waiting.
     case droppedUnsaved
 }
 
 extension StoreEventKind {
-    /// What a fetch is for.
+    /// The subject of a fetch.
     public enum Target: Hashable, Sendable {
         /// The content of a key, or the first page of a list.
         case content
-        /// A page at one side of a list.
+        /// A page in one direction of a list.
         case page(PageDirection)
     }
 
@@ -59,29 +59,29 @@ extension StoreEventKind {
     public enum FetchOutcome: Sendable {
         /// With new content.
         case modified
-        /// With the word that the store's content is still right.
+        /// With confirmation that the store's content is still current.
         case notModified
         /// With an error.
         case failed(any Error)
-        /// The store cancelled it: nobody wanted it any longer, or something newer took its place.
+        /// Canceled by the store: no caller or observer wanted it, or newer content replaced it.
         case cancelled
     }
 
-    /// What a cacher was asked to do.
+    /// The operations of a cacher.
     public enum CacherOperation: Hashable, Sendable {
-        /// To load a record.
+        /// Loading a record.
         case load
-        /// To save a record.
+        /// Saving a record.
         case save
-        /// To remove a record.
+        /// Removing a record.
         case remove
-        /// To remove all records.
+        /// Removing all records.
         case removeAll
     }
 }
 
 extension StoreEvent: CustomStringConvertible {
-    /// The event in one line: its number, its key, and what happened.
+    /// The event on one line: its number, its key, and its kind.
     public var description: String {
         guard let param else { return "#\(number) \(kind)" }
         return "#\(number) \(param): \(kind)"
@@ -89,7 +89,7 @@ extension StoreEvent: CustomStringConvertible {
 }
 
 extension StoreEventKind: CustomStringConvertible {
-    /// What happened, in a few words.
+    /// The event in a few words.
     public var description: String {
         switch self {
         case .hit: "hit"
@@ -98,20 +98,20 @@ extension StoreEventKind: CustomStringConvertible {
         case .fetchBegan(let target): "fetch of \(target) began"
         case .fetchEnded(let target, let duration, let outcome): "fetch of \(target) ended after \(duration.inWords): \(outcome)"
         case .retried(let target, let attempt, let delay, let error):
-            "fetch of \(target) failed at attempt \(attempt), next one in \(delay.inWords): \(error)"
+            "fetch of \(target) failed at attempt \(attempt), retrying in \(delay.inWords): \(error)"
         case .saved: "saved"
         case .removed: "removed"
-        case .cacherFault(let operation, let error): "cacher fault at \(operation): \(error)"
+        case .cacherFault(let operation, let error): "cacher failed to \(operation): \(error)"
         case .evicted(let count): "evicted \(count)"
         case .aboveCostLimit(let cost, let limit): "not kept in memory: its cost of \(cost) is above the limit of \(limit)"
-        case .droppedAsOutdated(let target): "fetch of \(target) came too late, result dropped"
-        case .droppedUnsaved: "unsaved record given up"
+        case .droppedAsOutdated(let target): "fetch of \(target) was outdated; result dropped"
+        case .droppedUnsaved: "dropped a pending save"
         }
     }
 }
 
 extension StoreEventKind.Target: CustomStringConvertible {
-    /// What the fetch is for, in a word or two.
+    /// The subject of the fetch in a word or two.
     public var description: String {
         switch self {
         case .content: "content"
@@ -121,13 +121,13 @@ extension StoreEventKind.Target: CustomStringConvertible {
 }
 
 extension StoreEventKind.FetchOutcome: CustomStringConvertible {
-    /// How the fetch ended, in a few words.
+    /// The outcome of the fetch in a few words.
     public var description: String {
         switch self {
         case .modified: "new content"
         case .notModified: "not modified"
         case .failed(let error): "failed: \(error)"
-        case .cancelled: "cancelled"
+        case .cancelled: "canceled"
         }
     }
 }

@@ -1,4 +1,4 @@
-/// The handle on one key of a store: what a repository hands to those who show and change the data.
+/// The handle on one key of a store, which a repository passes to screens and view models.
 ///
 /// ```swift
 /// func user(_ id: User.ID) -> StoreFlowable<User.ID, User> { users[id] }
@@ -15,31 +15,32 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
         self.param = param
     }
 
-    @inlinable var engine: Uniform.Engine { store.engine }
-    @inlinable var key: Uniform.Key { Uniform.Key(param) }
+    @inlinable var engine: StoreEngine { store.engine }
+    @inlinable var key: BoxedKey { BoxedKey(param) }
 
     // MARK: Reading
 
-    /// The states of the data over time, to be observed with `for await`.
+    /// The states of the data over time, for observation with `for await`.
     ///
-    /// Content that is missing or has expired is fetched when an iterator joins, and so is a key whose last fetch failed.
+    /// When an iterator joins, the store fetches content that is missing or expired, and retries a failed fetch.
     ///
-    /// - Parameter forceRefresh: Whether each iterator fetches when it joins, whatever the cache holds.
-    /// - Returns: A sequence that never ends by itself; each of its iterators is an observer. Inside the fetcher of this key it ends at once.
+    /// - Parameter forceRefresh: Whether each iterator fetches when it joins, regardless of the cache.
+    /// - Returns: A sequence that never ends by itself; each of its iterators is an observer. Inside the fetcher of this key it ends at
+    ///   once.
     @inlinable
     public func publish(forceRefresh: Bool = false) -> LoadingStateSequence<Content> {
         LoadingStateSequence(engine: engine, key: key, forces: forceRefresh)
     }
 
-    /// The data, valid at this moment.
+    /// Returns the data, valid at this moment.
     ///
-    /// A hit in memory does not suspend; everything else waits for the cacher and, where needed, for one fetch that all callers share.
+    /// A hit in memory does not suspend. Otherwise the call waits for the cacher and, if necessary, for one fetch that all callers share.
     ///
-    /// - Parameter source: Where the data may come from.
-    /// - Returns: The data; with pending optimistic changes, as observers see it.
-    /// - Throws: What the fetcher threw; ``StoreError/Code/noValidCache`` for `.cache`, with the stale content; `CancellationError` as
-    ///   soon as the task is cancelled, which does the fetch no harm while others wait for it; ``StoreError/Code/reentrantFetch`` inside a
-    ///   fetcher, if this call and that fetch would wait for each other.
+    /// - Parameter source: The sources that the call may use.
+    /// - Returns: The data, including pending optimistic changes, as observers see it.
+    /// - Throws: The fetcher's error; ``StoreError/Code/noValidCache`` for `.cache`, with the stale content; `CancellationError` as soon as
+    ///   the task is canceled, without effect on a fetch that other callers wait for; ``StoreError/Code/reentrantFetch`` inside a fetcher,
+    ///   if this call and that fetch would wait for each other.
     @inlinable
     public func requireData(from source: GettingFrom = .both) async throws -> Content {
         if source == .both, let content = store.front?.validContent(of: param, by: store.clock) { return content }
@@ -47,103 +48,103 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     }
 
     @usableFromInline
-    func content(of answer: CallerAnswer<Uniform.Content>) throws -> Content {
+    func content(of answer: CallerAnswer<BoxedContent>) throws -> Content {
         switch answer {
         case .content(let content):
             return content.value(as: Content.self)
         case .failure(var error as StoreError):
-            if let stale = error.staleContent as? Uniform.Content { error.staleContent = stale.value(as: Content.self) }
+            if let stale = error.staleContent as? BoxedContent { error.staleContent = stale.value(as: Content.self) }
             throw error
         case .failure(let error):
             throw error
         case .cancelled:
             throw CancellationError()
         case .done, .page, .outdated:
-            preconditionFailure("a caller for content was answered with something else")
+            preconditionFailure("a caller for content received another kind of result")
         }
     }
 
-    /// The data, valid at this moment, or nothing: `requireData(from:)` for callers who do not care why.
+    /// Returns the data, valid at this moment, or `nil` after any error.
     ///
-    /// - Parameter source: Where the data may come from.
+    /// - Parameter source: The sources that the call may use.
     /// - Returns: The data; `nil` after any error and after cancellation.
     public func getData(from source: GettingFrom = .both) async -> Content? {
-        // That it is not there is all this caller wants to know.
+        // The caller asked for `nil` in place of the error.
         try? await requireData(from: source)
     }
 
-    // MARK: Seeing that it is fresh
+    // MARK: Keeping the data fresh
 
-    /// Fetches the data if it is missing, has expired or could not be fetched last time, and waits for that fetch.
+    /// Fetches the data if it is missing or expired, or if its last fetch failed, and waits for the fetch.
     ///
-    /// After a failed fetch over valid content it fetches too, so that a retry button clears the error. While ``StorePolicy/errorExpiry``
-    /// holds off, it returns without a fetch; ``refresh()`` does not. It never throws: observers see how the fetch ended. Returns at once
+    /// After a failed fetch it fetches even over valid content, so that a retry button clears the error. While ``StorePolicy/errorExpiry``
+    /// holds, it returns without a fetch; ``refresh()`` does not. It never throws: observers see how the fetch ended. It returns at once
     /// when the task is canceled, and inside the fetcher of this key, where it cannot wait.
     public func validate() async {
         _ = await engine.ask(key, .freshness)
     }
 
-    /// Fetches the data whatever the cache holds, joining a fetch that runs.
+    /// Fetches the data regardless of the cache, or joins a running fetch.
     ///
-    /// Returns when what the fetch brought is saved, or when it has failed, which observers see. Returns at once inside the fetcher of this
-    /// key, where it cannot wait.
+    /// Returns when the result is saved, or when the fetch has failed, which observers see. Returns at once inside the fetcher of this key,
+    /// where it cannot wait.
     public func refresh() async {
         _ = await engine.ask(key, .refresh)
     }
 
-    /// Says that the data is out of date: it is fetched at once if somebody wants it, and at the next call otherwise.
+    /// Marks the data as out of date; it is fetched at once if the key is wanted, otherwise by the next call.
     ///
-    /// Returns when it is saved as out of date. The content stays, as stale content, and so does the origin's validator.
+    /// Returns when the record is saved as out of date. The stale content and the origin's validator are kept.
     public func invalidate() async {
         await engine.invalidate(key)
     }
 
     // MARK: Changing
 
-    /// Sets the data; every observer sees it and waiting callers get it.
+    /// Sets the data; every observer sees it, and waiting callers receive it.
     ///
-    /// A fetch that runs is cancelled and its result goes nowhere; one that was asked for by ``refresh()`` begins again. Returns when
-    /// the data is saved, or newer data is, or saving has failed, which the store reports as an event.
+    /// A running fetch is canceled and its result dropped; a fetch started by ``refresh()`` begins again. Returns when this data or newer
+    /// data is saved, or when the save has failed, which the store reports as an event.
     ///
-    /// - Parameter content: The data, dated now, of which the origin has said nothing; `nil` is the same as ``clear()``.
+    /// - Parameter content: The data, dated now and without a validator; `nil` has the same effect as ``clear()``.
     @inlinable
     public func update(_ content: Content?) async {
-        let saving = engine.set(content.map { Uniform.Content($0) }, ofKeyWithHash: param.hashValue) { [param] key in
+        let saving = engine.set(content.map { BoxedContent($0) }, ofKeyWithHash: param.hashValue) { [param] key in
             key.value(as: Param.self) == param
         } makeKey: { [param] in
-            Uniform.Key(param)
+            BoxedKey(param)
         }
         if let saving { await saving.end() }
     }
 
     /// Changes the data in place.
     ///
-    /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes; it is called outside all locks and
-    ///   again where the data was replaced meanwhile, so it should do nothing else.
-    /// - Returns: `true` once the change is made, also where the task was cancelled while it was being saved. `false` where nothing was
-    ///   changed: there was no data, or the task was cancelled first; `Task.isCancelled` tells the one from the other.
-    /// - Throws: What `transform` throws; then nothing has changed.
+    /// - Parameter transform: Changes the newest accepted data, without pending optimistic changes. The store calls it outside all locks,
+    ///   and again if the data was replaced meanwhile, so it must have no side effects.
+    /// - Returns: `true` if the change was made, even if the task was canceled during the save. `false` if there was no data, or if the
+    ///   task was canceled first; `Task.isCancelled` distinguishes the two.
+    /// - Throws: The error that `transform` throws; the data is then unchanged.
     @discardableResult
     public func update(_ transform: (_ content: inout Content) throws -> Void) async rethrows -> Bool {
         try await engine.update(key) { content in try content.change(as: Content.self, transform) }
     }
 
-    /// Forgets the data; it is fetched at once if somebody wants it, and otherwise nothing is left running.
+    /// Removes the data; it is fetched at once if the key is wanted, and otherwise no fetch runs.
     ///
-    /// Returns when the record is removed, or newer data is saved.
+    /// Returns when the record is removed, or when newer data is saved.
     public func clear() async {
         await engine.write(key) { machine, turn in machine.cleared(&turn) }
     }
 
-    // MARK: Ending
+    // MARK: Saving
 
-    /// Waits until the cacher has what was accepted for this key before.
+    /// Waits until the cacher has saved everything accepted for this key so far.
     ///
-    /// Whoever changes the data waits for that anyway; this is for data that was fetched for `requireData()` or an observer, and for a save
-    /// that has failed, which is tried again at once. See ``Store/waitUntilSaved()``.
+    /// Calls that change the data already wait for their save. Use this method for data fetched for `requireData()` or an observer, or to
+    /// retry a failed save at once. See ``Store/waitUntilSaved()``.
     ///
-    /// - Throws: ``StoreError/Code/cacherFailed`` where the cacher failed; the data stays in the store. `CancellationError` as soon as the
-    ///   task is cancelled, which does the save no harm.
+    /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed; the data stays in the store. `CancellationError` as soon as the
+    ///   task is canceled; the save is not affected.
     public func waitUntilSaved() async throws {
         try await engine.waitUntilSaved(key)
     }

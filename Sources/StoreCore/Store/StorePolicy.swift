@@ -1,4 +1,4 @@
-/// What a store does of its own accord: the one table of all defaults.
+/// The rules for a store's automatic behavior, and the one table of all defaults.
 ///
 /// ```swift
 /// let users = Store(
@@ -9,82 +9,83 @@
 /// |---|---|---|
 /// | ``staleWhileRevalidate`` | `.zero` | `requireData` never serves expired content |
 /// | ``staleIfError`` | `.zero` | `requireData` throws when fetching fails |
-/// | ``revalidatesOnExpiry`` | `false` | observed content may grow old until somebody asks |
-/// | ``minimumInterval`` | 1 s | between the end of a fetch and one that expiry or a trigger causes |
+/// | ``revalidatesOnExpiry`` | `false` | observed content stays on screen after it expires, until the next call |
+/// | ``minimumInterval`` | 1 s | the least time between a fetch and one caused by expiry or a trigger |
 /// | ``shortestInterval`` | 100 ms | the least ``minimumInterval`` for fetches that could cause themselves |
-/// | ``retry`` | ``RetryPolicy/never`` | a failure is a failure |
-/// | ``errorExpiry`` | `.zero` | a failed key is tried again by whoever asks |
-/// | ``unwantedFetch`` | cancel after 1 s | a fetch that nobody waits for is cancelled |
+/// | ``retry`` | ``RetryPolicy/never`` | a failed fetch is not retried |
+/// | ``errorExpiry`` | `.zero` | the next caller or observer retries a failed key |
+/// | ``unwantedFetch`` | cancel after 1 s | a fetch without callers and observers is canceled |
 /// | ``refreshScope`` | first page | `refresh()` resets a list to its first page |
 /// | ``revalidatesAfterMutation`` | `true` | an observed key is fetched after its last mutation, unless that returned content |
 /// | ``prefetchWidth`` | 8 | keys that `prefetch` fetches at a time |
 ///
-/// A cacher has defaults of its own: content never expires, a ``MemoryCacher`` holds 10 000 entries, a ``FileCacher`` 256 MB with
+/// Cachers have their own defaults: content never expires, a ``MemoryCacher`` holds 10 000 entries, and a ``FileCacher`` holds 256 MB with
 /// ``Durability/crash``.
 public struct StorePolicy: Sendable {
-    /// How long after it expired `requireData` may serve content at once while refreshing it (RFC 5861 §3).
+    /// The time after expiry during which `requireData` may serve content at once and refresh it (RFC 5861 §3).
     ///
-    /// An origin-given ``Freshness/staleWhileRevalidate`` beats it.
+    /// A ``Freshness/staleWhileRevalidate`` from the origin takes precedence.
     public var staleWhileRevalidate: Duration
 
-    /// How long after it expired `requireData` may serve content when refreshing it fails (RFC 5861 §4).
+    /// The time after expiry during which `requireData` may serve content if the refresh fails (RFC 5861 §4).
     ///
-    /// An origin-given ``Freshness/staleIfError`` beats it.
+    /// A ``Freshness/staleIfError`` from the origin takes precedence. A failure whose ``FailureAdvising/allowsStale`` is `false` is thrown.
     public var staleIfError: Duration
 
     /// Whether an observed key is fetched again when its content expires.
     public var revalidatesOnExpiry: Bool
 
-    /// The least time between the end of a fetch and one of the same key that expiry or a trigger causes.
+    /// The least time between the end of a fetch and a fetch of the same key that expiry or a trigger causes.
     ///
-    /// Expiry never causes a fetch sooner than ``shortestInterval``, even if this is shorter. A trigger does: its elements set the pace.
+    /// Expiry never causes a fetch sooner than ``shortestInterval``, even if this value is smaller. A trigger may: its elements set the
+    /// pace.
     public var minimumInterval: Duration
 
     /// The least interval between fetches that could cause themselves: 100 ms.
     ///
-    /// It holds for content that expires as soon as it is fetched. It also holds between two fetches of one key that begin because a
-    /// fetcher, its own or another key's, changed, invalidated or cleared that key: the first one begins at once, the next after the longer
-    /// of the two intervals. Changes from outside a fetcher are never held back.
+    /// It applies to content that expires as soon as it is fetched. It also applies if a fetcher, of the same key or another one, changes,
+    /// invalidates or clears a key. The first fetch that this causes begins at once, the next after the longer of the two intervals.
+    /// Changes from outside a fetcher are never delayed.
     public static let shortestInterval = Duration.milliseconds(100)
 
-    /// Which failures are tried again, how often and when.
+    /// The rules for retrying a failed fetch.
     public var retry: RetryPolicy
 
-    /// How long after a failure a live key is not fetched automatically.
+    /// The time after a failure during which a live key is not fetched automatically.
     ///
-    /// `refresh()`, `.origin` and `publish(forceRefresh: true)` ask all the same. A key is live while it is observed, waited for, or
-    /// something of it is under way; with the key, its failure is forgotten.
+    /// `refresh()`, `.origin` and `publish(forceRefresh: true)` fetch regardless. A key is live while it has observers, callers, or work in
+    /// progress. An idle key forgets its failure.
     public var errorExpiry: Duration
 
-    /// What becomes of a fetch that nobody waits for any longer.
+    /// The fate of a fetch without callers and observers.
     public var unwantedFetch: UnwantedFetch
 
-    /// How much of a list `refresh()` and `publish(forceRefresh: true)` fetch.
+    /// The part of a list that `refresh()` and `publish(forceRefresh: true)` fetch.
     ///
-    /// Every other fetch (expiry, triggers, mutations, `invalidate()`, callers) keeps as many pages as are loaded.
+    /// Every other fetch (expiry, triggers, mutations, `invalidate()`, callers) keeps the number of loaded pages.
     public var refreshScope: RefreshScope
 
-    /// Whether an observed key is fetched once when its last mutation is settled without the origin's content.
+    /// Whether an observed key is fetched once after its last mutation settles without the origin's content.
     ///
     /// Without this fetch, observers keep the patched content after a success, and the content from before the patch after a failure.
     public var revalidatesAfterMutation: Bool
 
-    /// The number of keys that `prefetch` fetches at a time; less than one counts as one.
+    /// The number of keys that `prefetch` fetches at a time; values below one count as one.
     public var prefetchWidth: Int
 
-    /// Makes policies; what is left out has its default.
+    /// Creates a policy; omitted rules have their defaults.
     ///
     /// - Parameters:
-    ///   - staleWhileRevalidate: How long after it expired content may be served while it is refreshed.
-    ///   - staleIfError: How long after it expired content may be served when refreshing it fails.
+    ///   - staleWhileRevalidate: The time after expiry during which content may be served while it is refreshed.
+    ///   - staleIfError: The time after expiry during which content may be served if the refresh fails.
     ///   - revalidatesOnExpiry: Whether an observed key is fetched again when its content expires.
     ///   - minimumInterval: The least time between the end of a fetch and one that expiry or a trigger causes.
-    ///   - retry: Which failures are tried again, how often and when.
-    ///   - errorExpiry: How long after a failure a live key is not fetched automatically.
-    ///   - unwantedFetch: What becomes of a fetch that nobody waits for any longer.
-    ///   - refreshScope: How much of a list `refresh()` and `publish(forceRefresh: true)` fetch.
-    ///   - revalidatesAfterMutation: Whether an observed key is fetched when its last mutation is settled without the origin's content.
-    ///   - prefetchWidth: How many keys `prefetch` fetches at a time.
+    ///   - retry: The rules for retrying a failed fetch.
+    ///   - errorExpiry: The time after a failure during which a live key is not fetched automatically.
+    ///   - unwantedFetch: The fate of a fetch without callers and observers.
+    ///   - refreshScope: The part of a list that `refresh()` and `publish(forceRefresh: true)` fetch.
+    ///   - revalidatesAfterMutation: Whether an observed key is fetched after its last mutation settles without the origin's content.
+    ///   - prefetchWidth: The number of keys that `prefetch` fetches at a time.
     public init(
         staleWhileRevalidate: Duration = .zero, staleIfError: Duration = .zero, revalidatesOnExpiry: Bool = false,
         minimumInterval: Duration = .seconds(1), retry: RetryPolicy = .never, errorExpiry: Duration = .zero,
@@ -106,22 +107,22 @@ public struct StorePolicy: Sendable {
     /// The interval before a fetch that could cause itself.
     var boundedInterval: Duration { max(Self.shortestInterval, minimumInterval) }
 
-    /// The default policies.
+    /// The default policy.
     public static let `default` = StorePolicy()
 
-    /// What becomes of a fetch that nobody waits for any longer.
+    /// The fate of a fetch without callers and observers.
     public enum UnwantedFetch: Hashable, Sendable {
-        /// It is cancelled when nobody came back within this time.
+        /// The store cancels the fetch unless a caller or observer returns within this time.
         case cancel(after: Duration)
-        /// It runs to its end and its result is kept.
+        /// The fetch runs to its end, and its result is kept.
         case complete
     }
 
-    /// How much of a list is fetched when a refresh is asked for by name.
+    /// The part of a list that an explicit refresh fetches.
     public enum RefreshScope: Hashable, Sendable {
         /// The first page, which becomes the whole list.
         case firstPage
-        /// As many pages as are loaded, in order and with fresh keys, published at once.
+        /// As many pages as are loaded, in order, with fresh keys, published together.
         case loadedPages
     }
 }

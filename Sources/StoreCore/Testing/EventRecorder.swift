@@ -1,4 +1,4 @@
-/// A recorder of a store's events, to wait for steps that no state shows.
+/// A recorder of a store's events, for tests that wait for steps without a state of their own.
 ///
 /// ```swift
 /// let events = EventRecorder<Int>()
@@ -10,10 +10,10 @@
 /// fetcher.release()
 /// ```
 public final class EventRecorder<Param: Hashable & Sendable>: Sendable {
-    /// One lock guards the events in the order of their delivery.
+    /// One lock guards the events, in the order of their delivery.
     private let delivered = WatchedState<[StoreEvent<Param>]>([])
 
-    /// Makes a recorder without events.
+    /// Creates a recorder without events.
     public init() {}
 
     /// Records an event; pass this method as the `onEvent` of a store.
@@ -23,10 +23,10 @@ public final class EventRecorder<Param: Hashable & Sendable>: Sendable {
         delivered.update { $0.append(event) }
     }
 
-    /// The events so far, in the order of their numbers.
+    /// The recorded events, in the order of their numbers.
     public var events: [StoreEvent<Param>] { delivered.current.sorted { $0.number < $1.number } }
 
-    /// Waits until `count` callers and observers have joined a running fetch since the recorder was made; no polling.
+    /// Waits until `count` callers and observers have joined a running fetch since the recorder was created, without polling.
     ///
     /// The caller that starts the fetch does not join it: of five callers, four join.
     ///
@@ -46,14 +46,14 @@ public final class EventRecorder<Param: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Waits until `count` events that `predicate` accepts have been recorded since the recorder was made; no polling.
+    /// Waits until `count` events that `predicate` accepts have been recorded since the recorder was created, without polling.
     ///
     /// - Parameters:
     ///   - count: The least number of matching events.
     ///   - timeout: The longest wait, in real time.
     ///   - fileID: The file of the wait, for the error.
     ///   - line: The line of the wait, for the error.
-    ///   - predicate: Looks at the events so far after each new one; runs outside all locks.
+    ///   - predicate: Receives each event once; runs outside all locks.
     /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the waiting task is canceled.
     public func recorded(
         count: Int = 1, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line,

@@ -1,9 +1,9 @@
-/// What a scripted fetcher keeps: its answers, its requests and its gate; used through the methods of `ScriptedOrigin`.
+/// The state of a scripted fetcher: its answers, its requests and its gate. Use it through the methods of `ScriptedOrigin`.
 public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: Sendable {
-    /// What makes the answers that no list of answers gives.
+    /// Makes the answer to a request for which the script has no enqueued answer.
     typealias Answering = @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<Content>
 
-    /// One lock guards all of it; fetches are resumed outside it.
+    /// One lock guards the whole state; fetches are resumed outside it.
     let state: WatchedState<ScriptState<Param, Content>>
     private let answering: Answering?
 
@@ -12,15 +12,15 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
         self.answering = answering
     }
 
-    /// Runs one fetch: records it, holds it, answers it.
+    /// Runs one fetch: records it, holds it at the gate, and returns its answer.
     func respond(
         to request: OriginRequest<Param>, isolation: isolated (any Actor)? = #isolation
     ) async throws -> OriginResponse<Content> {
         let ticket = state.update { $0.makeTicket() }
         return try await withTaskCancellationHandler {
-            // Captured, for else the closure runs on no actor, and fetches on one actor would not begin in order.
+            // Capturing the isolation keeps the closure on the caller's actor; otherwise fetches on one actor would not begin in order.
             _ = isolation
-            // The number is known once the fetch has begun, which is before the gate lets it pass.
+            // The number is known once the fetch has begun, before the gate releases it.
             var number = 0
             defer { state.update { $0.end(ticket: ticket) } }
             let answer = try await withCheckedThrowingContinuation { passage in
@@ -31,13 +31,13 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
                 begun.action.perform()
             }
             if let answer { return try answer.result.get() }
-            return try await ask(ScriptedRequest(number: number, request: request))
+            return try await callClosure(ScriptedRequest(number: number, request: request))
         } onCancel: {
             state.update { $0.cancel(ticket: ticket) }.perform()
         }
     }
 
-    /// Waits until `condition` returns a value; a timeout shows the requests so far.
+    /// Waits until `condition` returns a value; a timeout error lists the requests so far.
     func wait<Value: Sendable>(
         _ wait: TestWait, isolation: isolated (any Actor)? = #isolation,
         until condition: @escaping @Sendable (ScriptState<Param, Content>) -> Value?
@@ -45,24 +45,24 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
         try await state.wait(wait, history: { $0.history }, until: condition)
     }
 
-    private func ask(_ request: ScriptedRequest<Param>) async throws -> OriginResponse<Content> {
+    private func callClosure(_ request: ScriptedRequest<Param>) async throws -> OriginResponse<Content> {
         guard let answering else {
             throw StoreError(
                 .unscriptedRequest,
                 "answering fetch \(request.number), \(request.request): the script has no answer left;"
-                    + " enqueue one, answer the held fetch, or make the fetcher with a closure")
+                    + " enqueue one, answer the held fetch, or create the fetcher with a closure")
         }
         return try await answering(request).result.get()
     }
 }
 
 extension StoreError.Code {
-    /// A scripted fetcher was asked for more than its script has answers for.
+    /// A scripted fetcher received a request for which its script has no answer.
     public static let unscriptedRequest = StoreError.Code(rawValue: "unscriptedRequest")
-    /// A fetch that was to be released or answered by hand is not held any longer.
+    /// A fetch to release or answer is no longer held.
     public static let notHeld = StoreError.Code(rawValue: "notHeld")
-    /// A recording ended before a matching state came.
+    /// A recording ended before a matching state arrived.
     public static let recordingEnded = StoreError.Code(rawValue: "recordingEnded")
-    /// A wait of the testing kit reached its timeout; the message shows what came until then.
+    /// A wait of the testing kit timed out; the message lists everything recorded until then.
     public static let waitTimedOut = StoreError.Code(rawValue: "waitTimedOut")
 }

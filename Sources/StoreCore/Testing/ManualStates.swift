@@ -1,4 +1,4 @@
-/// A sequence of states that a test sends by hand: for whatever takes a `LoadingStateSequence` and needs no store to be tested.
+/// A sequence of states that a test sends, for testing code that takes a `LoadingStateSequence` without a store.
 ///
 /// ```swift
 /// let states = ManualStates<User>(.loading(content: nil))
@@ -7,8 +7,8 @@
 /// states.send(.completed(ada))
 /// ```
 ///
-/// It has the manners of a store: an observer joins at its first `next()`, gets the current state and then the newest one, at most one is
-/// pending for each observer, and cancelling or releasing it makes it leave.
+/// The sequence behaves like that of a store. An observer joins at its first `next()` and receives the current state, then always the
+/// newest. At most one state is pending for each observer. An observer leaves when its task is canceled or its iterator is released.
 public final class ManualStates<Content: Sendable>: Sendable {
     private struct Observer {
         var pending: LoadingState<Content>?
@@ -31,7 +31,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
                 }
         }
 
-        /// Those who wait, who wait no longer.
+        /// Removes and returns all waiters; the other observers receive `pending`.
         mutating func takeWaiters(leaving pending: LoadingState<Content>?) -> [CheckedContinuation<LoadingState<Content>?, Never>] {
             observers.keys.sorted().compactMap { ticket in
                 guard let waiter = observers[ticket]?.waiter else {
@@ -44,26 +44,26 @@ public final class ManualStates<Content: Sendable>: Sendable {
         }
     }
 
-    /// One lock guards the current state and all observers; they are resumed outside it.
+    /// One lock guards the current state and all observers; observers are resumed outside it.
     private let feed: WatchedState<Feed>
 
-    /// Makes a sequence of states.
+    /// Creates a sequence of states.
     ///
-    /// - Parameter current: What an observer gets first; `nil` lets it wait for the first state sent.
+    /// - Parameter current: The first state of each observer; with `nil`, observers wait for the first state sent.
     public init(_ current: LoadingState<Content>? = nil) {
         feed = WatchedState(Feed(current: current))
     }
 
-    /// What is to be observed; every iterator of it is an observer of its own.
+    /// The sequence to observe; each of its iterators is a separate observer.
     public var sequence: LoadingStateSequence<Content> {
         LoadingStateSequence { Source(self) }
     }
 
-    /// Makes a state the current one and gives it to every observer.
+    /// Makes a state the current one and sends it to every observer.
     ///
-    /// - Parameter state: The state; it replaces one that an observer has not taken yet.
+    /// - Parameter state: The state; it replaces a pending state of an observer.
     public func send(_ state: LoadingState<Content>) {
-        // What was there before leaves the lock with the waiters: what it releases may be user code.
+        // The previous feed leaves the lock with the waiters, because its release may run user code.
         let (waiters, _) = feed.update { feed in
             let before = feed
             feed.current = state
@@ -72,7 +72,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
         for waiter in waiters { waiter.resume(returning: state) }
     }
 
-    /// Lets every observer end after the state that is pending for it; a store's sequences never end like this.
+    /// Ends the sequence of each observer after its pending state; a store's sequences never end this way.
     public func finish() {
         let waiters = feed.update { feed in
             feed.isFinished = true
@@ -81,13 +81,13 @@ public final class ManualStates<Content: Sendable>: Sendable {
         for waiter in waiters { waiter.resume(returning: nil) }
     }
 
-    /// How many observers there are now.
+    /// The current number of observers.
     public var observerCount: Int { feed.read { $0.observers.count } }
 
-    /// How many observers have joined so far.
+    /// The number of observers that have joined since the sequence was created.
     public var joinedCount: Int { feed.read { $0.joined } }
 
-    /// Waits until there are exactly `count` observers; no polling.
+    /// Waits until there are exactly `count` observers, without polling.
     ///
     /// - Parameters:
     ///   - count: The number of observers; zero waits until all have left.
@@ -102,7 +102,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
         try await feed.wait(wait, history: { $0.history }) { $0.observers.count == count ? () : nil }
     }
 
-    /// Waits until there are exactly `count` observers, and each has taken the newest state and asks for the next; no polling.
+    /// Waits until there are exactly `count` observers, and each has taken the newest state and awaits the next, without polling.
     ///
     /// - Parameters:
     ///   - count: The number of observers.
@@ -136,12 +136,12 @@ public final class ManualStates<Content: Sendable>: Sendable {
 
     private func next(_ ticket: Int, isolation: isolated (any Actor)? = #isolation) async -> LoadingState<Content>? {
         await withTaskCancellationHandler {
-            // Captured, for else the closure runs on no actor: two hops for every state of an actor.
+            // Capturing the isolation keeps the closure on the caller's actor; otherwise each state costs two hops.
             _ = isolation
             return await withCheckedContinuation { (waiter: CheckedContinuation<LoadingState<Content>?, Never>) in
                 let answer: LoadingState<Content>?? = feed.update { feed in
                     guard let observer = feed.observers[ticket] else { return .some(nil) }
-                    // A task is marked cancelled before its handlers run: either this sees the mark, or `leave` finds the waiter.
+                    // A task is marked as canceled before its handlers run: either this check sees the mark, or `leave` finds the waiter.
                     guard !Task.isCancelled else { return .some(nil) }
                     if let pending = observer.pending {
                         feed.observers[ticket]?.pending = nil
@@ -159,7 +159,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
         }
     }
 
-    /// One observer; it leaves when its iterator is released.
+    /// An observer, which leaves when its iterator is released.
     private final class Source: LoadingStateSource {
         private let states: ManualStates
         private var ticket: Int?

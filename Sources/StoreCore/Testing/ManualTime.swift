@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Time that stands still until a test moves it.
+/// A time source that stands still until a test advances it.
 ///
 /// ```swift
 /// let time = ManualTime()
@@ -10,11 +10,11 @@ public import Foundation
 /// try await napper.value
 /// ```
 ///
-/// Moving time only *resumes* sleepers; they run later, on their own threads. A sleeper therefore finds the clock where the test has
-/// moved it to in the meantime: after ``advance(by:)`` past its deadline it is late, as on a busy machine. Where each sleeper must find
-/// exactly its own deadline, step with ``advanceToNextDeadline()`` and wait for the effect before the next step.
+/// Advancing time only *resumes* sleepers; they run later, on their own threads. A sleeper therefore sees the time to which the test has
+/// advanced meanwhile: after ``advance(by:)`` beyond its deadline it is late, as on a busy machine. If each sleeper must see exactly its
+/// deadline, step with ``advanceToNextDeadline()`` and wait for the effect before the next step.
 ///
-/// A task that sleeps keeps the time alive; cancel it, or move time past its deadline.
+/// A sleeping task keeps the time source alive; cancel the task, or advance time past its deadline.
 public final class ManualTime: TimeSource {
     private struct Sleeper {
         let ticket: UInt64
@@ -24,7 +24,7 @@ public final class ManualTime: TimeSource {
 
     private struct Clocks: Sendable {
         var now: MonotonicInstant
-        /// What the wall clock shows when the monotonic one shows zero.
+        /// The wall-clock time at which the monotonic clock shows zero.
         var wallOrigin: Date
         var sleepers: [Sleeper] = []
         var lastTicket: UInt64 = 0
@@ -33,10 +33,10 @@ public final class ManualTime: TimeSource {
 
         var nextDeadline: MonotonicInstant? { sleepers.lazy.map(\.deadline).min() }
 
-        /// One line per sleeper, in the order in which they fell asleep.
+        /// One line per sleeper, in the order in which they began to sleep.
         var history: [String] { sleepers.map { "a task sleeps for another \(now.duration(to: $0.deadline).inWords)" } }
 
-        /// Takes out those whose deadline has come: by deadline, then in the order in which they fell asleep.
+        /// Removes the sleepers with a passed deadline, ordered by deadline and then by the start of their sleep.
         mutating func takeDue() -> [Sleeper] {
             let due = sleepers.filter { $0.deadline <= now }
             guard !due.isEmpty else { return [] }
@@ -45,44 +45,44 @@ public final class ManualTime: TimeSource {
         }
     }
 
-    /// One lock guards both clocks and the sleepers; they are resumed outside it.
+    /// One lock guards both clocks and the sleepers; sleepers are resumed outside it.
     private let clocks: WatchedState<Clocks>
 
-    /// Makes a time that stands still.
+    /// Creates a time source that stands still.
     ///
     /// - Parameters:
-    ///   - date: What the wall clock shows; by default 2001-09-09 01:46:40 UTC, so that every run of a test is the same.
-    ///   - now: What the monotonic clock shows.
+    ///   - date: The initial wall-clock time; by default 2001-09-09 01:46:40 UTC, so that every run of a test is the same.
+    ///   - now: The initial instant of the monotonic clock.
     public init(date: Date = Date(timeIntervalSince1970: 1_000_000_000), now: MonotonicInstant = MonotonicInstant(nanoseconds: 0)) {
         let elapsed = MonotonicInstant.zero.duration(to: now).timeInterval
         clocks = WatchedState(Clocks(now: now, wallOrigin: date.addingTimeInterval(-elapsed)))
     }
 
-    /// The present moment of the monotonic clock; only moving time changes it.
+    /// The current instant of the monotonic clock; only advancing time changes it.
     public var now: MonotonicInstant { clocks.read { $0.now } }
 
-    /// The present moment of the wall clock.
+    /// The current time of the wall clock.
     public var date: Date { clocks.read { $0.date } }
 
-    // MARK: Moving
+    // MARK: Advancing
 
-    /// Moves both clocks and resumes every sleeper whose deadline has come, in the order of the deadlines.
+    /// Advances both clocks and resumes every sleeper with a passed deadline, in the order of the deadlines.
     ///
-    /// - Parameter duration: How far to move; zero or more, for a monotonic clock never goes back.
+    /// - Parameter duration: The distance; zero or more, because a monotonic clock never goes back.
     public func advance(by duration: Duration) {
         precondition(duration >= .zero, "ManualTime.advance(by: \(duration)): a monotonic clock never goes back; use shiftDate(by:)")
         move { $0.now.advanced(by: duration) }
     }
 
-    /// Moves both clocks exactly to the deadline of the sleeper that is due next, and resumes everybody who is due then.
+    /// Advances both clocks exactly to the earliest deadline, and resumes all sleepers with that deadline.
     ///
-    /// - Returns: The deadline; `nil` where nobody sleeps, and then nothing moves.
+    /// - Returns: The deadline; `nil` if no task sleeps, and then the clocks do not change.
     @discardableResult
     public func advanceToNextDeadline() -> MonotonicInstant? {
         move { $0.nextDeadline }
     }
 
-    /// Moves the clocks forwards and resumes whoever is due, outside the lock.
+    /// Advances the clocks and resumes due sleepers outside the lock.
     @discardableResult
     private func move(to target: (Clocks) -> MonotonicInstant?) -> MonotonicInstant? {
         let (instant, due) = clocks.update { clocks -> (MonotonicInstant?, [Sleeper]) in
@@ -94,29 +94,29 @@ public final class ManualTime: TimeSource {
         return instant
     }
 
-    /// Sets the wall clock, forwards or backwards; the monotonic clock and the sleepers do not notice.
+    /// Sets the wall clock, forward or backward; the monotonic clock and the sleepers are not affected.
     ///
-    /// - Parameter date: What the wall clock shows from now on.
+    /// - Parameter date: The new wall-clock time.
     public func setDate(_ date: Date) {
         clocks.update { $0.wallOrigin.addTimeInterval(date.timeIntervalSince($0.date)) }
     }
 
-    /// Moves only the wall clock, as somebody does who sets a machine's clock.
+    /// Moves only the wall clock, as a user does by setting the clock of a machine.
     ///
-    /// - Parameter duration: How far to move; negative moves backwards.
+    /// - Parameter duration: The distance; negative values move the clock backward.
     public func shiftDate(by duration: Duration) {
         clocks.update { $0.wallOrigin.addTimeInterval(duration.timeInterval) }
     }
 
     // MARK: Sleeping
 
-    /// How many tasks sleep now.
+    /// The number of sleeping tasks.
     public var sleeperCount: Int { clocks.read { $0.sleepers.count } }
 
-    /// The deadline of the sleeper that is due next; `nil` where nobody sleeps. Looks at every sleeper.
+    /// The earliest deadline of all sleepers; `nil` if no task sleeps. Takes time proportional to the number of sleepers.
     public var nextDeadline: MonotonicInstant? { clocks.read { $0.nextDeadline } }
 
-    /// Waits until at least `count` tasks sleep; no polling.
+    /// Waits until at least `count` tasks sleep, without polling.
     ///
     /// The timeout is in real time: this clock stands still while the test waits.
     ///
@@ -133,10 +133,10 @@ public final class ManualTime: TimeSource {
         try await clocks.wait(wait, history: { $0.history }) { $0.sleepers.count >= count ? () : nil }
     }
 
-    /// Waits until at most `count` tasks sleep; no polling.
+    /// Waits until at most `count` tasks sleep, without polling.
     ///
     /// - Parameters:
-    ///   - count: The greatest number of sleeping tasks; zero waits until no task sleeps.
+    ///   - count: The largest number of sleeping tasks; zero waits until no task sleeps.
     ///   - timeout: The longest wait, in real time.
     ///   - fileID: The file of the wait, for the error.
     ///   - line: The line of the wait, for the error.
@@ -148,10 +148,10 @@ public final class ManualTime: TimeSource {
         try await clocks.wait(wait, history: { $0.history }) { $0.sleepers.count <= count ? () : nil }
     }
 
-    /// Waits until the monotonic clock has been moved to `deadline`.
+    /// Waits until the monotonic clock has been advanced to `deadline`.
     ///
-    /// - Parameter deadline: The moment to wait for; one that has come returns without waiting.
-    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    /// - Parameter deadline: The instant to wait for; a passed instant returns without waiting.
+    /// - Throws: `CancellationError` as soon as the task is canceled.
     public func sleep(until deadline: MonotonicInstant) async throws {
         try await sleep(until: deadline, isolation: #isolation)
     }
@@ -162,11 +162,12 @@ public final class ManualTime: TimeSource {
             return clocks.lastTicket
         }
         try await withTaskCancellationHandler {
-            // Captured, for else the closure runs on no actor: two hops for every sleep of an actor.
+            // Capturing the isolation keeps the closure on the caller's actor; otherwise each sleep costs two hops.
             _ = isolation
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 let answer = clocks.update { clocks -> Result<Void, any Error>? in
-                    // A task is marked cancelled before its handlers run: either this sees the mark, or `wake` finds the sleeper.
+                    // A task is marked as canceled before its handlers run: either this check sees the mark, or the handler finds the
+                    // sleeper.
                     if Task.isCancelled { return .failure(CancellationError()) }
                     if deadline <= clocks.now { return .success(()) }
                     clocks.sleepers.append(Sleeper(ticket: ticket, deadline: deadline, continuation: continuation))

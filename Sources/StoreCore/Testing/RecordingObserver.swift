@@ -1,4 +1,4 @@
-/// An observer that keeps every state it is given.
+/// An observer that records every state it receives.
 ///
 /// ```swift
 /// fetcher.hold()
@@ -9,12 +9,12 @@
 /// #expect(recorder.summary == "loading(nil) completed(Ada)")
 /// ```
 ///
-/// A wait looks only at states behind the last state that an earlier wait returned, so that one state never satisfies two steps of a
-/// test. ``states`` and ``wait(timeout:fileID:line:until:)`` show the whole history.
+/// A wait considers only states after the last state that an earlier wait returned, so one state never satisfies two steps of a test.
+/// ``states`` and ``wait(timeout:fileID:line:until:)`` cover the whole history.
 ///
-/// It joins from a task of its own soon after it was made, and leaves when it is stopped or released. It takes each state at once, but a
-/// sequence may drop states that came about faster than any observer can take them: compare the whole history only where the test waits
-/// between the steps.
+/// The observer joins from its own task soon after its creation, and leaves when it is stopped or released. It takes each state at once,
+/// but a sequence may drop states that follow each other faster than any observer can take them. Compare the whole history only if the test
+/// waits between the steps.
 public final class RecordingObserver<Content: Sendable>: Sendable {
     private struct Recording: Sendable {
         var states: [LoadingState<Content>] = []
@@ -24,13 +24,13 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         var hasEnded = false
     }
 
-    /// The task writes, tests read and wait; the task holds this and not the observer, so that the observer can be released.
+    /// The task writes; tests read and wait. The task retains the recording and not the observer, so that the observer can be released.
     private let recording: WatchedState<Recording>
     private let task: Task<Void, Never>
 
-    /// Starts to follow a sequence, at the priority of the caller.
+    /// Creates an observer that follows a sequence, at the priority of the caller.
     ///
-    /// - Parameter sequence: What to follow; the recorder is one observer of it.
+    /// - Parameter sequence: The sequence to follow; the recorder is one of its observers.
     public init(_ sequence: LoadingStateSequence<Content>) {
         let recording = WatchedState(Recording())
         self.recording = recording
@@ -44,7 +44,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         task.cancel()
     }
 
-    /// A function of its own, so that the iterator is gone when the recording ends.
+    /// A separate function, so that the iterator is released before the recording ends.
     private static func follow(_ sequence: LoadingStateSequence<Content>, into recording: WatchedState<Recording>) async {
         for await state in sequence {
             recording.update { recording in
@@ -53,15 +53,15 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         }
     }
 
-    /// The states so far, oldest first.
+    /// The recorded states, oldest first.
     public var states: [LoadingState<Content>] { recording.read { $0.states } }
 
-    /// The states so far in a few characters each, such as `loading(nil) completed(1)`.
+    /// The recorded states in a few characters each, such as `loading(nil) completed(1)`.
     ///
-    /// Each is written by ``LoadingState/summary``.
+    /// Each state is written by ``LoadingState/summary``.
     public var summary: String { Self.summary(of: states) }
 
-    /// Stops observing; nothing is recorded from now on, and a wait for more throws.
+    /// Stops observing. No further state is recorded, and a wait for further states throws.
     public func stop() {
         recording.update { $0.isStopped = true }
         task.cancel()
@@ -79,7 +79,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         try await ended(timeout: timeout, fileID: fileID, line: line)
     }
 
-    /// Waits until the sequence has ended or the recorder was stopped, and the iterator has been released; no polling.
+    /// Waits until the sequence has ended or the recorder was stopped, and the iterator was released, without polling.
     ///
     /// - Parameters:
     ///   - timeout: The longest wait, in real time.
@@ -91,9 +91,9 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         try await recording.wait(wait, history: { $0.states.map(\.summary) }) { $0.hasEnded ? () : nil }
     }
 
-    /// Waits until `count` states have been recorded since the recorder was made; no polling.
+    /// Waits until `count` states have been recorded since the recorder was created, without polling.
     ///
-    /// The next wait begins behind these states.
+    /// The next wait begins after these states.
     ///
     /// - Parameters:
     ///   - count: The number of states.
@@ -101,7 +101,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
     ///   - fileID: The file of the wait, for the error.
     ///   - line: The line of the wait, for the error.
     /// - Returns: The first `count` states.
-    /// - Throws: ``StoreError/Code/recordingEnded`` if no more can come, ``StoreError/Code/waitTimedOut`` after the timeout,
+    /// - Throws: ``StoreError/Code/recordingEnded`` if no further state can arrive, ``StoreError/Code/waitTimedOut`` after the timeout,
     ///   `CancellationError` as soon as the task is canceled.
     public func states(
         count: Int, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
@@ -112,17 +112,17 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         return Array(states.prefix(count))
     }
 
-    /// Waits for the next state that `predicate` accepts, behind the last state that an earlier wait returned; no polling.
+    /// Waits for the next state that `predicate` accepts, after the last state that an earlier wait returned, without polling.
     ///
-    /// A state that came between two waits is found: it is behind the first wait's state. For older states look at ``states``.
+    /// A state that arrived between two waits is found, because it follows the first wait's state. For older states see ``states``.
     ///
     /// - Parameters:
     ///   - timeout: The longest wait, in real time.
     ///   - fileID: The file of the wait, for the error.
     ///   - line: The line of the wait, for the error.
-    ///   - predicate: Looks at each state once, oldest first.
-    /// - Returns: The accepted state; the next wait begins behind it.
-    /// - Throws: ``StoreError/Code/recordingEnded`` if no more can come, ``StoreError/Code/waitTimedOut`` after the timeout,
+    ///   - predicate: Receives each state once, oldest first.
+    /// - Returns: The accepted state; the next wait begins after it.
+    /// - Throws: ``StoreError/Code/recordingEnded`` if no further state can arrive, ``StoreError/Code/waitTimedOut`` after the timeout,
     ///   `CancellationError` as soon as the task is canceled.
     @discardableResult
     public func next(
@@ -143,17 +143,17 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         }
     }
 
-    /// Waits until `condition` accepts the whole history, from the first state on; no polling.
+    /// Waits until `condition` accepts the whole history from the first state on, without polling.
     ///
-    /// The next wait begins behind the accepted history.
+    /// The next wait begins after the accepted history.
     ///
     /// - Parameters:
     ///   - timeout: The longest wait, in real time.
     ///   - fileID: The file of the wait, for the error.
     ///   - line: The line of the wait, for the error.
-    ///   - condition: Looks at all states so far, at first and after new ones.
+    ///   - condition: Receives all states so far, at first and after each new state.
     /// - Returns: The accepted history.
-    /// - Throws: ``StoreError/Code/recordingEnded`` if no more can come, ``StoreError/Code/waitTimedOut`` after the timeout,
+    /// - Throws: ``StoreError/Code/recordingEnded`` if no further state can arrive, ``StoreError/Code/waitTimedOut`` after the timeout,
     ///   `CancellationError` as soon as the task is canceled.
     @discardableResult
     public func wait(
@@ -170,7 +170,7 @@ public final class RecordingObserver<Content: Sendable>: Sendable {
         return states
     }
 
-    /// Moves the position of later waits behind `count` states; never back.
+    /// Moves the position of later waits beyond `count` states; never moves it back.
     private func pass(_ count: Int) {
         recording.update { $0.position = max($0.position, count) }
     }

@@ -1,35 +1,35 @@
-/// What a scripted fetcher answers one request with.
+/// The result of one fetch in the script of a fetcher.
 public struct ScriptedAnswer<Content: Sendable>: Sendable {
-    /// What the fetch returns or throws.
+    /// The response or error of the fetch.
     let result: Result<OriginResponse<Content>, any Error>
 
-    /// The fetch returns new content.
+    /// Returns new content.
     ///
     /// - Parameters:
     ///   - content: The content.
-    ///   - freshness: What the origin says of its lifetime.
-    ///   - validator: What asks the origin later whether it has changed.
+    ///   - freshness: The content's freshness as the origin states it.
+    ///   - validator: The validator of this version.
     public static func success(
         _ content: Content, freshness: Freshness = .unspecified, validator: Validator? = nil
     ) -> ScriptedAnswer {
         ScriptedAnswer(result: .success(OriginResponse(.modified(content, freshness, validator))))
     }
 
-    /// The fetch returns the word that the store's own content is still right.
+    /// Confirms that the store's version is current.
     ///
-    /// - Parameter freshness: How long it is right from now on.
+    /// - Parameter freshness: The new freshness of the content.
     public static func notModified(_ freshness: Freshness = .unspecified) -> ScriptedAnswer {
         ScriptedAnswer(result: .success(OriginResponse(.notModified(freshness))))
     }
 
-    /// The fetch throws.
+    /// Throws an error.
     ///
-    /// - Parameter error: What it throws, as it stands.
+    /// - Parameter error: The error, which reaches callers unchanged.
     public static func failure(_ error: any Error) -> ScriptedAnswer {
         ScriptedAnswer(result: .failure(error))
     }
 
-    /// The fetch returns a page of a list.
+    /// Returns a page of a list.
     ///
     /// - Parameter page: The page, with its keys.
     public static func page<Element>(_ page: Page<Element>) -> ScriptedAnswer where Content == [Element] {
@@ -38,14 +38,14 @@ public struct ScriptedAnswer<Content: Sendable>: Sendable {
                 OriginResponse(.modified(page.elements, page.freshness, page.validator), nextKey: page.nextKey, prevKey: page.prevKey)))
     }
 
-    /// The fetch returns a page of a list.
+    /// Returns a page of a list.
     ///
     /// - Parameters:
     ///   - elements: The elements of the page.
-    ///   - nextKey: What asks for the page after it; `nil` where there is none.
-    ///   - prevKey: What asks for the page before it; `nil` where there is none.
-    ///   - freshness: What the origin says of the page's lifetime.
-    ///   - validator: What asks the origin later whether the page has changed.
+    ///   - nextKey: The key of the page after it; `nil` if there is none.
+    ///   - prevKey: The key of the page before it; `nil` if there is none.
+    ///   - freshness: The page's freshness as the origin states it.
+    ///   - validator: The validator of the page.
     public static func page<Element>(
         _ elements: [Element], nextKey: String? = nil, prevKey: String? = nil,
         freshness: Freshness = .unspecified, validator: Validator? = nil
@@ -54,12 +54,12 @@ public struct ScriptedAnswer<Content: Sendable>: Sendable {
     }
 }
 
-/// A request as a scripted fetcher got it.
+/// A request that a scripted fetcher received.
 public struct ScriptedRequest<Param: Hashable & Sendable>: Hashable, Sendable {
     /// The request's number at its fetcher, from 1.
     public let number: Int
 
-    /// What was asked for.
+    /// The request of the store.
     public let request: OriginRequest<Param>
 
     /// The key of the data.
@@ -70,26 +70,26 @@ public struct ScriptedRequest<Param: Hashable & Sendable>: Hashable, Sendable {
         }
     }
 
-    /// What names the version that the store already has; `nil` where it has none, and for further pages.
+    /// The validator of the store's version; `nil` if the store has none, and for further pages.
     public var validator: Validator? {
         if case .content(_, let validator) = request { validator } else { nil }
     }
 
-    /// The side of the list that a page was asked for at; `nil` for the content itself, the first page.
+    /// The direction of the requested page; `nil` for the content itself and the first page.
     public var direction: PageDirection? {
         if case .page(let direction, key: _, _) = request { direction } else { nil }
     }
 
-    /// The key of the page asked for; `nil` for the content itself, the first page.
+    /// The key of the requested page; `nil` for the content itself and the first page.
     public var pageKey: String? {
         if case .page(_, let key, _) = request { key } else { nil }
     }
 }
 
-/// What a scripted fetch does when its task is cancelled.
+/// The behavior of a scripted fetch whose task is canceled.
 public enum ScriptedCancellation: Hashable, Sendable {
-    /// It throws `CancellationError` at once, also while it is held, and takes no answer.
+    /// The fetch throws `CancellationError` at once, even while it is held, and consumes no answer.
     case honoured
-    /// It goes on: held until it is released, it answers as if nothing had happened.
+    /// The fetch ignores the cancellation: it stays held until it is released, and then returns its answer.
     case ignored
 }

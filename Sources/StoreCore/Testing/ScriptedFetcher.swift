@@ -1,4 +1,4 @@
-/// A fetcher whose answers a test writes down, and whose fetches it can hold.
+/// A fetcher that returns answers from a test's script, and can hold its fetches.
 ///
 /// ```swift
 /// let fetcher = ScriptedFetcher<Int, String>(.success("Ada"), .failure(URLError(.timedOut)))
@@ -7,7 +7,7 @@
 /// #expect(fetcher.requests.map(\.param) == [1])
 /// ```
 ///
-/// Hold a fetch to look at what happens while it runs:
+/// Hold a fetch to examine the state while it runs:
 ///
 /// ```swift
 /// fetcher.hold()
@@ -17,25 +17,25 @@
 /// fetcher.release()
 /// ```
 ///
-/// A request that the script has no answer for throws ``StoreError/Code/unscriptedRequest``.
+/// A request without an answer in the script throws ``StoreError/Code/unscriptedRequest``.
 public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher, ScriptedOrigin {
-    /// What the fetcher keeps.
+    /// The script and its state.
     public let script: FetchScript<Param, Content>
 
-    /// Makes a fetcher that gives these answers, one for each fetch, in this order.
+    /// Creates a fetcher that returns these answers, one for each fetch, in this order.
     ///
     /// - Parameters:
     ///   - answers: The answers; more can be enqueued.
-    ///   - cancellation: What a fetch does when its task is cancelled.
+    ///   - cancellation: The behavior of a fetch whose task is canceled.
     public init(_ answers: ScriptedAnswer<Content>..., cancellation: ScriptedCancellation = .honoured) {
         script = FetchScript(answers: answers, cancellation: cancellation, answering: nil)
     }
 
-    /// Makes a fetcher that asks a closure for each answer.
+    /// Creates a fetcher that calls a closure for each answer.
     ///
     /// - Parameters:
-    ///   - cancellation: What a fetch does when its task is cancelled while it is held; the closure deals with its own.
-    ///   - answering: Makes the answer when the fetch has left the gate; what it throws, the fetch throws.
+    ///   - cancellation: The behavior of a held fetch whose task is canceled; the closure handles its own cancellation.
+    ///   - answering: Makes the answer after the fetch has left the gate; the fetch rethrows its errors.
     public init(
         cancellation: ScriptedCancellation = .honoured,
         answering: @escaping @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<Content>
@@ -43,20 +43,20 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
         script = FetchScript(answers: [], cancellation: cancellation, answering: answering)
     }
 
-    /// Gets the next answer of the script.
+    /// Returns the next answer of the script.
     ///
     /// - Parameters:
     ///   - param: The key; recorded.
-    ///   - validator: What names the store's version; recorded.
-    /// - Returns: What the script says.
-    /// - Throws: What the script says, ``StoreError/Code/unscriptedRequest`` where it says nothing, and `CancellationError` at once when
-    ///   the task is cancelled, unless the fetcher ignores that.
+    ///   - validator: The validator of the store's version; recorded.
+    /// - Returns: The scripted result.
+    /// - Throws: The scripted error; ``StoreError/Code/unscriptedRequest`` if the script has no answer; `CancellationError` as soon as the
+    ///   task is canceled, unless the fetcher ignores cancellation.
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
         try await script.respond(to: .content(param, revalidating: validator)).result
     }
 }
 
-/// A fetcher of pages in both directions whose answers a test writes down, and whose fetches it can hold.
+/// A fetcher of pages in both directions that returns answers from a test's script, and can hold its fetches.
 ///
 /// ```swift
 /// let fetcher = ScriptedPaginationFetcher<String, Int>(.page([1, 2], nextKey: "b"), .page([3]))
@@ -66,26 +66,26 @@ public final class ScriptedFetcher<Param: Hashable & Sendable, Content: Sendable
 /// #expect(fetcher.requests.last?.pageKey == "b")
 /// ```
 public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher, ScriptedOrigin {
-    /// The elements loaded so far.
+    /// The loaded elements.
     public typealias Content = [Element]
 
-    /// What the fetcher keeps.
+    /// The script and its state.
     public let script: FetchScript<Param, [Element]>
 
-    /// Makes a fetcher that gives these answers, one for each page, in this order.
+    /// Creates a fetcher that returns these answers, one for each page, in this order.
     ///
     /// - Parameters:
     ///   - answers: The answers; more can be enqueued.
-    ///   - cancellation: What a fetch does when its task is cancelled.
+    ///   - cancellation: The behavior of a fetch whose task is canceled.
     public init(_ answers: ScriptedAnswer<[Element]>..., cancellation: ScriptedCancellation = .honoured) {
         script = FetchScript(answers: answers, cancellation: cancellation, answering: nil)
     }
 
-    /// Makes a fetcher that asks a closure for each answer.
+    /// Creates a fetcher that calls a closure for each answer.
     ///
     /// - Parameters:
-    ///   - cancellation: What a fetch does when its task is cancelled while it is held; the closure deals with its own.
-    ///   - answering: Makes the answer when the fetch has left the gate; what it throws, the fetch throws.
+    ///   - cancellation: The behavior of a held fetch whose task is canceled; the closure handles its own cancellation.
+    ///   - answering: Makes the answer after the fetch has left the gate; the fetch rethrows its errors.
     public init(
         cancellation: ScriptedCancellation = .honoured,
         answering: @escaping @Sendable (ScriptedRequest<Param>) async throws -> ScriptedAnswer<[Element]>
@@ -93,24 +93,24 @@ public final class ScriptedPaginationFetcher<Param: Hashable & Sendable, Element
         script = FetchScript(answers: [], cancellation: cancellation, answering: answering)
     }
 
-    /// Answers a store's request by the script.
+    /// Responds to a store's request with the script.
     ///
-    /// Stands in for the three methods below, so that a test can also see the validator of a first page and confirm it.
+    /// This method replaces the three methods below, so that a test can also see the validator of a first page and confirm that page.
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
         try await script.respond(to: request)
     }
 
-    /// Gets the next answer of the script as the first page.
+    /// Returns the next answer of the script as the first page.
     public func fetch(param: Param) async throws -> Page<Element> {
         try await page(.content(param, revalidating: nil))
     }
 
-    /// Gets the next answer of the script as the page that `nextKey` names.
+    /// Returns the next answer of the script as the page that `nextKey` names.
     public func fetchNext(nextKey: String, param: Param) async throws -> Page<Element> {
         try await page(.page(.next, key: nextKey, param))
     }
 
-    /// Gets the next answer of the script as the page that `prevKey` names.
+    /// Returns the next answer of the script as the page that `prevKey` names.
     public func fetchPrev(prevKey: String, param: Param) async throws -> Page<Element> {
         try await page(.page(.prev, key: prevKey, param))
     }

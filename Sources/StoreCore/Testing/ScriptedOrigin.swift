@@ -1,29 +1,29 @@
-/// What every scripted fetcher can do: give scripted answers, hold fetches at a gate, count and record them.
+/// The common operations of scripted fetchers: return scripted answers, hold fetches at a gate, count and record requests.
 ///
-/// An answer belongs to the fetch that *leaves the gate* next, not to the one that began next: a fetch that is cancelled while it is
-/// held uses none up.
+/// An answer goes to the next fetch that *leaves the gate*, not to the next fetch that begins. A fetch that is canceled while it is held
+/// consumes no answer.
 public protocol ScriptedOrigin<Param, Content>: Origin {
-    // Declared again, so that they can be named in `some ScriptedOrigin<Int, String>`.
+    // Redeclared, so that they can be used in `some ScriptedOrigin<Int, String>`.
     /// The key of one piece of data.
     associatedtype Param
     /// The data itself.
     associatedtype Content
 
-    /// What the fetcher keeps.
+    /// The script and its state.
     var script: FetchScript<Param, Content> { get }
 }
 
 // MARK: Answers
 
 extension ScriptedOrigin {
-    /// Adds answers behind those that are still to be given.
+    /// Adds answers after the remaining ones.
     ///
-    /// - Parameter answers: One for each fetch that leaves the gate, in this order; they go before the closure.
+    /// - Parameter answers: One answer for each fetch that leaves the gate, in this order; the closure is called only after all of them.
     public func enqueue(_ answers: ScriptedAnswer<Content>...) {
         script.state.update { $0.enqueue(answers) }
     }
 
-    /// What a fetch does when its task is cancelled; a change holds for cancellations from now on.
+    /// The behavior of a fetch whose task is canceled; a change applies to later cancellations.
     public var cancellation: ScriptedCancellation {
         get { script.state.read { $0.cancellation } }
         nonmutating set { script.state.update { $0.cancellation = newValue } }
@@ -33,17 +33,17 @@ extension ScriptedOrigin {
 // MARK: The gate
 
 extension ScriptedOrigin {
-    /// Closes the gate: every fetch that begins from now on is recorded and then held.
+    /// Closes the gate: every later fetch is recorded and then held.
     public func hold() {
         script.state.update { $0.hold() }
     }
 
-    /// Opens the gate: the held fetches go on, and the script's answers go to them in the order in which they began.
+    /// Opens the gate: the held fetches continue and receive the script's answers in the order in which they began.
     public func release() {
         for action in script.state.update({ $0.release() }) { action.perform() }
     }
 
-    /// Waits until `count` fetches are held, then lets the oldest ones go; the gate stays closed for the others.
+    /// Waits until `count` fetches are held, then releases the oldest ones; the gate stays closed for the others.
     ///
     /// - Parameters:
     ///   - count: The number of fetches.
@@ -66,10 +66,10 @@ extension ScriptedOrigin {
         }
     }
 
-    /// Waits until a fetch is held, then lets the oldest one go with this answer.
+    /// Waits until a fetch is held, then releases the oldest one with this answer.
     ///
     /// - Parameters:
-    ///   - answer: What the fetch returns or throws, in place of the script's next answer.
+    ///   - answer: The result or error of the fetch, in place of the script's next answer.
     ///   - timeout: The longest wait, in real time.
     ///   - fileID: The file of the wait, for the error.
     ///   - line: The line of the wait, for the error.
@@ -88,15 +88,15 @@ extension ScriptedOrigin {
         }
     }
 
-    /// Waits until the fetch of this number is held, then lets it go with this answer.
+    /// Waits until the fetch with this number is held, then releases it with this answer.
     ///
     /// - Parameters:
     ///   - number: The number of the request, from 1.
-    ///   - answer: What the fetch returns or throws, in place of the script's next answer.
+    ///   - answer: The result or error of the fetch, in place of the script's next answer.
     ///   - timeout: The longest wait, in real time.
     ///   - fileID: The file of the wait, for the error.
     ///   - line: The line of the wait, for the error.
-    /// - Throws: ``StoreError/Code/notHeld`` where the fetch has left the gate already, ``StoreError/Code/waitTimedOut`` after the
+    /// - Throws: ``StoreError/Code/notHeld`` if the fetch has already left the gate, ``StoreError/Code/waitTimedOut`` after the
     ///   timeout, `CancellationError` as soon as the waiting task is canceled.
     public func answer(
         _ number: Int, with answer: ScriptedAnswer<Content>, timeout: Duration = .seconds(120), fileID: String = #fileID, line: Int = #line
@@ -119,25 +119,25 @@ extension ScriptedOrigin {
 // MARK: Counts
 
 extension ScriptedOrigin {
-    /// Every request so far, in the order in which the fetches began.
+    /// All requests, in the order in which their fetches began.
     public var requests: [ScriptedRequest<Param>] { script.state.read { $0.requests } }
 
-    /// How many fetches have begun so far.
+    /// The number of fetches that have begun.
     public var startedCount: Int { script.state.read { $0.requests.count } }
 
-    /// How many fetches have ended so far: returned or thrown.
+    /// The number of fetches that have returned or thrown.
     public var endedCount: Int { script.state.read { $0.endedCount } }
 
-    /// How many fetches so far saw their task cancelled before they ended, whether they honoured it or not.
+    /// The number of fetches that were canceled before they ended, including fetches that ignored it.
     public var cancelledCount: Int { script.state.read { $0.cancelledCount } }
 
-    /// How many fetches have begun and not ended.
+    /// The number of running fetches.
     public var runningCount: Int { script.state.read { $0.runningCount } }
 
-    /// How many fetches are held at the gate.
+    /// The number of fetches held at the gate.
     public var heldCount: Int { script.state.read { $0.held.count } }
 
-    /// Waits until so many fetches have begun since the fetcher was made; no polling.
+    /// Waits until `count` fetches have begun since the fetcher was created, without polling.
     ///
     /// - Parameters:
     ///   - count: The least number of fetches.
@@ -152,7 +152,7 @@ extension ScriptedOrigin {
         try await script.wait(wait) { $0.requests.count >= count ? () : nil }
     }
 
-    /// Waits until so many fetches have ended since the fetcher was made; no polling.
+    /// Waits until `count` fetches have ended since the fetcher was created, without polling.
     ///
     /// - Parameters:
     ///   - count: The least number of fetches.
@@ -167,7 +167,7 @@ extension ScriptedOrigin {
         try await script.wait(wait) { $0.endedCount >= count ? () : nil }
     }
 
-    /// Waits until so many fetches have seen their task cancelled; no polling.
+    /// Waits until the tasks of `count` fetches have been canceled, without polling.
     ///
     /// - Parameters:
     ///   - count: The least number of fetches.

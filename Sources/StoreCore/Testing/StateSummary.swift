@@ -1,11 +1,11 @@
 extension LoadingState {
-    /// The state in a few characters, for a test's expectations and its messages.
+    /// The state in a few characters, for expectations and their messages.
     ///
     /// | State | Summary |
     /// |---|---|
     /// | loading without and with content | `loading(nil)`, `loading(1)` |
     /// | completed | `completed(1)` |
-    /// | completed, with a page to ask for, one loading, one failed | `completed([1],next:more,prev:loading)`, `completed([1],next:error(Offline))` |
+    /// | completed, with pages beside it | `completed([1],next:more,prev:loading)`, `completed([1],next:error(Offline))` |
     /// | error without and with content | `error(Offline,nil)`, `error(Offline,1)` |
     ///
     /// ```swift
@@ -25,7 +25,7 @@ extension LoadingState {
 }
 
 extension AdditionalLoadingState {
-    /// Nothing where there is no page, or else what is known of it.
+    /// Returns the state of the pages; empty if there is no page.
     fileprivate func summary(as label: String) -> String {
         switch self {
         case .fixed(canRequestAdditionalData: false): ""
@@ -36,7 +36,7 @@ extension AdditionalLoadingState {
     }
 }
 
-/// An error's description; an empty struct is named without its parentheses.
+/// Returns an error's description; the description of an empty struct loses its parentheses.
 private func errorSummary(_ error: any Error) -> String {
     let description = "\(error)"
     return description.hasSuffix("()") ? String(description.dropLast(2)) : description

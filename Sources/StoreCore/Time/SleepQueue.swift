@@ -1,14 +1,14 @@
 /// The tasks that sleep on one clock; one alarm wakes all of them in turn.
 ///
 /// `Task.sleep` holds about 600 bytes until its deadline, even if its task is canceled long before
-/// (https://github.com/swiftlang/swift/issues/60441), and may return at once from a delay of centuries
-/// (https://github.com/swiftlang/swift/issues/59174). Deadlines of requests are seldom reached, so that their memory would grow with the
-/// number of requests. The queue forgets a canceled sleeper at once. It can go when the runtime does the same.
+/// (https://github.com/swiftlang/swift/issues/60441). It may also return at once from a delay of centuries
+/// (https://github.com/swiftlang/swift/issues/59174). Deadlines of requests are rarely reached, so the held memory would grow with the
+/// number of requests. The queue drops a canceled sleeper at once. The queue can go when the runtime releases that memory itself.
 final class SleepQueue: Sendable {
     /// The sleepers of the system's continuous clock.
     static let system = SleepQueue(now: { SystemTime().now }) { instant in
         let distance = SystemTime().now.duration(to: instant)
-        // No task cancels an alarm. One that ends early is set again.
+        // No task cancels an alarm. An alarm that ends early is set again.
         try? await Task.sleep(for: min(distance, Duration.seconds(86_400)), clock: .continuous)
     }
 
@@ -17,36 +17,37 @@ final class SleepQueue: Sendable {
     /// Guards the sleepers together with the alarms that are set for them.
     private let sleepers = Lock(Sleepers())
 
-    /// Makes a queue on a clock.
+    /// Creates a queue on a clock.
     ///
     /// - Parameters:
-    ///   - now: The present moment of the clock.
-    ///   - wait: Waits until a moment, or less long.
+    ///   - now: Returns the current instant of the clock.
+    ///   - wait: Waits until an instant, or for a shorter time.
     init(now: @escaping @Sendable () -> MonotonicInstant, wait: @escaping @Sendable (MonotonicInstant) async -> Void) {
         self.now = now
         self.wait = wait
     }
 
-    /// How many tasks sleep.
+    /// The number of sleeping tasks.
     var count: Int { sleepers.withLock(\.count) }
 
-    /// How many entries the queue holds, those of canceled sleepers included; for tests.
+    /// The number of entries in the queue, including those of canceled sleepers; for tests.
     var entryCount: Int { sleepers.withLock(\.entryCount) }
 
-    /// Waits until the clock has reached a moment.
+    /// Waits until the clock has reached an instant.
     ///
     /// - Parameters:
-    ///   - deadline: The moment to wait for.
-    ///   - isolation: The caller's actor, which is not left.
+    ///   - deadline: The instant to wait for.
+    ///   - isolation: The caller's actor, which the call does not leave.
     /// - Throws: `CancellationError` as soon as the task is canceled.
     func sleep(until deadline: MonotonicInstant, isolation: isolated (any Actor)? = #isolation) async throws {
         let ticket = sleepers.withLock { $0.nextTicket() }
         try await withTaskCancellationHandler {
-            // Captured, because otherwise the closure runs on no actor, at the price of two hops.
+            // Capturing the isolation keeps the closure on the caller's actor; otherwise each sleep costs two hops.
             _ = isolation
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 let (isCanceled, alarm) = sleepers.withLock { sleepers -> (Bool, MonotonicInstant?) in
-                    // A task is marked as canceled before its handlers run: either this sees the mark, or the handler finds the sleeper.
+                    // A task is marked as canceled before its handlers run: either this check sees the mark, or the handler finds the
+                    // sleeper.
                     if Task.isCancelled { return (true, nil) }
                     sleepers.add(continuation, ticket, until: deadline)
                     return (false, sleepers.nextAlarm())
@@ -61,7 +62,7 @@ final class SleepQueue: Sendable {
 
     private func set(_ alarm: MonotonicInstant?) {
         guard let alarm else { return }
-        // All sleepers wait for this task, so that its priority is not that of the one that set it.
+        // All sleepers depend on this task, so its priority does not derive from the task that sets it.
         Task.detached(priority: .high) { [self] in
             await wait(alarm)
             ring(alarm)
@@ -79,7 +80,7 @@ final class SleepQueue: Sendable {
     }
 }
 
-/// The pure part of a queue of sleepers: which of them are due, and for when to set an alarm.
+/// The pure part of a sleep queue: the due sleepers, and the next alarm.
 private struct Sleepers {
     private struct Entry: Comparable {
         let deadline: MonotonicInstant
@@ -89,9 +90,10 @@ private struct Sleepers {
     }
 
     private var waiting: [UInt64: CheckedContinuation<Void, any Error>] = [:]
-    /// A binary heap with the earliest deadline first. A canceled sleeper's entry stays until it is first, or until most are such.
+    /// A binary heap with the earliest deadline first. The entry of a canceled sleeper stays until it is first, or until such entries
+    /// prevail.
     private var entries: [Entry] = []
-    /// The moments for which alarms are set, the earliest last. An alarm cannot be taken back, so it stays for later sleepers.
+    /// The instants of the alarms, the earliest last. An alarm cannot be canceled, so it remains for later sleepers.
     private var alarms: [MonotonicInstant] = []
     private var lastTicket: UInt64 = 0
 
@@ -113,7 +115,7 @@ private struct Sleepers {
         }
     }
 
-    /// Forgets a sleeper; `nil` if it is not asleep, or no longer.
+    /// Removes a sleeper; returns `nil` if the task is not asleep, or is no longer asleep.
     mutating func remove(_ ticket: UInt64) -> CheckedContinuation<Void, any Error>? {
         let continuation = waiting.removeValue(forKey: ticket)
         if entries.count > 2 * waiting.count + 64 {
@@ -124,7 +126,7 @@ private struct Sleepers {
         return continuation
     }
 
-    /// Takes out the sleepers whose deadline has come, the earliest first, for an alarm that has rung.
+    /// Removes the sleepers with a passed deadline, the earliest first, for an alarm that has fired.
     mutating func takeDue(_ alarm: MonotonicInstant, at now: MonotonicInstant) -> [CheckedContinuation<Void, any Error>] {
         alarms.removeAll { $0 == alarm }
         var due: [CheckedContinuation<Void, any Error>] = []
@@ -135,7 +137,7 @@ private struct Sleepers {
         return due
     }
 
-    /// The moment for which an alarm has to be set; `nil` if one is set that is early enough, or no task sleeps.
+    /// Returns the instant of the next alarm to set; `nil` if an alarm is set early enough, or no task sleeps.
     mutating func nextAlarm() -> MonotonicInstant? {
         while let first = entries.first, waiting[first.ticket] == nil { removeFirst() }
         guard let first = entries.first?.deadline else { return nil }

@@ -9,11 +9,11 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-// A file of its own, because beside an import of Foundation the compiler takes `timespec` for a type of a module that cannot be imported.
+// This code has its own file: beside an import of Foundation, the compiler resolves `timespec` to a module that cannot be imported.
 
-/// One reading of the clock that goes on while the machine is asleep.
+/// Reads the clock that continues while the machine is asleep.
 ///
-/// Half the price of `ContinuousClock.now`, whose 128-bit arithmetic would be most of the cost of a hit on content that expires.
+/// It costs half of `ContinuousClock.now`. The 128-bit arithmetic of that clock would be most of the cost of a hit on content that expires.
 @usableFromInline
 func continuousNanoseconds() -> Int64 {
     #if canImport(Darwin)
@@ -25,9 +25,9 @@ func continuousNanoseconds() -> Int64 {
     #endif
 }
 
-/// The wall clock in seconds since 1970 as it was up to ten milliseconds ago, at a lower price than `Date()`.
+/// Returns the wall-clock time in seconds since 1970 with a resolution of ten milliseconds, at a lower cost than `Date()`.
 ///
-/// It is the clock as the system's last tick has left it; systems without such a reading give the exact one.
+/// The value is that of the system's last tick. Systems without a coarse clock return the exact time.
 package func coarseSeconds() -> Double {
     var reading = timespec()
     #if os(Linux)

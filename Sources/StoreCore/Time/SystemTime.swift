@@ -1,21 +1,21 @@
 public import Foundation
 
-/// The clocks of the operating system: one that goes on while the machine is asleep, and the wall clock.
+/// The clocks of the operating system: a monotonic clock that continues while the machine is asleep, and the wall clock.
 public struct SystemTime: TimeSource {
-    /// Makes the system's time source; it has no state, so all of them are the same.
+    /// Creates the system's time source. It has no state, so all instances are equal.
     public init() {}
 
-    /// The present moment of the system's continuous clock.
+    /// The current instant of the system's continuous clock.
     public var now: MonotonicInstant { MonotonicInstant(nanoseconds: continuousNanoseconds()) }
 
-    /// The present moment of the system's wall clock.
+    /// The current time of the system's wall clock.
     public var date: Date { Date() }
 
     /// Waits on the system's continuous clock.
     ///
-    /// A canceled sleep holds no memory. That of `Task.sleep` is held until the deadline.
+    /// A canceled sleep holds no memory, while `Task.sleep` holds memory until the deadline.
     ///
-    /// - Parameter deadline: The moment to wait for; one in the past returns without waiting.
+    /// - Parameter deadline: The instant to wait for; an instant in the past returns without waiting.
     /// - Throws: `CancellationError` as soon as the task is canceled.
     public func sleep(until deadline: MonotonicInstant) async throws {
         guard now < deadline else { return }

@@ -1,22 +1,22 @@
 public import Foundation
 
-/// Where a store gets its time from: a monotonic clock, the wall clock, and a way to wait.
+/// A store's source of time: a monotonic clock, the wall clock, and a way to wait.
 ///
-/// Ages inside the process are measured on the monotonic clock, which never goes back; ages of persisted records are measured on the
-/// wall clock and turned into a monotonic deadline when they are loaded. Order is never taken from either: it comes from counters.
+/// Ages within the process are measured on the monotonic clock, which never goes back. Ages of persisted records are measured on the wall
+/// clock and converted to a monotonic deadline when the record is loaded. Neither clock defines an order; counters do.
 ///
-/// Production code uses ``system``; a test hands its store a ``ManualTime`` and moves it by hand.
+/// Production code uses ``system``. Tests pass a ``ManualTime`` to the store and advance it.
 public protocol TimeSource: Sendable {
-    /// The present moment of the monotonic clock.
+    /// The current instant of the monotonic clock.
     var now: MonotonicInstant { get }
 
-    /// The present moment of the wall clock.
+    /// The current time of the wall clock.
     var date: Date { get }
 
     /// Waits until the monotonic clock has reached `deadline`.
     ///
-    /// - Parameter deadline: The moment to wait for; one in the past returns without waiting.
-    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    /// - Parameter deadline: The instant to wait for; an instant in the past returns without waiting.
+    /// - Throws: `CancellationError` as soon as the task is canceled.
     func sleep(until deadline: MonotonicInstant) async throws
 }
 
@@ -25,12 +25,12 @@ extension TimeSource where Self == SystemTime {
     public static var system: SystemTime { SystemTime() }
 }
 
-/// A moment of a monotonic clock, in nanoseconds since a reference that has no meaning outside the process.
+/// An instant of a monotonic clock, in nanoseconds since a reference that has no meaning outside the process.
 public struct MonotonicInstant: InstantProtocol, Hashable, Sendable {
     /// Nanoseconds since the clock's reference.
     public var nanoseconds: Int64
 
-    /// Makes an instant from a reading of the clock.
+    /// Creates an instant from a reading of the clock.
     ///
     /// - Parameter nanoseconds: Nanoseconds since the clock's reference.
     @inlinable
@@ -38,13 +38,13 @@ public struct MonotonicInstant: InstantProtocol, Hashable, Sendable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Later than every moment a clock can show.
+    /// An instant later than any reading of a clock.
     public static let distantFuture = MonotonicInstant(nanoseconds: .max)
 
-    /// Earlier than every moment a clock can show.
+    /// An instant earlier than any reading of a clock.
     public static let distantPast = MonotonicInstant(nanoseconds: .min)
 
-    /// The instant `duration` later; saturates where the sum has no representation.
+    /// Returns the instant `duration` later; saturates if the sum cannot be represented.
     public func advanced(by duration: Duration) -> MonotonicInstant {
         let span = duration.saturatedNanoseconds
         let (sum, overflow) = nanoseconds.addingReportingOverflow(span)
@@ -52,14 +52,14 @@ public struct MonotonicInstant: InstantProtocol, Hashable, Sendable {
         return span > 0 ? .distantFuture : .distantPast
     }
 
-    /// The time from this instant to `other`; negative where `other` is earlier, and saturated to ±292 years.
+    /// Returns the time from this instant to `other`; negative if `other` is earlier, and saturated to ±292 years.
     public func duration(to other: MonotonicInstant) -> Duration {
         let (difference, overflow) = other.nanoseconds.subtractingReportingOverflow(nanoseconds)
         guard overflow else { return .nanoseconds(difference) }
         return .nanoseconds(other.nanoseconds > nanoseconds ? Int64.max : Int64.min)
     }
 
-    /// Whether `lhs` comes before `rhs`.
+    /// Returns whether `lhs` is earlier than `rhs`.
     @inlinable
     public static func < (lhs: MonotonicInstant, rhs: MonotonicInstant) -> Bool {
         lhs.nanoseconds < rhs.nanoseconds
@@ -67,22 +67,22 @@ public struct MonotonicInstant: InstantProtocol, Hashable, Sendable {
 }
 
 extension Duration {
-    /// The duration in nanoseconds, held at the ends of `Int64` where it does not fit.
+    /// The duration in nanoseconds, clamped to the range of `Int64`.
     package var saturatedNanoseconds: Int64 {
-        // Compared first: a duration can be longer than its own components can tell, and asking for them would trap.
+        // Compared first, because `components` traps for durations beyond the range of its parts.
         if self >= .nanoseconds(Int64.max) { return .max }
         if self <= .nanoseconds(Int64.min) { return .min }
         let (seconds, attoseconds) = components
-        // Seconds rounded towards zero and the rest have the same sign, and together they fit.
+        // Seconds, rounded toward zero, and the rest have the same sign, and their sum fits.
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 
-    /// The duration in the unit that suits it, to three digits: `26.8 µs`, `340 ms`, `2 s`.
+    /// The duration in the most suitable unit, to three digits: `26.8 µs`, `340 ms`, `2 s`.
     package var inWords: String {
         let nanoseconds = saturatedNanoseconds
         let units: [(name: String, size: Double)] = [("s", 1e9), ("ms", 1e6), ("µs", 1e3)]
         let magnitude = Double(nanoseconds.magnitude)
-        // What would be rounded up to a thousand of one unit is one of the next.
+        // A value that rounds up to a thousand of one unit is shown in the next unit.
         guard let unit = units.first(where: { magnitude >= $0.size * 0.9995 }) else { return "\(nanoseconds) ns" }
         let value = Double(nanoseconds) / unit.size
         let scale: Double = abs(value) < 9.995 ? 100 : abs(value) < 99.95 ? 10 : 1
@@ -90,15 +90,15 @@ extension Duration {
         return "\(rounded == rounded.rounded() ? "\(Int64(rounded))" : "\(rounded)") \(unit.name)"
     }
 
-    /// The duration in seconds, as Foundation's date arithmetic wants it.
+    /// The duration in seconds, for Foundation's date arithmetic.
     package var timeInterval: TimeInterval {
-        // Held first: `components` traps for a duration of more than `Int64.max` seconds.
+        // Clamped first: `components` traps for a duration of more than `Int64.max` seconds.
         let held = max(.seconds(Int64.min), min(.seconds(Int64.max), self))
         let (seconds, attoseconds) = held.components
         return Double(seconds) + Double(attoseconds) / 1e18
     }
 
-    /// A duration from seconds, held at ±292 years; NaN is zero.
+    /// Creates a duration from seconds, clamped to ±292 years; NaN becomes zero.
     package init(saturating interval: TimeInterval) {
         guard !interval.isNaN else { self = .zero; return }
         let nanoseconds = interval * 1e9

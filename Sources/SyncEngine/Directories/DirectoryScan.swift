@@ -1,45 +1,45 @@
 internal import StoreCore
 
-/// What stands in a directory, compared with what a journal remembers of it.
+/// The files of a directory, compared with a journal's records.
 struct DirectoryScan: Sendable {
-    /// One file that counts.
+    /// A file that differs from its record, or that has none.
     struct Entry: Sendable {
         var path: PathKey
-        /// `nil` for a file that no sync has put there.
+        /// `nil` if no sync has installed the file.
         var version: String?
         var size: Int
         var isEdited: Bool
-        /// Whether it is ours, and not whole.
+        /// Whether a sync installed the file and a power loss damaged it.
         var isTorn = false
-        /// Whether the process may not read it, so that it cannot be known to be ours.
+        /// Whether the process lacks permission to read the file, so that its origin is unknown.
         var isUnreadable = false
     }
 
-    /// The files that are not just as the journal remembers them.
+    /// The files that differ from their records.
     private(set) var entries: [Entry] = []
-    /// The journal's rows of all other files.
+    /// The journal's rows of the files that match their records.
     private(set) var unchanged = RowSet()
-    /// The journal's rows of all files that are there.
+    /// The journal's rows of all files that exist.
     private var present = RowSet()
-    /// Which names the disk takes for one.
+    /// The name variants that the disk treats as equal.
     private let folding: NameFolding
-    /// The journal's rows by composed path, of the paths that may have another normal form; `nil` until one of them is looked for.
+    /// The journal's rows by composed path, for paths that have several normal forms; `nil` until the first lookup.
     private var foldedRows: [PathKey: Int]?
-    /// Files that were edited or put there.
+    /// Files that were edited, and files that no sync has installed.
     private(set) var edited: [PathKey: FileStamp] = [:]
-    /// Files whose time or number is another one and whose content is not, with what is to be remembered of them now.
+    /// Files with a changed stamp but the same content, with their new records.
     private(set) var confirmed: [PathKey: FileRecord] = [:]
-    /// What is remembered and not there.
+    /// Files that have a record but no longer exist.
     private(set) var vanished: [PathKey] = []
-    /// Files and directories that the process may not look into, by path.
+    /// Files and directories that the process has no permission to read, by path.
     private(set) var unreadable: [PathKey: any Error] = [:]
 
-    /// Looks at a directory; changes nothing.
+    /// Compares a directory with its journal, without changing anything.
     ///
     /// - Parameters:
     ///   - root: The directory.
-    ///   - journal: What is remembered of it.
-    ///   - folding: Which names the disk takes for one.
+    ///   - journal: The journal of the directory.
+    ///   - folding: The name variants that the disk treats as equal.
     ///   - probe: Called before each directory is listed and each file read; for tests.
     init(of root: DirectoryHandle, journal: TargetJournal, folding: NameFolding, probe: ((TargetStep) throws -> Void)? = nil) throws {
         self.folding = folding
@@ -47,7 +47,7 @@ struct DirectoryScan: Sendable {
             if !prefix.isEmpty { try probe?(.lists(String(prefix.dropLast()))) }
             return try take(directory, below: prefix, journal, probe)
         } refuse: { path, error in
-            // The process may not look at it, and no sync has put it there without being able to: the rest can still be compared.
+            // Skips the directory, because the process cannot have synchronized it. The rest can still be compared.
             guard error.isDenial else { throw error }
             unreadable[PathKey(path)] = error
         }
@@ -56,17 +56,19 @@ struct DirectoryScan: Sendable {
             guard !present.contains(row), let path = journal.records.path(at: row), found.cause(of: path) == nil else { return nil }
             return path
         }.sorted()
-        // A directory that is gone looks empty; taking it for that would download everything into nowhere.
+        // A removed directory looks empty. Accepting that would download every file into an unlinked directory.
         if root.isRemoved { throw SyncError.vanished(root.path) }
     }
 
-    /// The paths of all files, with the journal that the directory was compared with.
+    /// The paths of all files that exist.
+    ///
+    /// - Parameter journal: The journal that the directory was compared with.
     func paths(_ journal: TargetJournal) -> [PathKey] {
         journal.records.indices.compactMap { present.contains($0) ? journal.records.path(at: $0) : nil }
             + entries.lazy.map(\.path).filter { journal.records.row(of: $0) == nil }
     }
 
-    /// Takes the files of one directory; returns the names of the directories in it.
+    /// Records the files of one directory and returns the names of its subdirectories.
     private mutating func take(
         _ directory: DirectoryHandle, below prefix: String, _ journal: TargetJournal, _ probe: ((TargetStep) throws -> Void)?
     ) throws -> [String] {
@@ -74,13 +76,13 @@ struct DirectoryScan: Sendable {
         var listing = try directory.list()
         while let entry = try listing.next() {
             if prefix.isEmpty, entry.name == RelativePath.reserved { continue }
-            // No list can have such a name, and its repaired text may be the name of another file.
+            // A list cannot contain such a name, and its repaired text may be the name of another file.
             guard entry.isUTF8 else { continue }
             guard entry.kind != .directory else {
                 inner.append(entry.name)
                 continue
             }
-            // The file may be gone between the two calls.
+            // The file may disappear between the two calls.
             guard let status = try listing.status(of: entry) else { continue }
             if status.kind == .directory {
                 inner.append(entry.name)
@@ -101,7 +103,7 @@ struct DirectoryScan: Sendable {
             entries.append(Entry(path: found, version: nil, size: stamp.size, isEdited: true))
             return
         }
-        // Where the disk has a name in another normal form than it was given, the key is the one that the list has.
+        // If the disk lists the name in another normal form, the key keeps the spelling of the list.
         guard present.insert(row), let path = journal.records.path(at: row) else { return }
         let isSettled = journal.isSettled(row)
         if isSettled, journal.records.isCurrent(row, stamp) {
@@ -124,17 +126,17 @@ struct DirectoryScan: Sendable {
             confirmed[path] = known
             entries.append(Entry(path: path, version: known.version, size: stamp.size, isEdited: false))
         } else if unreadable[path] != nil {
-            // Without its content it is not known to be ours, and a file that is not ours is never removed.
+            // Treats the file as foreign, because its content is unknown and a sync never removes a foreign file.
             entries.append(Entry(path: path, version: nil, size: stamp.size, isEdited: true, isUnreadable: true))
         } else {
-            // A file that was not on the disk yet, and that nobody has written to since, was torn by a loss of power and not edited.
+            // An unflushed file with its recorded inode and no later write was torn by a power loss, not edited.
             let isTorn = !isSettled && stamp.inode == record.stamp.inode && stamp.modified <= record.stamp.modified
             edited[path] = stamp
             entries.append(Entry(path: path, version: isTorn ? nil : record.version, size: stamp.size, isEdited: !isTorn, isTorn: isTorn))
         }
     }
 
-    /// The row of a path that the disk lists in another normal form than it was given, as HFS+ does.
+    /// The row of a path that the disk lists in another normal form than the one it was created with, as HFS+ does.
     private mutating func foldedRow(of path: PathKey, _ journal: TargetJournal) -> Int? {
         guard folding.contains(.normalization), !path.isASCII else { return nil }
         let rows = foldedRows ?? journal.rowsByNormalForm
@@ -142,7 +144,7 @@ struct DirectoryScan: Sendable {
         return rows[NameFolding.normalization.fold(path)]
     }
 
-    /// The digest of a file; `nil` where it is gone, or is no plain file.
+    /// The digest of a file; `nil` if it does not exist or is not a regular file.
     static func digest(of name: String, in directory: DirectoryHandle) throws -> SHA256.Digest? {
         guard let file = try OpenFile(reading: name, in: directory) else { return nil }
         guard try file.status().kind == .regular else { return nil }
@@ -159,7 +161,7 @@ struct DirectoryScan: Sendable {
     }
 }
 
-/// Finds which unreadable file or directory a path is, or is in.
+/// Finds the unreadable file or directory at or above a path.
 struct UnreadablePaths: Sendable {
     private var causes: [PathKey: any Error]
 
@@ -170,7 +172,7 @@ struct UnreadablePaths: Sendable {
     /// The unreadable path at or above a path; `nil` if there is none.
     func cause(of key: PathKey) -> (path: PathKey, error: any Error)? {
         guard !causes.isEmpty else { return nil }
-        // By bytes: as characters, a slash and an accent after it are one.
+        // Splits by bytes, because a slash and a combining accent after it form one character.
         var path = key.path.utf8[...]
         while true {
             let place = PathKey(String(decoding: path, as: UTF8.self))
@@ -180,22 +182,22 @@ struct UnreadablePaths: Sendable {
         }
     }
 
-    /// Adds a file or directory.
+    /// Adds an unreadable file or directory.
     mutating func add(_ path: PathKey, _ error: any Error) { causes[path] = error }
 
-    /// All of them, in order.
+    /// All unreadable paths with their errors, sorted by path.
     var all: [(path: PathKey, error: any Error)] { causes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
 }
 
-/// A set of a journal's rows, a bit for each.
+/// A set of a journal's rows, stored as one bit per row.
 struct RowSet: Sendable {
     private var words: [UInt64] = []
-    /// The row that `removeFirst(_:)` looks at next.
+    /// The row that `takeFirst(_:)` examines next.
     private var next = 0
 
     func contains(_ row: Int) -> Bool { row >> 6 < words.count && words[row >> 6] >> UInt64(row & 63) & 1 == 1 }
 
-    /// Puts a row in; `false` where it was in already.
+    /// Inserts a row; returns `false` if the set already contains it.
     @discardableResult
     mutating func insert(_ row: Int) -> Bool {
         guard !contains(row) else { return false }
@@ -204,7 +206,7 @@ struct RowSet: Sendable {
         return true
     }
 
-    /// The next rows, by ascending number.
+    /// Returns the next rows in ascending order.
     mutating func takeFirst(_ count: Int) -> [Int] {
         var rows: [Int] = []
         while rows.count < count, next < words.count << 6 {
@@ -216,10 +218,10 @@ struct RowSet: Sendable {
 }
 
 extension TargetJournal {
-    /// A file that is as the journal remembers it.
+    /// A file that matches its record.
     typealias Unchanged = (path: PathKey, version: String, size: Int)
 
-    /// The rows by composed path, of the paths that may have another normal form.
+    /// The journal's rows by composed path, for paths that have several normal forms.
     fileprivate var rowsByNormalForm: [PathKey: Int] {
         var rows: [PathKey: Int] = [:]
         for row in records.indices {
@@ -229,10 +231,10 @@ extension TargetJournal {
         return rows
     }
 
-    /// How many files are read from the journal at a time.
+    /// The number of files read from the journal at a time.
     private static var filesInOnePage: Int { 512 }
 
-    /// The files of the next rows; empty when there are no more.
+    /// Returns the files of the next rows; empty when no rows are left.
     func unchanged(_ rows: inout RowSet) -> [Unchanged] {
         var files: [Unchanged] = []
         while files.isEmpty {
@@ -249,7 +251,7 @@ extension TargetJournal {
 }
 
 extension TargetSession {
-    /// The same of the session's journal.
+    /// Returns the next unchanged files of the session's journal.
     func unchanged(_ rows: inout RowSet) -> [TargetJournal.Unchanged] {
         var copy = rows
         defer { rows = copy }

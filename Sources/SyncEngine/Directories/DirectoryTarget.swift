@@ -1,64 +1,65 @@
 public import Foundation
 public import StoreCore
 
-/// A directory as the target of a sync: its files become those of a remote list.
+/// A directory that a sync makes equal to a remote list of files.
 ///
 /// ```swift
 /// let target = DirectoryTarget(directory: url, transfer: HTTPTransfer()) { ListedSource(try await api.files()) }
 /// let report = try await OneWaySynchronizer(processor: target).sync()
 /// ```
 ///
-/// Each file arrives beside the others, in a directory `.storehouse` of the target's own, is checked by size and digest, and takes its name in
-/// one step: whoever opens a file has the old one or the new one, whole, also after the process was killed. A journal remembers what was
-/// put in place. What broke off is resumed. One process at a time may work in a directory. Names that would lead out of the directory are
-/// refused, and symbolic links are never followed.
+/// Each file is downloaded into the target's own directory `.storehouse` and checked by size and digest. It is then renamed to its final
+/// name in one step. A reader finds the complete old file or the complete new file, even after a crash. A journal records each installed
+/// file. Interrupted downloads are resumed. One process at a time can synchronize a directory. Paths that would lead out of the directory
+/// are refused, and symbolic links are never followed.
 ///
-/// A file that no sync has put there is left alone, unless ``foreignFiles`` says otherwise or the list has one of that name; it then counts as
-/// edited, and ``SyncOptions/localEdits`` decides. An edit that keeps size, time and file number of a file is not noticed.
+/// A *foreign file* is a file that no sync has installed. A pass keeps it unless ``foreignFiles`` says otherwise. If the list contains its
+/// name, the file counts as edited and ``SyncOptions/localEdits`` decides. An edit that keeps a file's size, modification time and inode
+/// goes unnoticed.
 public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<Source.Item>>: SyncProcessor where Source.Item: FileItem {
     /// A file of the list.
     public typealias Item = Source.Item
 
     /// The directory.
     public let directory: URL
-    /// What the files survive.
+    /// The failures that installed files survive.
     ///
-    /// With `.power` each file is on the disk before it has its name, so that a loss of power too leaves no torn file: one of a megabyte or
-    /// more is brought there by itself, smaller ones wait together for a flush of the file system, while others are transferred. The names
-    /// follow with later flushes, at the latest at the end of the pass; until then a loss of power may leave the old file under a name, whole.
-    /// With `.crash` nothing is brought to the disk by force.
+    /// With `.power`, the bytes of each file are flushed before the file gets its name, so a power loss leaves no torn file.
+    /// Files of 1 MiB or more are flushed one by one. Smaller files share a flush of the file system while other transfers continue. The
+    /// names are flushed later, at the latest when the pass ends. Until then, a power loss may restore the complete old file. With
+    /// `.crash`, nothing is flushed explicitly.
     public let durability: Durability
-    /// What becomes of files that no sync has put there.
+    /// The treatment of foreign files.
     public let foreignFiles: ForeignFiles
-    /// The permissions of the files and directories that a pass makes.
+    /// The permissions of the files and directories that a pass creates.
     public let modes: FileModes
 
     private let transfer: Transfer
     private let makeList: @Sendable () async throws -> Source
-    /// What the disk takes for one name; `nil` lets it be found out.
+    /// The name variants that the disk treats as equal; `nil` means that a pass detects them.
     private let folding: NameFolding?
     private let probe: (@Sendable (TargetStep) throws -> Void)?
     private let state = Lock(State())
 
     private struct State: Sendable {
         var session: TargetSession?
-        /// The marks of passes that could not begin and have not ended.
+        /// The marks of passes that failed to begin and have not ended yet.
         var failedBegins: [Set<PassMark>] = []
-        /// Files and directories that the last inventory could not look into.
+        /// Files and directories that the last inventory had no permission to read.
         var unreadable = UnreadablePaths()
     }
 
     private var place: Directory { Directory(path: directory.path(percentEncoded: false)) }
 
-    /// Makes a target; nothing happens to the directory until a pass begins, which makes it where it is missing.
+    /// Creates a target without touching the directory; a pass creates a missing directory when it begins.
     ///
     /// - Parameters:
     ///   - directory: The directory.
-    ///   - transfer: Brings the files' bytes.
-    ///   - durability: What the files survive.
-    ///   - foreignFiles: What becomes of files that no sync has put there.
-    ///   - modes: The permissions of the files and directories that a pass makes; by default as the umask leaves them.
-    ///   - list: The remote list.
+    ///   - transfer: Downloads the bytes of each file.
+    ///   - durability: The failures that installed files survive.
+    ///   - foreignFiles: The treatment of foreign files.
+    ///   - modes: The permissions of the files and directories that a pass creates; by default, the umask decides.
+    ///   - list: Returns the remote list.
     public convenience init(
         directory: URL, transfer: Transfer, durability: Durability = .power, foreignFiles: ForeignFiles = .keep,
         modes: FileModes = FileModes(), list: @escaping @Sendable () async throws -> Source
@@ -84,9 +85,9 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 
     // MARK: The pass
 
-    /// Takes the directory for this pass alone, and reads the journal.
+    /// Locks the directory for this pass and reads the journal.
     ///
-    /// - Throws: ``SyncError/Code/targetLocked`` where another synchronizer works there; `StoreError` where the disk fails.
+    /// - Throws: ``SyncError/Code/targetLocked`` if another synchronizer has locked the directory; `StoreError` if the disk fails.
     @concurrent
     public func syncWillBegin() async throws {
         do {
@@ -98,11 +99,11 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         }
     }
 
-    /// Ends the pass, and releases the directory if the pass has it.
+    /// Ends the pass, and unlocks the directory if this pass holds the lock.
     @concurrent
     public func syncDidEnd(_ report: SyncReport) async {
         let session = state.withLock { state -> TargetSession? in
-            // Another synchronizer's pass may have the session of a target that they share.
+            // The session may belong to another synchronizer's pass that shares this target.
             if let failed = state.failedBegins.firstIndex(of: PassMark.all) {
                 state.failedBegins.remove(at: failed)
                 return nil
@@ -110,19 +111,19 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             defer { state.session = nil }
             return state.session
         }
-        // A complete pass was flushed by `syncWillEnd()`, which reports a failure. After any other the caller has an error already, and the
-        // journal vouches for nothing that was not flushed. A journal that was not compacted is as true as before.
+        // A complete pass was already flushed by `syncWillEnd()`, which reports failures. After any other pass the caller already has an
+        // error, and the journal relies on no unflushed file. A journal that was not compacted remains valid.
         try? await session?.end(isComplete: report.isComplete)
     }
 
     /// The remote list.
     public func sourceList() async throws -> Source { try await makeList() }
 
-    /// The files in the directory, with the versions that the journal remembers.
+    /// The files in the directory, with the versions that the journal records.
     ///
-    /// Costs a look at each file; only files whose time is another one than remembered are read.
+    /// Reads the status of each file, but the content only if the stamp differs from the journal.
     ///
-    /// - Throws: `StoreError` where the disk fails; ``SyncError/Code/targetVanished`` where the directory is removed meanwhile.
+    /// - Throws: `StoreError` if the disk fails; ``SyncError/Code/targetVanished`` if the directory is removed during the scan.
     @concurrent
     public func localInventory() async throws -> LocalInventory<Item> {
         let session = callingSession
@@ -131,19 +132,19 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         let scan = try DirectoryScan(of: root, journal: journal, folding: try knownFolding(), probe: probe)
         let unreadable = UnreadablePaths(scan.unreadable)
         state.withLock { $0.unreadable = unreadable }
-        // With a session the journal goes on changing, and a second owner would make each change copy it.
+        // With a session, the journal keeps changing, and a second reference would make each change copy it.
         let shown = session == nil ? journal : nil
-        // A directory whose disk was taken away looks empty; no item of it is missing.
+        // An unmounted directory looks empty, but its items are not missing.
         try session?.places.verify()
         try session?.saw(scan)
         let isRebuilding = journal.isRebuilding
-        // While a lost journal is built up again, a file without a record may be ours: it is compared, and never removed.
+        // While a lost journal is rebuilt, a file without a record may come from an earlier sync. It is compared but never removed.
         let mayRemove = foreignFiles == .remove && !isRebuilding
         var inventory = LocalInventory<Item>(order: .unsorted) {
             var rows = scan.unchanged
             var rest: [DirectoryScan.Entry]? = scan.entries
             return {
-                // Page by page from the journal: for files that are as it says, no list is kept.
+                // Pages through the journal, so that files matching their records need no list in memory.
                 let page = session?.unchanged(&rows) ?? shown?.unchanged(&rows) ?? []
                 if !page.isEmpty {
                     return page.map { LocalEntry($0.path, version: $0.version, byteCount: Int64($0.size)) }
@@ -170,7 +171,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         return reading.isWhole ? reading.journal : lost
     }
 
-    /// Names the items whose path is unsafe or clashes with another one, and those that are not well-formed.
+    /// Refuses items that are malformed, and items with an unsafe or clashing path.
     public func refusals(among items: [Item]) async throws -> [SyncRefusal<PathKey>] {
         var refused: [SyncRefusal<PathKey>] = []
         var clashes = NameClashes(try knownFolding())
@@ -183,7 +184,8 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
                 if let (place, cause) = unreadable.cause(of: item.key) { throw SyncError.unreadable(place, underlyingError: cause) }
                 if let other = clashes.insert(path) { throw SyncError.clash(item.key, with: other) }
                 if let file = path.ancestors.first(where: { keys.contains($0) }) {
-                    throw SyncError.taken(item.key, by: "the list has a file “\(file.shownSafely)”, which would have to be a directory")
+                    throw SyncError.taken(
+                        item.key, by: "the list has a file “\(file.shownSafely)”, but this path needs a directory of that name")
                 }
             } catch {
                 refused.append(SyncRefusal(item.key, because: error))
@@ -192,7 +194,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         return refused
     }
 
-    /// Without a pass nothing is written: then it is only known from the second pass on what the disk takes for one name.
+    /// Detects the folding of the disk; without a pass nothing is written, so the result is known only after the first pass.
     private func knownFolding() throws -> NameFolding {
         if let folding { return folding }
         if let session = callingSession { return session.folding }
@@ -202,12 +204,12 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
     private static func check(_ item: Item) throws {
         if let size = item.byteCount, size < 0 {
             throw SyncError(
-                .invalidItem, "reading the item “\(item.key.shownSafely)”: its size is \(size); it is not downloaded. Correct the list")
+                .invalidItem, "cannot download “\(item.key.shownSafely)”: its size in the list is \(size); correct the list")
         }
         if item.sha256 != nil, digest(of: item) == nil {
             throw SyncError(
                 .invalidItem,
-                "reading the item “\(item.key.shownSafely)”: its digest is not 64 hexadecimal digits; it is not downloaded. Correct the list"
+                "cannot download “\(item.key.shownSafely)”: its digest in the list is not 64 hexadecimal digits; correct the list"
             )
         }
     }
@@ -216,11 +218,11 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         item.sha256.flatMap { SHA256.Digest(hex: Array($0.lowercased().utf8)) }
     }
 
-    /// Whether the content really is another one: a file that has the digest of the list already is taken as it is.
+    /// Returns whether the content differs; a file that already has the listed digest is adopted as it is.
     @concurrent
     public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool {
         let wanted = item.byteCount.map { $0 == local.byteCount } ?? true ? Self.digest(of: item) : nil
-        guard wanted != nil || local.isForeign, let path = try? RelativePath(existing: local.key)  // The refusals report the reason.
+        guard wanted != nil || local.isForeign, let path = try? RelativePath(existing: local.key)  // `refusals(among:)` reports the reason.
         else { return true }
         if state.withLock({ $0.unreadable.cause(of: local.key) != nil }) { return true }
         let session = callingSession
@@ -232,7 +234,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         guard let name = path.parts.last, let status = try current.status(of: name) else { return true }
         do {
             try probe?(.reads(local.key.path))
-            // Only a file that may have the content is read; a foreign one is left alone if the process may not.
+            // Reads only files that may have the wanted content. A foreign file without read permission is skipped.
             guard let wanted else {
                 _ = try OpenFile(reading: name, in: current)
                 return true
@@ -241,13 +243,13 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             try session?.adopt(item.key, version: item.version, digest: wanted, stamp: FileStamp(status))
             return false
         } catch  where error.isDenial {
-            // It is in the way of one item, which the refusals then report; all others go on.
+            // The error concerns one item, and `refusals(among:)` reports it; the others continue.
             state.withLock { $0.unreadable.add(local.key, error) }
             return true
         }
     }
 
-    /// Throws away parts of files that are no longer wanted, and remembers what may make way for others.
+    /// Discards parts of files that are no longer wanted, and notes which names the removals will free.
     @concurrent
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] {
         if plan.isDryRun { return plan.downloads }
@@ -260,7 +262,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         return plan.downloads
     }
 
-    /// Whether a file is still as the plan has seen it.
+    /// Returns whether a file is still as the plan recorded it.
     @concurrent
     public func isUnchanged(_ key: PathKey, since entry: LocalEntry<Item>?) async throws -> Bool {
         let session = try session()
@@ -268,7 +270,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         return try session.places.whileThere { try session.isUnchanged(path, key: key, since: entry) }
     }
 
-    /// Downloads a file, or what is missing of it, and puts it in place.
+    /// Downloads a file, or its missing bytes, and installs it.
     @concurrent
     public func downloadContent(of item: Item) async throws {
         let session = try session()
@@ -285,30 +287,31 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
             do {
                 try await session.commit(whole, as: path, of: item)
             } catch  where session.flushes.hasFailed {
-                // Nobody knows what of it is on the disk, though it may look whole until it is read from there again. Where it cannot be
-                // thrown away either, the flush's failure is the one to tell.
+                // After a failed flush the content on disk is unknown, even if it reads back intact from memory. If discarding fails too,
+                // the flush's error is the one to report.
                 try? part.discard()
                 throw error
             }
             try part.cleanUp()
             try session.places.verify()
         } catch {
-            // Without its directory the item fails with any error; the missing directory is the reason.
+            // If the directory is missing, any error may occur; report the missing directory as the reason.
             if (error as? SyncError)?.code != .targetVanished { try session.places.verify(after: error) }
             throw error
         }
     }
 
-    /// Installs the updates that nothing in the list could check, unless most of them would get one content.
+    /// Installs the staged updates, unless most of them would receive the same content.
     ///
-    /// - Returns: The files that were not replaced. Where more than half of at least 20 changed files share one digest that is not that of
-    ///   emptiness, and that they did not share before, these are all of them, each with ``SyncError/Code/sharedContent``.
+    /// - Returns: The files that were not replaced. If more than half of at least 20 changed files share one digest, all of them are
+    ///   returned with ``SyncError/Code/sharedContent``. The digest of empty content does not count, nor does a digest that those files
+    ///   shared before.
     @concurrent
     public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<PathKey>] {
         try await session().installStaged(overriding: overrides)
     }
 
-    /// Removes files, and directories that are empty then.
+    /// Removes files, and the directories that this leaves empty.
     @concurrent
     public func remove(_ keys: Set<PathKey>) async throws {
         let session = try session()
@@ -319,11 +322,10 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try session.places.verify()
     }
 
-    /// Checks that the directory is still the one in which the pass has worked, and brings all files and names to the disk as `durability`
-    /// says.
+    /// Checks that the pass still works in the same directory, and flushes all files and names as `durability` requires.
     ///
-    /// - Throws: ``SyncError/Code/targetVanished`` if the directory was moved or removed, or its disk unmounted; `StoreError` if the disk
-    ///   fails: the journal then vouches for no file that was not flushed, and the next pass compares those files by digest.
+    /// - Throws: ``SyncError/Code/targetVanished`` if the directory was moved, removed or unmounted; `StoreError` if the disk fails. After
+    ///   a failed flush, the journal relies on no unflushed file, and the next pass compares those files by digest.
     @concurrent
     public func syncWillEnd() async throws {
         let session = try session()
@@ -331,23 +333,24 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
         try await session.settle(isComplete: true)
     }
 
-    /// The session of the pass that calls.
+    /// The session of the calling pass; `nil` for a plan.
     ///
-    /// A plan has none: the pass beside which it may be made must not take what the plan sees for what it has seen itself.
+    /// A plan may run beside a pass, and the pass must not use the plan's observations as its own.
     private var callingSession: TargetSession? { DryRun.isOn ? nil : state.withLock { $0.session } }
 
     private func session() throws -> TargetSession {
         guard let session = state.withLock({ $0.session }) else {
-            throw SyncError(.targetLocked, "working in \(place.path): no pass has begun; a synchronizer calls syncWillBegin() first")
+            throw SyncError(
+                .targetLocked, "cannot work in \(place.path): no pass has begun; call syncWillBegin() first, as a synchronizer does")
         }
         return session
     }
 }
 
-/// What becomes of files in a target's directory that no sync has put there and the list does not have.
+/// The treatment of files that no sync has installed and that the list does not contain.
 public enum ForeignFiles: Hashable, Sendable {
-    /// They are left alone.
+    /// Foreign files are kept.
     case keep
-    /// They are removed, from the second complete pass on: as long as there is no journal to rely on, nothing is.
+    /// Foreign files are removed, from the second complete pass on. Without a journal to rely on, nothing is removed.
     case remove
 }

@@ -1,31 +1,32 @@
 internal import StoreCore
 
-/// Visits a directory and all directories below it with a bounded number of open files, however deep they are.
+/// Visits a directory and all directories below it with a bounded number of open files at any depth.
 ///
-/// Each directory is opened through the one above it, and no symbolic link is followed. A directory that is no longer open is opened again
-/// by the same steps from one that is.
+/// Each directory is opened through its parent, and no symbolic link is followed. A directory that was closed is reopened by the same steps
+/// from an open ancestor.
 struct DirectoryWalk {
-    /// How many directories stay open on the way down; further ones are opened again when the walk returns to them.
+    /// The number of directories that stay open on the way down; deeper walks reopen the others on return.
     static let mostOpen = 32
 
     private struct Level {
         var handle: DirectoryHandle?
         var name: String
-        /// The directory's path, with a slash at its end; empty for the root.
+        /// The directory's path with a trailing slash; empty for the root.
         var prefix: String
-        /// The directories in it that are still to be visited.
+        /// The names of its subdirectories that are not visited yet.
         var inner: [String]
     }
 
     private var levels: [Level] = []
 
-    /// Visits all directories, each before those in it.
+    /// Visits all directories, each before its subdirectories.
     ///
     /// - Parameters:
-    ///   - root: The directory to begin with.
-    ///   - enter: Gets each directory and its path with a slash at the end, empty for the root; returns the names of those in it to visit.
-    ///   - refuse: Called with the path of a directory that cannot be opened, and why; throws to end the walk.
-    ///   - leave: Called with a directory and the name of one in it after everything below that one was visited.
+    ///   - root: The first directory.
+    ///   - enter: Receives each directory and its path with a trailing slash, empty for the root; returns the names of the subdirectories
+    ///     to visit.
+    ///   - refuse: Receives the path of a directory that cannot be opened, and the error; throws to end the walk.
+    ///   - leave: Receives a directory and the name of a subdirectory after everything below that was visited.
     static func visit(
         _ root: DirectoryHandle, enter: (DirectoryHandle, _ prefix: String) throws -> [String],
         refuse: (_ path: String, any Error) throws -> Void = { throw $1 },
@@ -42,7 +43,7 @@ struct DirectoryWalk {
             try Task.checkCancellation()
             let path = walk.levels[last].prefix + name
             do {
-                // A directory that is gone, or that another thing has replaced meanwhile, is none to visit.
+                // Skips a directory that was removed or replaced during the walk.
                 guard let next = try walk.openLast()?.existingDirectory(name) else { continue }
                 let prefix = path + "/"
                 walk.levels.append(Level(handle: next, name: name, prefix: prefix, inner: try enter(next, prefix)))
@@ -53,7 +54,7 @@ struct DirectoryWalk {
         }
     }
 
-    /// The innermost directory, opened again if it is not open any more; `nil` if it is gone.
+    /// Returns the innermost directory, reopened if necessary; `nil` if it no longer exists.
     private mutating func openLast() throws -> DirectoryHandle? {
         guard let last = levels.indices.last else { return nil }
         if let handle = levels[last].handle { return handle }
@@ -68,7 +69,7 @@ struct DirectoryWalk {
 }
 
 extension DirectoryHandle {
-    /// Opens a directory in this one; `nil` if there is none of this name.
+    /// Opens a subdirectory; `nil` if none has this name.
     func existingDirectory(_ name: String) throws(StoreError) -> DirectoryHandle? {
         do throws(StoreError) {
             return try directory(name)
@@ -77,7 +78,7 @@ extension DirectoryHandle {
         }
     }
 
-    /// Removes the directory's content, links themselves and not the files they point to.
+    /// Removes the directory's content; symbolic links are removed, not followed.
     func removeEverything() throws {
         try DirectoryWalk.visit(self) { directory, _ in
             var (inner, files): ([String], [String]) = ([], [])

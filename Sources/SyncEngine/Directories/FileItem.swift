@@ -1,12 +1,12 @@
-/// An item of a list that becomes a file in a directory: its key is the file's path there.
+/// An item of a list that becomes a file in a directory; its key is the file's path.
 ///
-/// A path has its parts separated by `/`, as in `films/1927/metropolis.mp4`; a path that could lead out of the directory is refused. Where the
-/// list carries no version, the digest is one.
+/// A path separates its parts by `/`, as in `films/1927/metropolis.mp4`. A path that could lead out of the directory is refused. If the
+/// list has no versions, use the digest as the version.
 public protocol FileItem: SyncItem where Key == PathKey, Version == String {
-    /// The place of the file in the directory.
+    /// The path of the file in the directory.
     var path: String { get }
 
-    /// The digest that the content must have, as 64 hexadecimal digits; `nil` where the list does not say.
+    /// The expected digest of the content as 64 hexadecimal digits; `nil` if the list has none.
     var sha256: String? { get }
 }
 
@@ -14,6 +14,6 @@ extension FileItem {
     /// The path, compared byte by byte.
     public var key: PathKey { PathKey(path) }
 
-    /// Not said.
+    /// The default: no digest.
     public var sha256: String? { nil }
 }

@@ -1,21 +1,21 @@
-/// The permissions of the files and directories that a target makes.
+/// The permissions of the files and directories that a target creates.
 ///
-/// By default the process's umask decides, as for any other file that the process makes: a file has 0666 without the bits of the umask, a
-/// directory 0777 without them. A fixed mode ignores the umask:
+/// By default the process's umask applies, as for other files of the process. Files get 0666 and directories 0777, each without the bits of
+/// the umask. A fixed mode ignores the umask:
 ///
 /// ```swift
 /// let shared = FileModes(files: 0o664, directories: 0o2775)
 /// ```
 ///
-/// One rule holds for every file, however its bytes arrive, and for an updated file too, which does not inherit the permissions of the old one.
-/// Files and directories that are in place already keep theirs.
+/// The rule holds for every downloaded file, including updates, which do not inherit the permissions of the replaced file. Existing files
+/// and directories keep theirs.
 public struct FileModes: Hashable, Sendable {
-    /// The permission bits of each file; `nil` leaves them to the umask. The owner may always read.
+    /// The permission bits of each file; `nil` applies the umask. The owner can always read.
     public var files: UInt16?
-    /// The permission bits of each directory, the target's own included; `nil` leaves them to the umask. The owner may do everything.
+    /// The permission bits of each directory, including the target's own; `nil` applies the umask. The owner always has full access.
     public var directories: UInt16?
 
-    /// Describes the permissions of files and directories.
+    /// Creates the permissions of files and directories.
     ///
     /// - Parameters:
     ///   - files: The permission bits of each file, such as `0o644`; bits beyond 0777 are ignored.

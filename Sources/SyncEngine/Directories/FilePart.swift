@@ -1,15 +1,15 @@
 public import Foundation
 internal import StoreCore
 
-/// The part of a file that has arrived; a `FileTransfer` appends to it.
+/// The downloaded part of a file; a `FileTransfer` appends to it.
 ///
-/// It outlives the process: what broke off goes on from here, as long as the list still has the same version of the file. The bytes are
-/// hashed as they come. To be used by one task at a time.
+/// A part outlives the process: an interrupted download resumes from it as long as the list still has the same version of the file. The
+/// bytes are hashed as they arrive. Only one task at a time may use a part.
 public final class FilePart: Sendable {
-    /// Where the transfer can go on; `nil` where it must begin with the first byte.
+    /// The point at which the transfer can resume; `nil` if it must start at the first byte.
     public let resumePoint: ResumePoint?
 
-    /// How much must be there before it is worth the while to remember where it came from.
+    /// The number of bytes from which on storing the validator for a resume is worthwhile.
     static let resumableSize = 32 * 1024
 
     private let path: String
@@ -21,19 +21,19 @@ public final class FilePart: Sendable {
     private let state: Lock<State>
 
     private struct State: Sendable {
-        /// How many bytes are there.
+        /// The number of bytes stored.
         var length: Int
-        /// Whether this transfer has said where it begins.
+        /// Whether this transfer has set its first byte.
         var hasBegun = false
         var validator: String?
-        /// Whether it is written down what the bytes belong to.
+        /// Whether the item and validator of the bytes are stored beside them.
         var isRemembered: Bool
-        /// The hash of all that is there; `nil` where it has not been read yet.
+        /// The hash of all stored bytes; `nil` if they have not been read yet.
         var hash: SHA256?
         var isAdopted = false
-        /// The digest of the working file as the transfer has computed it.
+        /// The digest of the working file, computed by the transfer.
         var adoptedDigest: SHA256.Digest?
-        /// Whether bytes of an earlier attempt are in it.
+        /// Whether the part contains bytes of an earlier attempt.
         var isResumed = false
     }
 
@@ -41,11 +41,12 @@ public final class FilePart: Sendable {
     init(of item: some FileItem, in places: TargetPlaces) throws {
         path = item.path
         version = item.version
-        // A size that does not fit is one that no file reaches.
+        // No file reaches a size that does not fit into `Int`.
         limit = item.byteCount.map { Int(clamping: $0) }
         names = PartNames(path: item.path)
         self.places = places
-        // Read-write for the owner, whatever mode the file gets with its name; no other user reads more than that one allows.
+        // The owner needs read and write access, whatever mode the installed file gets. Other users get no more access than that mode
+        // allows.
         let file = try WritableFile.unshared(names.bytes, in: places.parts, isCopied: false, mode: places.fileMode | 0o600)
         self.file = file
         let length = try file.status().size
@@ -60,25 +61,24 @@ public final class FilePart: Sendable {
 
     // MARK: For transfers
 
-    /// Says at which byte the bytes begin that are appended next; nothing needs to be said before the first byte of a whole file.
+    /// Sets the offset of the first byte appended next; not needed for a complete file.
     ///
     /// - Parameters:
-    ///   - offset: 0 where the whole content comes, also where it has changed at the origin; ``ResumePoint/offset`` where the rest comes.
-    ///   - validator: What the origin tells this content apart by; `nil` where there is nothing strong enough, and then the transfer cannot
-    ///     be resumed.
-    /// - Throws: ``SyncError/Code/transferMisused`` for any other byte; `StoreError` where the disk fails.
+    ///   - offset: 0 for complete content, also if it has changed at the origin; ``ResumePoint/offset`` for the remaining bytes.
+    ///   - validator: The origin's strong validator of this content; `nil` if it has none, and then the download cannot be resumed.
+    /// - Throws: ``SyncError/Code/transferMisused`` for any other offset; `StoreError` if the disk fails.
     public func begin(at offset: Int64 = 0, validator: String? = nil) throws {
         let counted = try state.withLock { state throws -> Int in
             guard offset == 0 || (offset == state.length && offset == resumePoint?.offset && !state.hasBegun) else {
                 throw SyncError(
                     .transferMisused,
-                    "downloading “\(path.shownSafely)”: the transfer begins at byte \(offset), and \(state.length) bytes are there that can be "
-                        + "resumed at \(resumePoint.map { "\($0.offset)" } ?? "no byte"); begin at 0, or where the resume point says")
+                    "cannot download “\(path.shownSafely)”: the transfer begins at byte \(offset), but the part has \(state.length) bytes and can be "
+                        + "resumed at \(resumePoint.map { "byte \($0.offset)" } ?? "no byte"); begin at 0 or at the resume point")
             }
             if offset == 0 {
                 try restart(&state)
             } else if state.hash == nil {
-                state.hash = try hashOfWhatIsThere(state.length)
+                state.hash = try hashOfStoredBytes(state.length)
                 state.isResumed = true
             }
             state.hasBegun = true
@@ -91,7 +91,7 @@ public final class FilePart: Sendable {
     /// Appends bytes.
     ///
     /// - Parameter bytes: The next bytes.
-    /// - Throws: ``SyncError/Code/wrongContent`` where the file becomes larger than the list says; `StoreError` where the disk fails.
+    /// - Throws: ``SyncError/Code/wrongContent`` if the file exceeds its listed size; `StoreError` if the disk fails.
     public func append(_ bytes: some ContiguousBytes) throws {
         let count = try bytes.withUnsafeBytes { bytes in
             try state.withLock { state throws -> Int in
@@ -101,10 +101,10 @@ public final class FilePart: Sendable {
                 }
                 if let limit, bytes.count > limit - state.length {
                     throw SyncError.wrongContent(
-                        path, "more than the \(limit) bytes came that the list announces", isWorthRetrying: state.isResumed)
+                        path, "the origin sent more than the \(limit) bytes that the list gives", isWorthRetrying: state.isResumed)
                 }
                 let length = state.length + bytes.count
-                // First what the bytes belong to, then the bytes: never the other way round.
+                // Stores the item and validator before the bytes, so that the bytes never belong to an unknown item.
                 if !state.isRemembered, length >= Self.resumableSize, let validator = state.validator {
                     try PartMemory(path: path, version: version, validator: validator).write(names.memory, in: places.parts)
                     state.isRemembered = true
@@ -119,24 +119,27 @@ public final class FilePart: Sendable {
         SyncProgress.transferred(count)
     }
 
-    /// A place for a transfer that writes files itself: a name, in a directory of its own, that stays the same from attempt to attempt.
+    /// Returns a path for a transfer that writes a file itself, in a directory of its own that is the same for every attempt.
     ///
-    /// What such a transfer keeps beside the file, to resume by, stays there too. Once the file is whole, ``adoptWorkingFile(sha256:)`` takes it.
+    /// The transfer's own resume data can be kept in the same directory. Once the file is complete, ``adoptWorkingFile(sha256:)`` accepts
+    /// it.
     ///
-    /// - Returns: The file's place; there may be nothing yet.
-    /// - Throws: `StoreError` where the disk fails.
+    /// - Returns: The location of the file, which may not exist yet.
+    /// - Throws: `StoreError` if the disk fails.
     public func workingFile() throws -> URL {
-        // What an earlier attempt has left there is resumed by the transfer itself.
+        // The transfer itself resumes the data that an earlier attempt left there.
         if try places.parts.status(of: names.directory) != nil { state.withLock { $0.isResumed = true } }
         let directory = try places.parts.makeDirectory(names.directory)
         return URL(filePath: directory.path, directoryHint: .isDirectory).appending(
             path: PartNames.workingFile, directoryHint: .notDirectory)
     }
 
-    /// Takes the file at `workingFile()` for the whole content, once the transfer returns; the item fails if there is no such file.
+    /// Accepts the file at `workingFile()` as the complete content when the transfer returns.
     ///
-    /// - Parameter sha256: The digest that the transfer has computed from the bytes as they arrived, as 64 hexadecimal digits. Without it, the
-    ///   target reads the whole file to compute it.
+    /// The item fails if the file does not exist.
+    ///
+    /// - Parameter sha256: The digest that the transfer has computed while receiving the bytes, as 64 hexadecimal digits. Without it, the
+    ///   target reads the complete file to compute the digest.
     public func adoptWorkingFile(sha256: String? = nil) {
         state.withLock { state in
             state.isAdopted = true
@@ -147,12 +150,12 @@ public final class FilePart: Sendable {
 
     // MARK: For the target
 
-    /// Whether all bytes are there already, by size and digest, so that nothing needs to be transferred.
+    /// Returns whether size and digest prove the part complete, so that no transfer is needed.
     func isWholeAlready(digest: SHA256.Digest?) throws -> Bool {
         try state.withLock { state throws -> Bool in
             guard let digest, state.length > 0 || limit == 0, limit.map({ $0 == state.length }) ?? true else { return false }
-            // Kept for a transfer that goes on from here: the part is read once.
-            let hash = try state.hash ?? hashOfWhatIsThere(state.length)
+            // Keeps the hash for a transfer that resumes here, so that the part is read only once.
+            let hash = try state.hash ?? hashOfStoredBytes(state.length)
             state.hash = hash
             guard hash.digest() == digest else { return false }
             state.hasBegun = true
@@ -160,9 +163,9 @@ public final class FilePart: Sendable {
         }
     }
 
-    /// What has arrived, ready to be given its name.
+    /// A complete download, ready to be installed.
     struct Whole: Sendable {
-        /// The directory that it stands in, where it is not the one of all parts.
+        /// The directory of the file, unless it is the directory of all parts.
         var directory: String?
         var name: String
         var digest: SHA256.Digest
@@ -172,14 +175,16 @@ public final class FilePart: Sendable {
 
     /// Checks size and digest.
     ///
-    /// - Throws: ``SyncError/Code/wrongContent``; what is there is then thrown away.
+    /// - Throws: ``SyncError/Code/wrongContent``; the part is discarded unless it is only too short.
     func finish(digest wanted: SHA256.Digest?) throws -> Whole {
         let (isAdopted, adoptedDigest, known) = state.withLock { ($0.isAdopted, $0.adoptedDigest, $0.hasBegun ? $0.hash : SHA256()) }
         let whole: Whole
         if isAdopted {
             guard let directory = try places.parts.directory(names.directory) else {
                 throw SyncError(
-                    .transferMisused, "downloading “\(path.shownSafely)”: the transfer has adopted a file that it never asked a place for")
+                    .transferMisused,
+                    "cannot install “\(path.shownSafely)”: the transfer adopted a working file, but never called workingFile(); write the "
+                        + "file to the URL that it returns")
             }
             let adopted = try WritableFile(PartNames.workingFile, in: directory)
             let status = try adopted.status()
@@ -189,34 +194,34 @@ public final class FilePart: Sendable {
                 directory: names.directory, name: PartNames.workingFile, digest: digest, stamp: FileStamp(try adopted.status()),
                 file: adopted)
         } else {
-            // A transfer that brought nothing has brought an empty file.
+            // A transfer that appends nothing produces an empty file.
             if !state.withLock({ $0.hasBegun }) { try begin() }
             var status = try file.status()
             let length = state.withLock { $0.length }
             if status.size > length {
-                // A write that failed halfway has left bytes that no digest covers.
+                // A partially failed write leaves bytes that the digest does not cover.
                 try file.truncate(to: length)
                 status = try file.status()
             }
             if status.permissions != places.fileMode { try file.setPermissions(places.fileMode) }
             let stamp = FileStamp(status)
-            let digest = try (known ?? hashOfWhatIsThere(stamp.size)).digest()
+            let digest = try (known ?? hashOfStoredBytes(stamp.size)).digest()
             whole = Whole(directory: nil, name: names.bytes, digest: digest, stamp: stamp, file: file)
         }
-        var complaint: String?
-        if let limit, limit != whole.stamp.size { complaint = "\(whole.stamp.size) bytes came, and the list announces \(limit)" }
-        if complaint == nil, let wanted, wanted != whole.digest { complaint = "its digest is \(whole.digest), and the list says \(wanted)" }
-        if let complaint {
-            // A part that is only short can still be resumed, where it is remembered what its bytes belong to.
+        var reason: String?
+        if let limit, limit != whole.stamp.size { reason = "it has \(whole.stamp.size) bytes, not \(limit) as listed" }
+        if reason == nil, let wanted, wanted != whole.digest { reason = "its digest is \(whole.digest), not \(wanted) as listed" }
+        if let reason {
+            // A part that is only too short can still be resumed if its validator is stored.
             let (isResumed, isRemembered) = state.withLock { ($0.isResumed, $0.isRemembered) }
             let isShort = !isAdopted && whole.stamp.size < limit ?? 0
             if !isShort { try discard() }
-            throw SyncError.wrongContent(path, complaint, isWorthRetrying: isResumed || (isShort && isRemembered))
+            throw SyncError.wrongContent(path, reason, isWorthRetrying: isResumed || (isShort && isRemembered))
         }
         return whole
     }
 
-    /// What is left of a part when its file was staged: enough to find the file again, and no open descriptor.
+    /// A staged file: enough to find the file again, without an open descriptor.
     struct Staged: Sendable {
         fileprivate var names: PartNames
         fileprivate var whole: (directory: String?, name: String, digest: SHA256.Digest, stamp: FileStamp)
@@ -224,9 +229,9 @@ public final class FilePart: Sendable {
         /// The digest of the file.
         var digest: SHA256.Digest { whole.digest }
 
-        /// Opens the file again, to give it its name.
+        /// Opens the file again to install it.
         ///
-        /// - Throws: ``SyncError/Code/changedLocally`` where it is another one by now.
+        /// - Throws: ``SyncError/Code/changedLocally`` if the file has changed since.
         func reopen(in places: TargetPlaces) throws -> Whole {
             let directory = try whole.directory.map { try places.parts.directory($0) } ?? places.parts
             guard let directory, try directory.status(of: whole.name) != nil else { throw SyncError.changedLocally(.contents) }
@@ -235,7 +240,7 @@ public final class FilePart: Sendable {
             return Whole(directory: whole.directory, name: whole.name, digest: whole.digest, stamp: whole.stamp, file: file)
         }
 
-        /// Removes the file, or what is left beside it once it has its name.
+        /// Removes the staged file, or the remains of its part once it is installed.
         func cleanUp(in places: TargetPlaces) throws {
             try places.parts.remove(names.memory)
             try places.parts.remove(names.bytes)
@@ -243,18 +248,18 @@ public final class FilePart: Sendable {
         }
     }
 
-    /// Leaves the whole file beside its place.
+    /// Keeps the complete file in the directory of parts.
     func stage(_ whole: Whole) -> Staged {
         Staged(names: names, whole: (whole.directory, whole.name, whole.digest, whole.stamp))
     }
 
-    /// Throws away all that is there.
+    /// Discards all stored bytes.
     func discard() throws {
         try state.withLock { state throws in try restart(&state) }
         try places.removeWorkingDirectory(names.directory)
     }
 
-    /// Removes what is left of the part when its bytes have got their name.
+    /// Removes the remains of the part once its file is installed.
     func cleanUp() throws {
         let (isAdopted, isRemembered) = state.withLock { ($0.isAdopted, $0.isRemembered) }
         if isRemembered { try places.parts.remove(names.memory) }
@@ -265,13 +270,13 @@ public final class FilePart: Sendable {
     }
 
     private func restart(_ state: inout State) throws {
-        // First what the bytes belonged to: bytes of nobody are thrown away, those of somebody else would be believed.
+        // Removes the stored validator first: bytes without one are discarded, but bytes with a stale one would be trusted.
         if state.isRemembered { try places.parts.remove(names.memory) }
         if state.length > 0 { try file.truncate(to: 0) }
         state = State(length: 0, isRemembered: false, hash: SHA256())
     }
 
-    private func hashOfWhatIsThere(_ length: Int) throws -> SHA256 {
+    private func hashOfStoredBytes(_ length: Int) throws -> SHA256 {
         try Self.hash(file, length)
     }
 
@@ -292,7 +297,7 @@ public final class FilePart: Sendable {
     }
 }
 
-/// The names of a part's files: of one length, and none that the list could choose.
+/// The names of a part's files: of fixed length, and not chosen by the list.
 struct PartNames: Hashable, Sendable {
     let bytes: String
     let memory: String
@@ -306,17 +311,17 @@ struct PartNames: Hashable, Sendable {
     }
 }
 
-/// What the bytes of a part belong to.
+/// The item and validator to which the bytes of a part belong.
 struct PartMemory: Codable, Hashable, Sendable {
     var path: String
     var version: String
     var validator: String
 
-    /// `nil` where there is none, or none that can be read: the transfer then begins again.
+    /// Reads the stored validator; `nil` if it is missing or unreadable, so that the transfer starts again.
     static func read(_ name: String, in directory: DirectoryHandle) throws -> PartMemory? {
         guard try directory.status(of: name)?.kind == .regular else { return nil }
         let bytes = try WritableFile(name, in: directory).readAll(atMost: 65_536)
-        // Of no interest why: it may have been cut when the process ended.
+        // The file may be truncated because the process was killed; the reason does not matter.
         return try? JSONDecoder().decode(PartMemory.self, from: Data(bytes))
     }
 

@@ -1,11 +1,11 @@
 internal import StoreCore
 
-/// What tells cheaply whether a file is still the one that was put there: another size, time or number means that it must be looked into.
+/// The size, time and inode of a file; a cheap test of whether its content may have changed.
 struct FileStamp: Hashable, Sendable {
     var size: Int
-    /// When its content was last changed; nanoseconds since 1970.
+    /// The modification time in nanoseconds since 1970.
     var modified: Int64
-    /// Its number on its disk.
+    /// The inode number.
     var inode: UInt64
 
     init(size: Int, modified: Int64, inode: UInt64) {
@@ -19,15 +19,15 @@ struct FileStamp: Hashable, Sendable {
     }
 }
 
-/// What is remembered of a file that was put in place.
+/// The journal's record of an installed file.
 struct FileRecord: Hashable, Sendable {
-    /// The version that the list had.
+    /// The version in the list.
     var version: String
     /// The digest of the content.
     var digest: SHA256.Digest
-    /// What the file looked like.
+    /// The stamp of the installed file.
     var stamp: FileStamp
-    /// What was remembered of the path before, while it may still be what is there.
+    /// The previous record of the path, as long as the previous file may still be in place.
     var before: Before?
 
     struct Before: Hashable, Sendable {
@@ -42,21 +42,21 @@ struct FileRecord: Hashable, Sendable {
         self.stamp = stamp
     }
 
-    /// The record that speaks of what is there, this one or the one before; `nil` where the file was touched since.
+    /// Returns the record that matches a stamp, this one or the previous one; `nil` if the file was touched since.
     func matching(_ stamp: FileStamp) -> FileRecord? {
         if self.stamp == stamp { return self }
         guard let before, before.stamp == stamp else { return nil }
         return FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)
     }
 
-    /// The record of the content that is there, by its digest; `nil` where the file was edited.
+    /// Returns the record that matches a digest, this one or the previous one; `nil` if the file was edited.
     func matching(_ digest: SHA256.Digest) -> FileRecord? {
         if self.digest == digest { return self }
         guard let before, before.digest == digest else { return nil }
         return FileRecord(version: before.version, digest: before.digest, stamp: before.stamp)
     }
 
-    /// Whether a file of this size may have the content of this record, or of the one before.
+    /// Returns whether a file of this size may have the content of this record or of the previous one.
     func mayHave(size: Int) -> Bool {
         stamp.size == size || before?.stamp.size == size
     }
@@ -83,7 +83,7 @@ struct FileRecord: Hashable, Sendable {
     }
 }
 
-/// Numbers and names in a line of text, where a name has no space and no line's end.
+/// The encoding of numbers and names in a line of text; an encoded name contains no space and no line break.
 enum LineText {
     static let space = UInt8(ascii: " ")
     static let newline = UInt8(ascii: "\n")
@@ -102,7 +102,7 @@ enum LineText {
         }
     }
 
-    /// `nil` for what `escape(_:to:)` never writes.
+    /// Decodes a name; `nil` for text that `escape(_:to:)` never writes.
     static func unescape(_ bytes: some RandomAccessCollection<UInt8>) -> String? {
         guard bytes.contains(escape) else { return String(validating: bytes, as: UTF8.self) }
         var plain: [UInt8] = []

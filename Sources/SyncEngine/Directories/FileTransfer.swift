@@ -1,42 +1,42 @@
-/// Brings the bytes of a file from wherever they are; the one thing a `DirectoryTarget` does not know.
+/// Downloads the bytes of a file into a part; the only thing that a `DirectoryTarget` needs from the app.
 ///
 /// ```swift
 /// struct HTTPTransfer: FileTransfer {
 ///     func transfer(_ file: ListedFile, into part: FilePart) async throws {
-///         let answer = try await client.get(file.path, range: part.resumePoint)     // Range: bytes=offset-, If-Range: validator
-///         try part.begin(at: answer.firstByte, validator: answer.entityTag)
-///         for try await piece in answer.body { try part.append(piece) }
+///         let response = try await client.get(file.path, range: part.resumePoint)   // Range: bytes=offset-, If-Range: validator
+///         try part.begin(at: response.firstByte, validator: response.entityTag)
+///         for try await piece in response.body { try part.append(piece) }
 ///     }
 /// }
 /// ```
 ///
-/// Size and digest are checked by the target; a transfer only has to say at which byte it begins. It should return soon after its task was
-/// cancelled. What has arrived by then is kept.
+/// The target checks size and digest; a transfer only sets the offset at which it begins. It should return soon after its task is canceled.
+/// The bytes received by then are kept.
 public protocol FileTransfer<Item>: Sendable {
     /// An item of the list.
     associatedtype Item: FileItem
 
-    /// Brings the bytes of a file, all of them or those that are missing.
+    /// Downloads all bytes of a file, or the missing ones.
     ///
     /// - Parameters:
     ///   - item: The file.
-    ///   - part: Where the bytes go, and what is there of an earlier attempt.
-    /// - Throws: What went wrong; an error that conforms to `FailureAdvising` decides by its kind what happens next.
+    ///   - part: Receives the bytes, and holds those of an earlier attempt.
+    /// - Throws: Any error; the `FailureAdvising` kind of the error decides what happens next.
     func transfer(_ item: Item, into part: FilePart) async throws
 }
 
-/// Where a transfer can go on: so many bytes are there, of a content with this validator.
+/// The point at which a transfer can resume: the number of stored bytes and the validator of their content.
 public struct ResumePoint: Hashable, Sendable {
-    /// How many bytes are there, from the first one on.
+    /// The number of stored bytes, counted from the first byte of the file.
     public var offset: Int64
-    /// What the origin told the content apart by: for HTTP, a strong entity tag or a date, as it goes into `If-Range` (RFC 9110 §13.1.5).
+    /// The origin's validator of the content: for HTTP, a strong entity tag or a date, as sent in `If-Range` (RFC 9110 §13.1.5).
     public var validator: String
 
-    /// Makes a resume point.
+    /// Creates a resume point.
     ///
     /// - Parameters:
-    ///   - offset: How many bytes are there.
-    ///   - validator: What the origin told the content apart by.
+    ///   - offset: The number of stored bytes.
+    ///   - validator: The origin's validator of the content.
     public init(offset: Int64, validator: String) {
         self.offset = offset
         self.validator = validator

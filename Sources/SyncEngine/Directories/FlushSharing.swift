@@ -1,39 +1,38 @@
-/// Which flush of the disk is whose: one runs at a time, and whoever comes before it begins shares it.
+/// The assignment of waiters to flushes of the disk: one flush runs at a time, and all waiters that arrived before it began share it.
 ///
-/// A flush brings to the disk what was written before it began, so that one which runs already is of no use to those who come later. A
-/// flush that has failed fails whoever comes after it too: what the system could not write it may have forgotten, and a second flush
-/// would then say that all is well.
+/// A flush covers the writes made before it began, so later waiters cannot share a running flush. A failed flush fails all later waiters
+/// too. The system may have discarded the data that it failed to write, and a second flush would then report success.
 struct FlushSharing: Hashable, Sendable {
-    /// The number of the flush that began last; they are counted from 1.
+    /// The number of the flush that began last, counted from 1.
     private(set) var lastBegun = 0
-    /// The number of the flush that ended last, well or not.
+    /// The number of the flush that ended last, successfully or not.
     private(set) var lastEnded = 0
     private(set) var hasFailed = false
-    /// Whether somebody was told to begin the next flush, and has not begun it yet.
+    /// Whether a waiter was asked to begin the next flush and has not begun it yet.
     private(set) var isDue = false
-    /// How many wait for the next flush.
+    /// The number of waiters for the next flush.
     private(set) var waitingForNext = 0
 
     var isRunning: Bool { lastBegun > lastEnded }
 
-    /// Somebody has written what must be on the disk.
+    /// Adds a waiter for data that must be on the disk.
     ///
-    /// - Returns: The number of the flush to wait for, and whether whoever asks is to see to it that it begins.
+    /// - Returns: The number of the flush to wait for, and whether this waiter has to begin it.
     mutating func arrived() -> (number: Int, isToBegin: Bool) {
         waitingForNext += 1
         defer { isDue = isDue || !(isRunning || hasFailed) }
         return (lastBegun + 1, !(isDue || isRunning || hasFailed))
     }
 
-    /// Somebody who waited for the flush of this number does not want it any more.
+    /// Removes a waiter of the flush with this number.
     mutating func left(_ number: Int) {
-        // Who leaves while the flush runs or after it has ended changes nothing.
+        // A waiter that leaves during or after its flush changes nothing.
         if number == lastBegun + 1, waitingForNext > 0 { waitingForNext -= 1 }
     }
 
-    /// The flush that is due begins now.
+    /// Begins the flush that is due.
     ///
-    /// - Returns: Whether there is one, and anybody still wants it.
+    /// - Returns: Whether a flush is due and still has waiters.
     mutating func begins() -> Bool {
         guard isDue else { return false }
         isDue = false
@@ -43,18 +42,18 @@ struct FlushSharing: Hashable, Sendable {
         return true
     }
 
-    /// The flush that ran has ended.
+    /// Ends the running flush.
     ///
-    /// - Returns: Whether another one is to begin.
+    /// - Returns: Whether another flush has to begin.
     mutating func ended(well: Bool) -> Bool {
-        precondition(isRunning, "A flush has ended that never began.")
+        precondition(isRunning, "a flush ended that never began")
         lastEnded = lastBegun
         hasFailed = !well
         isDue = well && waitingForNext > 0
         return isDue
     }
 
-    /// How the flush of a number went; `nil` as long as it has not ended.
+    /// Returns whether the flush of a number succeeded; `nil` until it has ended.
     func isWell(_ number: Int) -> Bool? {
         if lastEnded >= number { return number < lastEnded || !hasFailed }
         return hasFailed ? false : nil

@@ -1,45 +1,44 @@
 internal import Dispatch
 internal import StoreCore
 
-/// Flushes of the disk that are shared by all who wait for one.
+/// Flushes of the disk that are shared by all their waiters.
 ///
-/// To bring each small file to the disk by itself would cost more than its transfer.
+/// Flushing each small file separately would cost more than its transfer.
 final class GroupedFlush: Sendable {
     private struct State: Sendable {
         var sharing = FlushSharing()
-        /// Why a flush has failed.
+        /// The error of a failed flush.
         var error: (any Error)?
-        /// When a flush may begin that more may come to share.
+        /// The earliest time at which a shared flush may begin.
         var earliest = DispatchTime.now()
     }
 
     private let interval: DispatchTimeInterval
     private let state = WatchedState(State())
-    /// A flush may take seconds, which no thread of the tasks' pool may be held for.
+    /// A flush may take seconds and must not block a thread of the cooperative pool.
     private let queue = DispatchQueue(label: "SyncEngine.GroupedFlush")
 
-    /// Makes it for one file system.
+    /// Creates the flushes of one file system.
     ///
-    /// - Parameter interval: How long after the beginning of a flush the next one begins. Without it a fast disk would be flushed for every
-    ///   second small file, which costs the machine a quarter of what their transfers do. Where a flush takes longer than this, nobody waits
-    ///   for anything but the disk; nor does a file that is alone.
+    /// - Parameter interval: The minimum time between the beginnings of two flushes. Without it, a fast disk would be flushed for every
+    ///   second small file, which adds a quarter to the cost of their transfers. The interval delays nothing if a flush takes longer, or if
+    ///   a file is alone.
     init(interval: DispatchTimeInterval = .milliseconds(10)) {
         self.interval = interval
     }
 
-    /// Whether a flush has failed, so that nobody knows what of all that was written is on the disk.
+    /// Whether a flush has failed, so that the state of all written data is unknown.
     var hasFailed: Bool { state.read { $0.sharing.hasFailed } }
 
-    /// How many wait for a flush that has not begun, for tests.
+    /// The number of waiters for a flush that has not begun; for tests.
     var waitingCount: Int { state.read { $0.sharing.waitingForNext } }
 
-    /// Waits until a flush has ended that began after this call.
+    /// Waits for the end of a flush that begins after this call.
     ///
     /// - Parameters:
-    ///   - isLast: Whether nobody else will come, so that there is nobody to wait for.
-    ///   - flush: Brings to the disk what was written before it was called; called by one thread at a time, with the closure of whoever
-    ///     came first.
-    /// - Throws: What the flush threw, or one before it; `CancellationError` as soon as the task is cancelled.
+    ///   - isLast: Whether no other waiter will come, so that the flush need not be delayed.
+    ///   - flush: Flushes the data written before the call. Called by one thread at a time, with the closure of the waiter that came first.
+    /// - Throws: The error of this flush, or of an earlier one; `CancellationError` as soon as the task is canceled.
     func wait(isLast: Bool = false, _ flush: @escaping @Sendable () throws -> Void) async throws {
         let (arrival, earliest) = state.update { ($0.sharing.arrived(), $0.earliest) }
         if arrival.isToBegin || isLast { begin(flush, at: isLast ? .now() : earliest) }

@@ -6,27 +6,27 @@ internal import StoreCore
 /// let file = ListedFile(path: "films/7.mp4", sha256: digest, byteCount: 73_400_320)
 /// ```
 ///
-/// In a list it is an object with `path`, and `sha256` or `version` or both; `size` (also accepted as `byteCount`) and `url` are optional:
+/// In a list, a file is an object with `path` and at least one of `sha256` and `version`. `size` (or `byteCount`) and `url` are optional:
 ///
 /// ```text
 /// {"path": "films/7.mp4", "sha256": "9f86d0…", "size": 73400320, "url": "https://cdn.example.com/7.mp4"}
 /// ```
 public struct ListedFile: FileItem, Hashable, Codable {
-    /// The place of the file in the directory.
+    /// The path of the file in the directory.
     public var path: String
-    /// The size in bytes; `nil` where the list does not say.
+    /// The size in bytes; `nil` if the list has none.
     public var byteCount: Int64?
-    /// The address of the content, absolute or relative to that of the list; `nil` where the path says it.
+    /// The address of the content, absolute or relative to the list's; `nil` if it follows from the path.
     public var url: String?
-    /// The version where it is not the digest.
+    /// The version, unless it is the digest.
     private var tag: String?
     private var digest = DigestText.none
 
-    /// A digest in 32 bytes: as text it would take three times as much, for each file of a list.
+    /// A digest in 32 bytes, because its text would take three times as much for each file of a list.
     private enum DigestText: Hashable, Sendable {
         case none
         case digest(SHA256.Digest)
-        /// Text that is no digest, for the message that says so.
+        /// Text that is not a digest, kept for the error message.
         case other(String)
 
         init(_ text: String?) {
@@ -34,7 +34,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
                 self = .none
                 return
             }
-            // Only in small letters, so that the text that comes out is the one that went in.
+            // Accepts only lowercase digits, so that the text is encoded as it was decoded.
             self = SHA256.Digest(hex: text.utf8).map { .digest($0) } ?? .other(text)
         }
 
@@ -47,26 +47,26 @@ public struct ListedFile: FileItem, Hashable, Codable {
         }
     }
 
-    /// The digest of the content, as 64 hexadecimal digits; `nil` where the list does not say.
+    /// The digest of the content as 64 hexadecimal digits; `nil` if the list has none.
     public var sha256: String? {
         get { digest.text }
         set { digest = DigestText(newValue) }
     }
 
-    /// The version: a revision or an entity tag; the digest where the list gives no other.
+    /// The version: a revision or an entity tag, or the digest if the list has neither.
     public var version: String {
         get { tag ?? digest.text ?? "" }
         set { tag = newValue }
     }
 
-    /// Describes a file whose version is given by the list.
+    /// Creates a file with a version given by the list.
     ///
     /// - Parameters:
-    ///   - path: The place of the file in the directory.
+    ///   - path: The path of the file in the directory.
     ///   - version: The version: a revision or an entity tag.
     ///   - byteCount: The size in bytes.
-    ///   - sha256: The digest of the content, as 64 hexadecimal digits.
-    ///   - url: The address of the content, where the path does not say it.
+    ///   - sha256: The digest of the content as 64 hexadecimal digits.
+    ///   - url: The address of the content, if it does not follow from the path.
     public init(path: String, version: String, byteCount: Int64? = nil, sha256: String? = nil, url: String? = nil) {
         self.path = path
         self.byteCount = byteCount
@@ -75,32 +75,32 @@ public struct ListedFile: FileItem, Hashable, Codable {
         tag = version == sha256 ? nil : version
     }
 
-    /// Describes a file whose version is its digest.
+    /// Creates a file with its digest as its version.
     ///
     /// - Parameters:
-    ///   - path: The place of the file in the directory.
-    ///   - sha256: The digest of the content, as 64 hexadecimal digits.
+    ///   - path: The path of the file in the directory.
+    ///   - sha256: The digest of the content as 64 hexadecimal digits.
     ///   - byteCount: The size in bytes.
-    ///   - url: The address of the content, where the path does not say it.
+    ///   - url: The address of the content, if it does not follow from the path.
     public init(path: String, sha256: String, byteCount: Int64? = nil, url: String? = nil) {
         self.init(path: path, version: sha256, byteCount: byteCount, sha256: sha256, url: url)
     }
 
-    /// Reads a file of a list.
+    /// Decodes a file of a list.
     ///
-    /// - Throws: `DecodingError` where the list gives neither version nor digest, or two different sizes.
+    /// - Throws: `DecodingError` if the list gives neither version nor digest, or two different sizes.
     public init(from decoder: any Decoder) throws {
         let file = try decoder.container(keyedBy: CodingKeys.self)
         let path = try file.decode(String.self, forKey: .path)
         let digest = try file.decodeIfPresent(String.self, forKey: .sha256)
         guard let version = try file.decodeIfPresent(String.self, forKey: .version) ?? digest, !version.isEmpty else {
-            let words = "“\(path.shownSafely)” has neither version nor sha256; the list must say one of them"
+            let words = "“\(path.shownSafely)” has neither version nor sha256; add one of them to the list"
             throw DecodingError.keyNotFound(CodingKeys.version, .init(codingPath: decoder.codingPath, debugDescription: words))
         }
         let size = try file.decodeIfPresent(Int64.self, forKey: .size)
         let byteCount = try file.decodeIfPresent(Int64.self, forKey: .byteCount)
         if let size, let byteCount, size != byteCount {
-            let words = "“\(path.shownSafely)” has the size \(size) and the byteCount \(byteCount); the list must say one of them"
+            let words = "“\(path.shownSafely)” has the size \(size) and the byteCount \(byteCount); remove one of them from the list"
             throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: words))
         }
         self.init(
@@ -113,7 +113,7 @@ public struct ListedFile: FileItem, Hashable, Codable {
         }
     }
 
-    /// Writes the file as a list has it.
+    /// Encodes the file in the format of a list.
     public func encode(to encoder: any Encoder) throws {
         var file = encoder.container(keyedBy: CodingKeys.self)
         try file.encode(path, forKey: .path)

@@ -1,4 +1,4 @@
 internal import Foundation
 
-/// The number of this process, which a lock tells to whoever waits for it.
+/// The process identifier, which a lock file reports to other processes.
 var processNumber: Int { Int(ProcessInfo.processInfo.processIdentifier) }

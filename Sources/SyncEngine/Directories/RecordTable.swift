@@ -2,17 +2,17 @@ internal import StoreCore
 
 /// The records of a journal by path, in a fraction of a dictionary's memory: 100 000 files take about 12 MB.
 ///
-/// Paths lie one behind the other in one array, and the digest serves as version where it is one.
+/// All paths are stored in one array, and a version that equals the digest is not stored separately.
 struct RecordTable: Sendable {
     private struct Row: Sendable {
         var pathStart: UInt32
-        /// Below zero for a row whose record was removed.
+        /// Negative for a row without a record.
         var pathLength: Int32
         var stamp: FileStamp
         var digest: SHA256.Digest
-        /// The place of the version among those that are no digests; -1 where it is the digest.
+        /// The index of the version in `versions`; -1 if the version is the digest.
         var version: Int32
-        /// The journal's line that speaks of it.
+        /// The number of the journal's line for this record.
         var line: Int32
 
         var path: Range<Int> { Int(pathStart)..<Int(pathStart) + Int(pathLength) }
@@ -20,30 +20,30 @@ struct RecordTable: Sendable {
 
     private var rows: [Row] = []
     private var bytes: [UInt8] = []
-    /// The versions that are no digests; one that is replaced by a digest stays.
+    /// The versions that are not digests. A version replaced by a digest stays in the array.
     private var versions: [String] = []
     private var index = RowIndex()
-    /// What was remembered before, by row; of the few rows that are about to change.
+    /// The previous records by row, for the few rows that are being changed.
     private var before: [Int: FileRecord.Before] = [:]
-    /// How many records there are.
+    /// The number of records.
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    /// The rows, with those that have no record.
+    /// All rows, including those without a record.
     var indices: Range<Int> { rows.indices }
 
-    /// The row of a path.
+    /// Returns the row of a path.
     func row(of path: PathKey) -> Int? { position(of: path, hash: RowIndex.hash(path)) }
 
-    /// The path of a row; `nil` where it has no record.
+    /// Returns the path of a row; `nil` if the row has no record.
     func path(at row: Int) -> PathKey? {
         let entry = rows[row]
         guard entry.pathLength >= 0 else { return nil }
         return PathKey(String(decoding: bytes[entry.path], as: UTF8.self))
     }
 
-    /// The record of a row, which must have one.
+    /// Returns the record of a row, which must have one.
     func record(at row: Int) -> FileRecord {
         let entry = rows[row]
         var record = FileRecord(
@@ -52,18 +52,18 @@ struct RecordTable: Sendable {
         return record
     }
 
-    /// Whether the record of a row, and none before it, speaks of a file that looks like this.
+    /// Returns whether the current record of a row has this stamp.
     func isCurrent(_ row: Int, _ stamp: FileStamp) -> Bool { rows[row].stamp == stamp }
 
-    /// The journal's line that speaks of a row.
+    /// Returns the number of the journal's line for a row.
     func line(at row: Int) -> Int { Int(rows[row].line) }
 
     subscript(path: PathKey) -> FileRecord? { row(of: path).map { record(at: $0) } }
 
-    /// The paths, in the order in which they came first.
+    /// All paths, in the order of their first record.
     var paths: some Sequence<PathKey> { indices.lazy.compactMap { path(at: $0) } }
 
-    /// Puts a record in the place of the one before.
+    /// Stores the record of a path in place of the previous one.
     mutating func put(_ record: FileRecord, for path: PathKey, line: Int) {
         let version = record.version == record.digest.hex ? nil : record.version
         let hash = RowIndex.hash(path)
@@ -85,7 +85,7 @@ struct RecordTable: Sendable {
         count += 1
     }
 
-    /// Keeps a version, in the place of the one before if there was one.
+    /// Stores a version, reusing the slot of the previous one.
     private mutating func keep(_ version: String?, at place: Int32) -> Int32 {
         guard let version else { return -1 }
         guard place < 0 else {
@@ -96,7 +96,7 @@ struct RecordTable: Sendable {
         return Int32(versions.count - 1)
     }
 
-    /// Removes a record. Its row stays until the journal is read again, so that the numbers of the others hold.
+    /// Removes a record. Its row stays until the journal is read again, so that the numbers of other rows remain valid.
     mutating func remove(_ path: PathKey) {
         let hash = RowIndex.hash(path)
         guard let row = position(of: path, hash: hash) else { return }
@@ -106,7 +106,7 @@ struct RecordTable: Sendable {
         count -= 1
     }
 
-    /// Forgets what was remembered of a path before.
+    /// Discards the previous record of a path.
     mutating func settle(_ path: PathKey) {
         guard !before.isEmpty, let row = row(of: path) else { return }
         before[row] = nil
@@ -123,7 +123,7 @@ struct RecordTable: Sendable {
 }
 
 extension RecordTable: Equatable {
-    /// Whether both have the same records for the same paths.
+    /// Returns whether both tables have the same records for the same paths.
     static func == (lhs: RecordTable, rhs: RecordTable) -> Bool {
         lhs.count == rhs.count && lhs.paths.allSatisfy { lhs[$0] == rhs[$0] }
     }

@@ -1,22 +1,22 @@
 internal import StoreCore
 
-/// A file's path below a directory that cannot lead out of it.
+/// The path of a file relative to a directory; it cannot lead out of the directory.
 struct RelativePath: Sendable {
-    /// The names of the directories, from the top, and of the file.
+    /// The names of the directories, outermost first, and of the file.
     let parts: [String]
 
-    /// The name of the directory in which a target keeps its own files.
+    /// The name of a target's own directory.
     static let reserved = ".storehouse"
-    /// How long a name may be, in UTF-8; what Linux and Apple's systems hold.
+    /// The longest name in bytes of UTF-8; the limit of Linux and Apple's systems.
     static let longestName = 255
-    /// How long a path may be, in UTF-8; with the directory's own path in front of it, it still fits.
+    /// The longest path in bytes of UTF-8; leaves room for the path of the target's directory.
     static let longestPath = 3072
-    /// How many names a path may have: far more than people nest, and few enough for the recursive tools that will meet the tree.
+    /// The largest number of names in a path: more than real trees need, and few enough for recursive tools.
     static let mostParts = 128
 
     /// Checks a path of a list.
     ///
-    /// - Throws: ``SyncError/Code/unsafeName``, whose message has the reason.
+    /// - Throws: ``SyncError/Code/unsafeName`` with the reason in its message.
     init(_ key: PathKey) throws(SyncError) {
         try self.init(existing: key)
         let path = key.path
@@ -31,9 +31,11 @@ struct RelativePath: Sendable {
         }
     }
 
-    /// Checks the path of a file that is in the directory already: it may be longer or deeper than one of a list, and never lead out.
+    /// Checks the path of an existing file.
     ///
-    /// - Throws: ``SyncError/Code/unsafeName``, whose message has the reason.
+    /// It may be longer or deeper than a path of a list, but must not lead out of the directory.
+    ///
+    /// - Throws: ``SyncError/Code/unsafeName`` with the reason in its message.
     init(existing key: PathKey) throws(SyncError) {
         let path = key.path
         func refuse(_ reason: String) -> SyncError { Self.refusal(of: path, reason) }
@@ -43,22 +45,22 @@ struct RelativePath: Sendable {
             guard !part.isEmpty else { throw refuse(parts.isEmpty ? "it is absolute" : "it has an empty part") }
             guard !part.contains(0) else { throw refuse("it contains a null character") }
             guard !part.elementsEqual(".".utf8), !part.elementsEqual("..".utf8) else {
-                throw refuse("it contains “.” or “..”, which would lead elsewhere")
+                throw refuse("it contains “.” or “..”, which could lead out of the directory")
             }
             parts.append(String(decoding: part, as: UTF8.self))
         }
-        // In any spelling, since a folding disk takes them for one.
+        // A folding disk treats all spellings of the reserved name as equal.
         guard let first = parts.first, NameFolding.all.fold(first) != Self.reserved else {
-            throw refuse("the name \(Self.reserved) is the target's own")
+            throw refuse("the name \(Self.reserved) is reserved for the target")
         }
         self.parts = parts
     }
 
     private static func refusal(of path: String, _ reason: String) -> SyncError {
-        SyncError(.unsafeName, "reading the path “\(path.shownSafely)”: \(reason); it is not downloaded. Correct the list")
+        SyncError(.unsafeName, "cannot download “\(path.shownSafely)”: \(reason); correct the list")
     }
 
-    /// The path of a directory that a checked path has.
+    /// Creates a path from the parts of a checked path.
     init(trusting parts: [String]) {
         self.parts = parts
     }
@@ -66,10 +68,10 @@ struct RelativePath: Sendable {
     /// The path as a key.
     var key: PathKey { PathKey(parts.joined(separator: "/")) }
 
-    /// The path of the directory that the first parts name; empty for the root.
+    /// Returns the path of the directory formed by the first parts; empty for the root.
     func directory(_ depth: Int) -> PathKey { PathKey(parts.prefix(depth).joined(separator: "/")) }
 
-    /// The paths of the directories above, from the top.
+    /// The paths of the directories above, outermost first.
     var ancestors: [PathKey] {
         var all: [PathKey] = []
         for part in parts.dropLast() { all.append(PathKey(all.last.map { $0.path + "/" + part } ?? part)) }
@@ -78,11 +80,11 @@ struct RelativePath: Sendable {
 }
 
 extension PathKey {
-    /// The path for a message: short, and without characters that would act on a terminal.
+    /// The path for a message: shortened, and without characters that act on a terminal.
     var shownSafely: String { path.shownSafely }
 }
 
 extension String {
-    /// The text for a message: short, and without characters that would act on a terminal.
+    /// The text for a message: shortened, and without characters that act on a terminal.
     var shownSafely: String { escapedForDisplay(atMost: 120) }
 }

@@ -1,11 +1,12 @@
 internal import StoreCore
 
-/// Judges updates that are staged: many files that differed and all get one content are more likely a login page than an update.
+/// The check of staged updates: many different files that all receive one content suggest a login page, not an update.
 enum SharedContent {
-    /// Why staged updates must not be installed.
+    /// Returns the reason why staged updates must not be installed.
     ///
-    /// - Parameter changes: The digest of each file before, `nil` where it is not known, and after; files that stay the same are left out.
-    /// - Returns: `nil` where they may be installed.
+    /// - Parameter changes: The digest of each file before and after, without files that stay the same; an unknown previous digest is
+    ///   `nil`.
+    /// - Returns: `nil` if the updates may be installed.
     static func refusal(of changes: [(before: SHA256.Digest?, after: SHA256.Digest)]) -> SyncError? {
         guard changes.count >= SafetyGate.floor else { return nil }
         var counts: [SHA256.Digest: Int] = [:]
@@ -13,14 +14,14 @@ enum SharedContent {
         guard let (shared, count) = counts.max(by: { $0.value < $1.value }), 2 * count > changes.count, shared != emptiness else {
             return nil
         }
-        // Files that were alike before may be alike again.
+        // Files with equal content before may have equal content again.
         var before: [SHA256.Digest: Int] = [:]
         for change in changes where change.after == shared { if let digest = change.before { before[digest, default: 0] += 1 } }
         guard 2 * (before.values.max() ?? 0) <= changes.count else { return nil }
         return SyncError(
             .sharedContent,
-            "installing updates: \(count) of \(counted(changes.count, "changed file")) would get the same content, which differed before; none "
-                + "of them was replaced. If the source is right, call sync(overriding: .sharedContent)",
+            "cannot install the updates: \(count) of \(counted(changes.count, "changed file")) would get the same content, but differed before; "
+                + "none of them was replaced; if the source is right, call sync(overriding: .sharedContent)",
             stage: .contents)
     }
 

@@ -1,45 +1,45 @@
 internal import StoreCore
 
-/// What a target remembers of the files it has put in place: the version, and what they looked like then.
+/// The records of the files that a target has installed: versions, digests and stamps.
 ///
-/// A value without any input or output. Written down, it is a text of lines that each carry a checksum over themselves and all lines
-/// before, so that a line which was changed, moved or taken out is found. A last line without its end is one that was being written when the
-/// process ended; it counts as not written. Anything else that does not verify makes the whole journal worthless.
+/// A value without input or output. Its text consists of lines. Each line begins with a checksum of its content and of all previous lines,
+/// so that changed, moved and missing lines are detected. An unterminated last line was interrupted by the end of the process and does not
+/// count. If any other line fails verification, the whole journal is invalid.
 struct TargetJournal: Sendable {
-    /// By path.
+    /// The records by path.
     private(set) var records = RecordTable()
-    /// Whether an older journal was lost, so that files without a record may be ours all the same.
+    /// Whether an older journal was lost, so that files without a record may come from an earlier sync.
     private(set) var isRebuilding = false
-    /// Up to which line the names are on the disk; of later ones the digest decides after a loss of power.
+    /// The last line up to which all names are known to be on the disk. For later lines, the digest decides after a power loss.
     private var settledThrough = 0
-    /// How many records have a later line; `nil` where they must be counted.
+    /// The number of records with a later line; `nil` if it must be counted.
     private var knownUnsettledCount: Int? = 0
-    /// How many lines were read or written.
+    /// The number of lines read or written.
     private(set) var lineCount = 0
-    /// What the next line's checksum begins with: that of the line before.
+    /// The checksum of the last line, which seeds that of the next.
     private var seed: UInt64 = 0
 
-    /// What can happen to a journal.
+    /// A change of a journal.
     enum Change: Hashable, Sendable {
-        /// Begins every journal.
+        /// The first line of every journal.
         case header
-        /// A file of this content is about to take the path's name, or has it.
+        /// A file with this content has the path's name, or is about to be renamed to it.
         ///
-        /// The record before stays known until the next one: the process may end between this line and the deed.
+        /// The previous record stays known until the next one, because the process may end between this line and the rename.
         case put(PathKey, FileRecord)
         /// The path's file was removed.
         case removed(PathKey)
         /// An older journal was lost.
         case rebuilding
-        /// Everything is as the source has it: whatever has no record now is not ours.
+        /// The directory equals the source, so that every file without a record is foreign.
         case rebuilt
-        /// Every file that was put so far is on the disk, and so is its name.
+        /// Every file installed so far is on the disk, and so is its name.
         case synchronized
-        /// The same of the files that were put up to a line, counted from 1.
+        /// Every file installed up to a line, counted from 1, is on the disk, and so is its name.
         case synchronizedThrough(Int)
     }
 
-    /// Takes a change in.
+    /// Applies a change.
     mutating func apply(_ change: Change) {
         lineCount += 1
         switch change {
@@ -65,20 +65,20 @@ struct TargetJournal: Sendable {
     }
 
     private mutating func settle(through announced: Int) {
-        // No line vouches for later ones.
+        // A line cannot settle later lines.
         let line = min(announced, lineCount)
         guard line > settledThrough else { return }
         settledThrough = line
         knownUnsettledCount = line >= lineCount - 1 ? 0 : nil
     }
 
-    /// Whether the name of a path is on the disk as far as the journal vouches for it.
+    /// Returns whether the journal records the name of a path as flushed.
     func isSettled(_ path: PathKey) -> Bool { records.row(of: path).map { records.line(at: $0) <= settledThrough } ?? true }
 
-    /// The same of a row of the records.
+    /// Returns whether the journal records the name of a row's path as flushed.
     func isSettled(_ row: Int) -> Bool { records.line(at: row) <= settledThrough }
 
-    /// How many names may not be on the disk yet.
+    /// The number of names that may not be on the disk yet.
     var unsettledCount: Int {
         mutating get {
             if let knownUnsettledCount { return knownUnsettledCount }
@@ -88,34 +88,34 @@ struct TargetJournal: Sendable {
         }
     }
 
-    /// Says that a file has its name now, and the record before is of no more use.
+    /// Discards the previous record of a path after its file was installed.
     mutating func settle(_ path: PathKey) {
         records.settle(path)
     }
 
     // MARK: Text
 
-    /// Changes as they are written down.
+    /// Changes with their text.
     struct Lines: Sendable {
         fileprivate(set) var text: [UInt8] = []
         fileprivate var changes: [Change] = []
         fileprivate var seed: UInt64
     }
 
-    /// What is to be written for changes, which are taken in only by `take(_:)`, once it is written.
+    /// Returns the text for changes; `take(_:)` applies the changes once the text is written.
     func lines(for changes: some Sequence<Change>) -> Lines {
         var lines = Lines(seed: seed)
         for change in changes { lines.add(change) }
         return lines
     }
 
-    /// Takes in changes that are written down.
+    /// Applies changes after their text was written.
     mutating func take(_ lines: Lines) {
         for change in lines.changes { apply(change) }
         seed = lines.seed
     }
 
-    /// Takes a change in and gives back the line to be written for it.
+    /// Applies a change and returns its text.
     mutating func line(for change: Change) -> [UInt8] {
         let lines = lines(for: CollectionOfOne(change))
         take(lines)
@@ -123,15 +123,15 @@ struct TargetJournal: Sendable {
     }
     fileprivate static let format = Array("storehouse-journal 1".utf8)
 
-    /// What was made of a journal's text.
+    /// The result of reading a journal.
     struct Reading: Sendable {
         var journal = TargetJournal()
-        /// How many bytes verify; what follows is a line that was never finished.
+        /// The number of valid bytes; an unfinished line may follow them.
         var length = 0
-        /// Whether there is a journal, and all of it verifies.
+        /// Whether a journal exists and all of it is valid.
         var isWhole = false
 
-        /// Takes the whole lines that a text begins with; `false` where one does not verify.
+        /// Applies the complete lines at the beginning of a text; returns `false` if one is invalid.
         fileprivate mutating func take(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
             var start = 0
             while start < text.count, let end = text[start...].firstIndex(of: LineText.newline) {
@@ -145,20 +145,20 @@ struct TargetJournal: Sendable {
         }
 
         fileprivate consuming func finished() -> Reading {
-            // A header is never written without the line that follows it: alone it is what is left of a journal.
+            // A header is always written together with the next line. Alone it is the remains of a journal.
             guard journal.lineCount > 1 else { return Reading() }
             isWhole = true
             return self
         }
     }
 
-    /// Reads a journal that is in memory.
+    /// Reads a journal in memory.
     static func read(_ text: UnsafeRawBufferPointer) -> Reading {
         var reading = Reading()
         return reading.take(text.bindMemory(to: UInt8.self)) ? reading.finished() : Reading()
     }
 
-    /// Reads a journal a piece at a time, so that its text is never in memory as a whole.
+    /// Reads a journal piece by piece, so that its text is never in memory as a whole.
     static func read(_ file: WritableFile, pieceSize: Int = 1 << 18) throws -> Reading {
         var reading = Reading()
         var buffer = [UInt8](repeating: 0, count: pieceSize)
@@ -170,7 +170,7 @@ struct TargetJournal: Sendable {
             let isValid = buffer.withUnsafeBufferPointer { buffer in reading.take(UnsafeBufferPointer(rebasing: buffer[..<count])) }
             guard isValid else { return Reading() }
             if count < buffer.count { return reading.finished() }
-            // A line that is longer than the buffer needs a longer one.
+            // The line is longer than the buffer.
             if reading.length == before { buffer += [UInt8](repeating: 0, count: buffer.count) }
         }
     }
@@ -194,7 +194,7 @@ struct TargetJournal: Sendable {
         }
     }
 
-    /// The same journal without what is no longer true: a header and a line for each record.
+    /// Returns the same journal without obsolete lines: a header, and the lines of each record.
     func compacted() -> (journal: TargetJournal, text: [UInt8]) {
         var fresh = TargetJournal()
         var text = fresh.line(for: .header)
@@ -211,7 +211,7 @@ struct TargetJournal: Sendable {
         return (fresh, text)
     }
 
-    /// Whether most of the lines are of no more use.
+    /// Whether most lines are obsolete.
     var isMostlyStale: Bool { lineCount > 2 * records.count + 256 }
 }
 

@@ -1,26 +1,26 @@
 internal import StoreCore
 
-/// The open directories of a target: the root, the target's own directory in it, and there the one of all parts.
+/// The open directories of a target: the root, the target's own directory, and the directory of parts in it.
 final class TargetPlaces: Sendable {
     let root: DirectoryHandle
     let own: DirectoryHandle
     let parts: DirectoryHandle
     let durability: Durability
-    /// The permissions of directories that are made; `nil` leaves them to the umask.
+    /// The permissions of new directories; `nil` applies the umask.
     private let directoryMode: UInt16?
-    /// The permissions of each file that gets a name.
+    /// The permissions of installed files.
     let fileMode: UInt16
     private let directory: Directory
-    /// Told of each step just before it happens; for tests.
+    /// Receives each step just before it happens; for tests.
     let probe: (@Sendable (TargetStep) throws -> Void)?
-    /// Directories below the root in which names were made, changed or removed since they were last brought to the disk.
+    /// Directories below the root with entries that have changed since the last flush.
     private let touched = Lock<Set<PathKey>>([])
-    /// Directories below the root that were made.
+    /// Directories below the root that this pass created.
     private let made = Lock<Set<PathKey>>([])
 
     static let partsName = "parts"
 
-    /// Opens the directories and makes those that are missing.
+    /// Opens the directories and creates missing ones.
     init(
         _ directory: Directory, durability: Durability, modes: FileModes = FileModes(),
         probe: (@Sendable (TargetStep) throws -> Void)? = nil
@@ -31,7 +31,7 @@ final class TargetPlaces: Sendable {
         if isNew, let mode = modes.directories { try root.setPermissions(mode) }
         own = try root.makeDirectory(RelativePath.reserved, durability: durability, mode: modes.directories)
         parts = try own.makeDirectory(Self.partsName, durability: durability, mode: modes.directories)
-        // No call reads the umask without setting it for the whole process, but a new file shows it.
+        // The umask can only be read by setting it for the whole process, but the mode of a new file shows it.
         fileMode = try modes.files ?? own.modeOfNewFiles()
         self.root = root
         self.directory = directory
@@ -40,17 +40,17 @@ final class TargetPlaces: Sendable {
         self.probe = probe
     }
 
-    /// Checks that the target's path still leads to the directory that was opened, and that the target's own directories are in it.
+    /// Checks that the target's path still leads to the opened directory, and that the target's own directories still exist.
     ///
     /// - Throws: ``SyncError/Code/targetVanished`` if the directory was removed or moved, or its disk unmounted.
     func verify(after error: (any Error)? = nil) throws {
-        // The own directories go first if a program removes everything, and without them each item would fail by itself.
+        // A program that removes everything may remove these first. Without this check, each item would then fail on its own.
         guard root.isReached(by: directory), !own.isRemoved, !parts.isRemoved else {
             throw SyncError.vanished(directory.path, underlyingError: error)
         }
     }
 
-    /// Does something in the target; a failure that comes of the target being gone is reported as that one.
+    /// Performs an operation in the target; if it fails because the target vanished, throws that error.
     func whileThere<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -60,14 +60,14 @@ final class TargetPlaces: Sendable {
         }
     }
 
-    /// Does something in the directory of a path.
+    /// Performs an operation in the directory of a path.
     ///
     /// - Parameters:
-    ///   - path: The path; each of its directories is opened by itself, so that no link is followed.
-    ///   - isMaking: Whether missing directories are made.
-    ///   - body: Gets the directory.
-    /// - Returns: What `body` returned; `nil` where a directory is missing.
-    /// - Throws: ``SyncError/Code/nameTaken`` where something else is in the place of a directory.
+    ///   - path: The path; each of its directories is opened separately, so that no symbolic link is followed.
+    ///   - isMaking: Whether missing directories are created.
+    ///   - body: Receives the directory and the file's name.
+    /// - Returns: The result of `body`; `nil` if a directory is missing.
+    /// - Throws: ``SyncError/Code/nameTaken`` if something other than a directory has the name of one.
     @discardableResult
     func inDirectory<Result>(
         of path: RelativePath, isMaking: Bool, _ body: (DirectoryHandle, _ name: String) throws -> Result
@@ -97,18 +97,18 @@ final class TargetPlaces: Sendable {
         }
     }
 
-    /// Remembers that a name is about to change in the directory of a path, or in one above it.
+    /// Records that a name is about to change in the directory of a path, or in a directory above.
     ///
-    /// A name lasts from the next flush on, at the latest from the end of the pass: until then, a loss of power may leave the old name or the
-    /// new one, each of a whole file. To bring each of them to the disk by itself would cost more than the file.
+    /// The next flush makes the name durable, at the latest the flush at the end of the pass. Until then, a power loss may leave the old or
+    /// the new name, each with a complete file. Flushing each name separately would cost more than the file.
     func touch(_ path: RelativePath, depth: Int? = nil) {
         guard durability == .power else { return }
         touched.withLock { _ = $0.insert(path.directory(depth ?? path.parts.count - 1)) }
     }
 
-    /// Brings all names that have changed to the disk and, where the system can, all files.
+    /// Flushes all changed names and, if the system can, all files.
     func synchronize() throws {
-        // What changes from here on is brought there by the next call.
+        // The next call flushes changes made from here on.
         let paths = touched.withLock { touched in
             defer { touched = [] }
             return touched
@@ -116,7 +116,7 @@ final class TargetPlaces: Sendable {
         do {
             if try root.synchronizeFileSystem() { return }
             for path in paths {
-                // A directory that was removed is a name that has changed in the one above.
+                // The removal of a directory is a change of its parent.
                 try inDirectory(of: RelativePath(trusting: path.parts + [""]), isMaking: false) { directory, _ in
                     try directory.synchronize()
                 }
@@ -127,30 +127,30 @@ final class TargetPlaces: Sendable {
         }
     }
 
-    /// Removes the directory in which a transfer has worked, with everything in it.
+    /// Removes the working directory of a transfer with its content.
     func removeWorkingDirectory(_ name: String) throws {
         guard let directory = try parts.directory(name) else { return }
         try directory.removeEverything()
         try parts.removeDirectory(name)
     }
 
-    /// Removes the directories that were made for files which then did not get their names.
+    /// Removes empty directories that this pass created for files that were not installed.
     ///
-    /// - Precondition: Nobody is about to put a file into one of them.
+    /// - Precondition: No file is being installed in one of them.
     func removeEmptyMadeDirectories() throws {
-        // Those within come behind the one they are in.
+        // In reverse order, subdirectories come before their parents.
         for directory in made.withLock({ $0 }).sorted().reversed() {
             let parts = directory.parts
             try removeEmptyDirectories(above: RelativePath(trusting: parts + [""]), upTo: parts.count)
         }
     }
 
-    /// Removes the directories above a file that was removed, for as long as they are empty.
+    /// Removes the directories above a removed file as long as they are empty.
     ///
-    /// - Parameter depth: How deep the last of them is that may go.
+    /// - Parameter depth: The depth of the outermost directory that may be removed.
     func removeEmptyDirectories(above path: RelativePath, upTo depth: Int = 1) throws {
         var names = path.parts.dropLast()
-        // Few directories are open at a time, and a deep path is not walked once for each of its levels.
+        // Works in sections, so that few directories are open at a time and a deep path is not walked once per level.
         while names.count >= depth {
             let first = max(names.count - DirectoryWalk.mostOpen, depth - 1)
             var parent: DirectoryHandle? = root
@@ -164,7 +164,7 @@ final class TargetPlaces: Sendable {
             for (offset, parent) in parents.enumerated().reversed() {
                 let directory = first + offset
                 touch(path, depth: directory)
-                // One that is missing already keeps none above it.
+                // A missing directory does not keep its parent.
                 let wasRemoved = try parent.removeDirectory(names[directory])
                 guard try wasRemoved || parent.status(of: names[directory]) == nil else { return }
             }
@@ -177,7 +177,7 @@ extension DirectoryHandle {
     /// The permissions that the umask leaves to a new file here.
     fileprivate func modeOfNewFiles() throws(StoreError) -> UInt16 {
         let name = "mode"
-        // One that a killed process has left was made under another umask.
+        // A file left by a killed process may have been created under another umask.
         try remove(name)
         let mode = try WritableFile(name, in: self).status().permissions
         try remove(name)

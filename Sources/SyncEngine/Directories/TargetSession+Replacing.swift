@@ -1,17 +1,17 @@
 internal import StoreCore
 
-// A file of the list may stand where a directory has stood so far, or the other way round, or where a folding disk has the file by
-// another spelling. What is in its way then goes before the other removals: with the content already there, as an old version goes that
-// is replaced, and only if the plan removes it anyway.
+// A file of the list may replace a directory, or a directory a file, or a folding disk may have the file under another spelling. The
+// obstacle is then removed before the other removals. It is removed only when the new content is complete, as with a replaced file, and
+// only if the plan removes it anyway.
 
 extension TargetSession {
-    /// Remembers what the plan removes.
+    /// Stores the removals of the plan.
     func willRemove(_ entries: some Sequence<LocalEntry<some FileItem>>) {
         let keys = Set(entries.lazy.map(\.key))
         state.withLock { $0.removable = keys }
     }
 
-    /// Whether a file that the plan removes is in the place of one of a path's directories.
+    /// Returns whether a file that the plan removes has the name of one of a path's directories.
     func makesWay(for path: RelativePath) -> Bool {
         guard path.parts.count > 1 else { return false }
         return state.withLock { state in
@@ -19,23 +19,23 @@ extension TargetSession {
         }
     }
 
-    /// Whether the plan removes something in a directory of this name.
+    /// Returns whether the plan removes a file in a directory of this name.
     func makesWay(below key: PathKey) -> Bool {
         let directory = (key.path + "/").utf8
         return state.withLock { state in state.removable.contains { $0.path.utf8.starts(with: directory) } }
     }
 
-    /// Removes what is in the way of a file that has arrived, as far as the plan removes it and nobody has changed it since.
+    /// Removes the files in the way of a complete download, if the plan removes them and they have not changed since.
     ///
     /// - Parameters:
-    ///   - path: Where the file goes.
-    ///   - key: The same as the list has it.
-    ///   - other: A file that the disk takes for the same, and that the plan removes.
-    /// - Throws: ``SyncError/Code/changedLocally`` where somebody has, ``SyncError/Code/nameTaken`` where something is in a directory that the
-    ///   plan does not remove; nothing of that directory is removed then.
+    ///   - path: The path of the new file.
+    ///   - key: The key of the new file.
+    ///   - other: A file that the plan removes and that the disk treats as the same name.
+    /// - Throws: ``SyncError/Code/changedLocally`` if a file has changed, and ``SyncError/Code/nameTaken`` if a directory contains a file
+    ///   that the plan does not remove. Nothing of that directory is removed then.
     func makeWay(for path: RelativePath, key: PathKey, insteadOf other: PathKey?) throws {
         guard state.withLock({ !$0.removable.isEmpty }) else { return }
-        // Several files may need the same place: to the second one it must look as if it had always been free.
+        // Several files may need the same path; the later ones must find it free.
         try makingWay.withLock { _ throws in
             if let other {
                 try replace(other)
@@ -56,7 +56,7 @@ extension TargetSession {
         }
     }
 
-    /// Finds the files in a directory that is in the way of a key; throws unless all of them may go.
+    /// Collects the files in a directory that is in the way of a key; throws unless all of them may be removed.
     private func collect(_ directory: DirectoryHandle, of key: PathKey) throws -> [PathKey] {
         var inside: [PathKey] = []
         try DirectoryWalk.visit(directory) { directory, prefix in
@@ -68,9 +68,9 @@ extension TargetSession {
                 isEmpty = false
                 let path = PathKey(prefix + entry.name)
                 func refusal() -> SyncError {
-                    SyncError.taken(key, by: "a directory has this name, and “\(path.shownSafely)” is in it, which is not to be removed")
+                    SyncError.taken(key, by: "a directory has this name and contains “\(path.shownSafely)”, which the plan does not remove")
                 }
-                // The repaired text of another name may be the name of a file that the plan removes.
+                // The repaired text of this name may equal the name of a file that the plan removes.
                 guard entry.isUTF8 else { throw refusal() }
                 guard let found = try directory.status(of: entry.name) else { continue }
                 if found.kind == .directory {
@@ -81,10 +81,10 @@ extension TargetSession {
                 guard state.withLock({ $0.knows(FileStamp(found), of: path) }) else { throw SyncError.changedLocally(.contents) }
                 inside.append(path)
             }
-            // A user who made an empty directory may want it; a sync leaves none.
+            // An empty directory was created by a user, because a sync leaves none.
             if isEmpty {
                 let path = String(prefix.dropLast()).shownSafely
-                throw SyncError.taken(key, by: "a directory has this name, and “\(path)” is empty, which no sync leaves")
+                throw SyncError.taken(key, by: "a directory has this name, and “\(path)” is empty, so no sync has created it")
             }
             return inner
         } refuse: { path, error in
@@ -93,9 +93,10 @@ extension TargetSession {
         return inside
     }
 
-    /// Removes a file that is in the way.
+    /// Removes a file that is in the way of another.
     ///
-    /// - Parameter depth: How deep the last directory is that goes with it: another file may be about to get its name in one above.
+    /// - Parameter depth: The depth of the outermost directory that may be removed with it. A directory above may be about to receive
+    ///   another file.
     private func replace(_ key: PathKey, upTo depth: Int = 1) throws {
         guard state.withLock({ $0.removable.contains(key) && !$0.replaced.contains(key) }) else { return }
         let path = try RelativePath(existing: key)
@@ -108,7 +109,7 @@ extension TargetSession {
 }
 
 extension TargetSession.State {
-    /// Whether a file is still what the inventory has seen.
+    /// Returns whether a file is still as the inventory found it.
     func knows(_ stamp: FileStamp?, of key: PathKey) -> Bool {
         guard let stamp else { return false }
         return journal.records[key]?.matching(stamp) != nil || edited[key] == stamp

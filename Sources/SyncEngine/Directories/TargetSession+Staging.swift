@@ -1,24 +1,24 @@
 internal import StoreCore
 
-// A list that gives neither digest nor size of a file leaves nothing to check its content by: an origin that sends one login page with status
-// 200 for every file would replace them all. Such updates are staged: they wait beside their places until the last download has ended, and
-// are installed together, or not at all.
+// If the list gives neither digest nor size of a file, its content cannot be checked. An origin that serves one login page with status 200
+// for every file would replace them all. Such updates are staged: they stay in the directory of parts until the last download has ended,
+// and are installed together or not at all.
 
 extension TargetSession {
-    /// An update that waits beside its place.
+    /// A complete download that waits to be installed.
     struct StagedUpdate: Sendable {
         var part: FilePart.Staged
         var path: RelativePath
-        /// The digest of the content that it replaces; `nil` where that cannot be read.
+        /// The digest of the file that it replaces; `nil` if that file is missing or unreadable.
         var before: SHA256.Digest?
-        /// Puts the file in place.
+        /// Installs the file.
         var commit: @Sendable (FilePart.Whole) async throws -> Void
     }
 
-    /// How many staged updates are installed at a time: each waits for the disk, and holds an open file.
+    /// The number of staged updates installed at a time; each waits for the disk and holds an open file.
     private static let installedAtATime = 64
 
-    /// Remembers the updates that are staged.
+    /// Stores the keys of updates that are staged.
     func willStage(_ keys: some Sequence<PathKey>) {
         let keys = Set(keys)
         state.withLock { state in
@@ -27,10 +27,10 @@ extension TargetSession {
         }
     }
 
-    /// Whether the update of a key is staged.
+    /// Returns whether the update of a key is staged.
     func isStaged(_ key: PathKey) -> Bool { state.withLock { $0.stageable.contains(key) } }
 
-    /// Stages an update; where the same content is in place already, only the journal learns of the new version.
+    /// Stages an update; if the installed file has the same content, only its version in the journal changes.
     func stage(_ part: FilePart.Staged, of item: some FileItem, as path: RelativePath) throws {
         let key = item.key
         let present = try places.inDirectory(of: path, isMaking: false) { directory, name in
@@ -48,7 +48,7 @@ extension TargetSession {
         state.withLock { $0.staged[key] = update }
     }
 
-    /// The digest of a file in place; `nil` where there is none, or the process may replace the file and not read it.
+    /// Returns the digest of an installed file; `nil` if it does not exist, or if the process may replace it but not read it.
     private func digestIfReadable(of name: String, in directory: DirectoryHandle, key: PathKey) throws -> SHA256.Digest? {
         do {
             try places.probe?(.reads(key.path))
@@ -60,7 +60,7 @@ extension TargetSession {
 
     /// Installs the staged updates.
     ///
-    /// - Returns: The files that were not replaced, each with the reason.
+    /// - Returns: The files that were not replaced, with their reasons.
     func installStaged(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<PathKey>] {
         let staged = state.withLock { state in
             defer { state.staged = [:] }
@@ -72,7 +72,7 @@ extension TargetSession {
             refusal = SharedContent.refusal(of: staged.values.map { ($0.before, $0.part.digest) })
         }
         if let refusal {
-            // The next pass throws away what cannot be removed now.
+            // The next pass discards the parts that cannot be removed now.
             for update in staged.values { try? update.part.cleanUp(in: places) }
             return staged.keys.sorted().map { SyncRefusal($0, because: refusal) }
         }

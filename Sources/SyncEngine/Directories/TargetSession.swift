@@ -1,46 +1,46 @@
 internal import StoreCore
 
-/// One pass in a directory: the lock, the journal, and every deed that it is written for.
+/// A pass in a directory: its lock, its journal, and its changes.
 final class TargetSession: Sendable {
     let places: TargetPlaces
-    /// Which names the disk takes for one.
+    /// The name variants that the disk treats as equal.
     let folding: NameFolding
     private let lockFile: WritableFile
     let state: Lock<State>
     let flushes = GroupedFlush()
-    /// Held by whoever removes what is in the way of a file.
+    /// Held while files in the way of another are removed.
     let makingWay = Lock(())
 
     struct State: Sendable {
         var journal: TargetJournal
         var file: WritableFile
-        /// How long the journal's file is.
+        /// The length of the journal's file.
         var length: Int
         var clashes: NameClashes
-        /// What was there when an item was looked at just before its download, so that nothing newer is replaced.
+        /// The stamp of each file just before its download, so that no newer file is replaced.
         var expected: [PathKey: FileStamp?] = [:]
-        /// The journal's lines of files that are about to get their name.
+        /// The journal's lines of files that are being renamed.
         var renaming: Set<Int> = []
-        /// Edited files as the inventory has seen them.
+        /// The stamps of edited files in the inventory.
         var edited: [PathKey: FileStamp] = [:]
-        /// Files of ours that are gone without any pass having removed them.
+        /// Recorded files that are missing, although no pass has removed them.
         var vanished: [PathKey] = []
-        /// What the plan removes, and what of it had to make way for a file or a directory of the same name.
+        /// The files that the plan removes; `replaced` contains those already removed because they were in the way.
         var removable: Set<PathKey> = []
-        /// The updates that the list gives nothing to check by, and those of them that have arrived.
+        /// The keys of updates that cannot be checked; `staged` contains those already downloaded.
         var stageable: Set<PathKey> = []
         var staged: [PathKey: StagedUpdate] = [:]
         var replaced: Set<PathKey> = []
-        /// Whether the journal vouches for everything that the pass has done.
+        /// Whether the journal records everything that the pass has done as flushed.
         var isSettled = false
     }
 
     static let journalName = "journal"
     static let lockName = "lock"
 
-    /// Takes the directory for this pass alone.
+    /// Locks the directory for this pass.
     ///
-    /// - Throws: ``SyncError/Code/targetLocked`` where somebody else has it.
+    /// - Throws: ``SyncError/Code/targetLocked`` if another pass has locked it.
     init(
         _ directory: Directory, durability: Durability, modes: FileModes = FileModes(), folding: NameFolding?,
         probe: (@Sendable (TargetStep) throws -> Void)? = nil
@@ -57,12 +57,12 @@ final class TargetSession: Sendable {
         let reading = try TargetJournal.read(file)
         state = Lock(
             State(journal: reading.journal, file: file, length: reading.length, clashes: clashes))
-        // What follows the last whole line was being written when the process ended.
+        // An unfinished line follows if the process ended while it was written.
         try file.truncate(to: reading.length)
         if !reading.isWhole { try write([.header, .rebuilding]) }
     }
 
-    /// Takes the lock, on a file that has no other name: its content is the number of the process.
+    /// Takes the lock on a file without other links; the file contains the process identifier.
     private static func takeLock(_ own: DirectoryHandle, of directory: Directory) throws -> WritableFile {
         while true {
             let file = try WritableFile(lockName, in: own)
@@ -70,7 +70,7 @@ final class TargetSession: Sendable {
                 let holder = String(decoding: try file.readAll(atMost: 20), as: UTF8.self)
                 throw SyncError.locked(directory.path, holder: Int(holder).map { "\($0)" })
             }
-            // Another process may have replaced the file between the two calls, and hold the lock of the new one.
+            // Another process may have replaced the file between the two calls, and may hold the lock of the new one.
             guard try file.isNamed(lockName, in: own) else { continue }
             guard file.isShared else { return file }
             return try WritableFile.replacement(for: lockName, in: own) { copy throws(StoreError) in
@@ -83,7 +83,7 @@ final class TargetSession: Sendable {
 
     // MARK: The inventory
 
-    /// Remembers what is there, for the checks just before each deed.
+    /// Stores the state of the files for the checks before each change.
     func saw(_ scan: DirectoryScan) throws {
         state.withLock { state in
             if state.clashes.isNeeded { state.clashes.insert(scan.paths(state.journal)) }
@@ -94,25 +94,25 @@ final class TargetSession: Sendable {
         state.withLock { state in for path in scan.confirmed.keys { state.journal.settle(path) } }
     }
 
-    /// Whether a file is still as the plan has seen it; remembers what is there for the moment of replacing.
+    /// Returns whether a file is still as the plan recorded it, and stores its stamp for the installation.
     func isUnchanged(_ path: RelativePath, key: PathKey, since entry: LocalEntry<some FileItem>?) throws -> Bool {
         if entry != nil, state.withLock({ $0.replaced.contains(key) }) { return true }
         if makesWay(for: path) {
-            // A file is in the place of one of its directories, so that nothing can be here.
+            // A file has the name of one of its directories, so nothing can exist here.
             state.withLock { $0.expected[key] = .some(nil) }
             return entry == nil
         }
         let found = try places.inDirectory(of: path, isMaking: false) { try $0.status(of: $1) } ?? nil
         if entry == nil, let found, found.kind == .directory {
             guard makesWay(below: key) else { throw SyncError.taken(key, by: found.kind.words) }
-            // It will be gone by then, with everything in it.
+            // The directory will be removed with its content before the installation.
             state.withLock { $0.expected[key] = .some(nil) }
             return true
         }
         let stamp = found.map { FileStamp($0) }
         return state.withLock { state in
             if entry == nil, stamp != nil, let other = state.clashes.otherSpelling(of: key), state.removable.contains(other) {
-                // The same file by another spelling; it will be gone by then too.
+                // The existing file has another spelling, and will be removed before the installation.
                 state.expected[key] = .some(nil)
                 return state.knows(stamp, of: other)
             }
@@ -122,17 +122,17 @@ final class TargetSession: Sendable {
         }
     }
 
-    // MARK: Deeds
+    // MARK: Changes
 
-    /// Says that a file which is there is the one that the list has.
+    /// Records an existing file as the one in the list.
     func adopt(_ key: PathKey, version: String, digest: SHA256.Digest, stamp: FileStamp) throws {
         try write([.put(key, FileRecord(version: version, digest: digest, stamp: stamp))])
         state.withLock { $0.journal.settle(key) }
     }
 
-    /// Gives a file that has arrived its name: first its bytes on the disk, then the journal, then the one step.
+    /// Installs a complete download: flushes its bytes, writes the journal, and renames the file.
     ///
-    /// - Throws: What the flush of the disk throws, and whatever stands in the way of the name; `CancellationError` before that.
+    /// - Throws: The error of the flush, or the reason why the name cannot be used; `CancellationError` while it waits for the flush.
     func commit(_ whole: FilePart.Whole, as path: RelativePath, of item: some FileItem) async throws {
         try places.verify()
         let key = item.key
@@ -153,7 +153,7 @@ final class TargetSession: Sendable {
             state.journal.settle(key)
             state.expected[key] = nil
         }
-        // Large files need no flush of their own; without any, the journal would never vouch for them before the end of the pass.
+        // Large files need no shared flush. Without any flush, the journal would record no name as flushed before the end of the pass.
         if places.durability == .power, state.withLock({ $0.journal.unsettledCount }) >= Self.mostUnsettled { try await flush() }
     }
 
@@ -176,15 +176,15 @@ final class TargetSession: Sendable {
             }
             try places.probe?(.renamed(key.path))
         } catch {
-            // The name was not taken: what was known before is what is true.
+            // The rename failed, so the previous record is valid again.
             try write([before.map { .put(key, $0) } ?? .removed(key)])
             throw (error as? StoreError)?.fileSystemErrno == onAnotherDisk ? SyncError.elsewhere(key, underlyingError: error) : error
         }
     }
 
-    /// Removes a file and the directories that it leaves empty.
+    /// Removes a file and the directories that this leaves empty.
     ///
-    /// - Parameter depth: How deep the last of these directories is.
+    /// - Parameter depth: The depth of the outermost directory that may be removed.
     func remove(_ path: RelativePath, key: PathKey, upTo depth: Int = 1) throws {
         if state.withLock({ $0.replaced.contains(key) }) { return }
         _ = try places.inDirectory(of: path, isMaking: false) { directory, name in
@@ -195,21 +195,21 @@ final class TargetSession: Sendable {
         try write([.removed(key)])
         state.withLock { state in
             state.clashes.remove(key)
-            // It is no longer in the way of anything; a directory may have its name by now.
+            // The name is free, and may already belong to a directory.
             state.removable.remove(key)
         }
         try places.removeEmptyDirectories(above: path, upTo: depth)
     }
 
-    /// Removes the empty directories above files that are gone: one that a process made which then ended would keep a file of its name out.
+    /// Removes empty directories above missing files; a directory left by a killed process would block a file of its name.
     func removeEmptyDirectoriesOfVanished() {
         for path in state.withLock(\.vanished) {
-            // Of no interest why one of them stays, or is no path: then it is a directory as any other.
+            // The reason for a failure does not matter, because the directory then counts as any other.
             if let path = try? RelativePath(existing: path) { try? places.removeEmptyDirectories(above: path) }
         }
     }
 
-    /// Throws away parts of files that nobody is about to download.
+    /// Discards the parts of files that are not about to be downloaded.
     func prune(keeping paths: some Sequence<PathKey>) throws {
         var names: Set<String> = []
         for path in paths {
@@ -230,22 +230,22 @@ final class TargetSession: Sendable {
         }
     }
 
-    /// Brings everything that the pass has done to the disk, and lets the journal vouch for it; a second call does nothing.
+    /// Flushes everything that the pass has done and records it in the journal; a second call does nothing.
     ///
     /// - Parameter isComplete: Whether the directory equals the source.
-    /// - Throws: `StoreError` if the disk fails; the journal then vouches for nothing that was not flushed before.
+    /// - Throws: `StoreError` if the disk fails; the journal then relies on no unflushed file.
     func settle(isComplete: Bool) async throws {
         guard !state.withLock({ $0.isSettled }) else { return }
         if isComplete, state.withLock({ $0.journal.isRebuilding }) { try write([.rebuilt]) }
         let power = places.durability == .power
-        // With `.crash` nothing is brought to the disk by force: the journal then vouches for what the system says is there.
+        // With `.crash` nothing is flushed, so the journal relies on the state that the system reports.
         if power {
             do {
-                // In a task that is never canceled: a flush that still ran would write its line where the next pass writes its own.
+                // Runs in a task that is never canceled, because a late flush would write its line into the next pass's journal.
                 try await Task { try await flush(isLast: true) }.value
             } catch {
-                // Bytes that the system could not write may look whole until they are read from the disk again: the next pass cannot use
-                // them. The flush's failure is the one to report, whether or not the parts can be removed.
+                // Bytes that the system failed to write may look intact until they are read from the disk again, so the next pass cannot
+                // use them. The flush's error is reported, whether or not the parts can be removed.
                 if flushes.hasFailed { try? prune(keeping: []) }
                 throw error
             }
@@ -258,12 +258,12 @@ final class TargetSession: Sendable {
         state.withLock { $0.isSettled = true }
     }
 
-    /// Ends the pass, and releases the directory.
+    /// Ends the pass and unlocks the directory.
     ///
     /// - Parameter isComplete: Whether the directory equals the source.
     func end(isComplete: Bool) async throws {
         defer { lockFile.unlock() }
-        // The reason why one of them stays is of no interest: then it is an empty directory as any other.
+        // The reason for a failure does not matter, because the directory then counts as any other.
         if !isComplete { try? places.removeEmptyMadeDirectories() }
         try await settle(isComplete: isComplete)
         try state.withLock { state throws in
@@ -290,7 +290,7 @@ final class TargetSession: Sendable {
         do {
             try lines.text.withUnsafeBytes { try state.file.write($0, at: state.length) }
         } catch {
-            // Half a line would make the next one unreadable; the first failure is the one to tell.
+            // Half a line would make the next one unreadable; the first error is the one to report.
             try? state.file.truncate(to: state.length)
             throw error
         }

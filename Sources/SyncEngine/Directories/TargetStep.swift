@@ -1,19 +1,19 @@
-/// What a pass does with a directory, told to a test just before it happens; a test that throws makes the step fail.
+/// A step of a pass in a directory, reported to a test just before it happens; a test that throws makes the step fail.
 enum TargetStep: Hashable, Sendable {
     /// A directory below the root is listed.
     case lists(String)
-    /// A file that is there is read, to be compared.
+    /// An existing file is read for comparison.
     case reads(String)
-    /// Bytes of a file are written beside its place.
+    /// Bytes are written to the part of a file.
     case writes(String)
-    /// A file is brought to the disk by itself.
+    /// A file is flushed on its own.
     case synchronizes(String)
-    /// Everything that was written is brought to the disk.
+    /// A flush of all writes begins.
     case flushBegins
-    /// Everything that was written before is on the disk.
+    /// A flush of all writes has ended.
     case flushEnds
-    /// A file that has arrived takes its name.
+    /// A complete download is renamed to its final name.
     case renames(String)
-    /// It has it now.
+    /// A complete download was renamed to its final name.
     case renamed(String)
 }

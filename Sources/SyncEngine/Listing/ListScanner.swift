@@ -1,23 +1,23 @@
-/// Cuts a list of JSON objects into its items while its bytes arrive, and finds out whether it has an end.
+/// A machine that splits a list of JSON objects into its items while its bytes arrive, and finds the end of the list.
 ///
-/// A machine without input or output. Two layouts are read, and the first character decides: NDJSON, which has one object on each line, and
-/// JSON, which has the objects in one array. In both the last object may be the end marker `{"count": n}`.
+/// It has no input or output. The first character decides between two layouts: NDJSON has one object on each line, and JSON has the objects
+/// in one array. In both, the last object may be the end marker `{"count": n}`.
 struct ListScanner: Sendable {
-    /// The reason why bytes are no list.
+    /// The reason why bytes are not a complete list.
     enum Fault: Error, Hashable, Sendable {
         /// The first character begins neither an object nor an array.
         case noList(beginning: [UInt8])
-        /// A character stands where none of its kind may, after so many items.
+        /// A character is not allowed at its place, after so many items.
         case unexpected(UInt8, afterItems: Int)
-        /// Something follows the end marker or the array.
+        /// Text follows the end marker or the array.
         case pastEnd(afterItems: Int)
         /// An item is larger than the limit.
         case tooLarge(item: Int)
         /// The bytes end within an item, or before the array is closed.
         case cut(afterItems: Int)
-        /// The bytes end at the end of a line, and neither a marker nor a length says that this is the end of the list.
+        /// The bytes end after a complete line, and neither a marker nor a length marks the end of the list.
         case noEnd(afterItems: Int)
-        /// Another number of bytes arrived than the length announced.
+        /// The number of bytes differs from the announced length.
         case wrongLength(found: Int64, announced: Int64)
     }
 
@@ -26,11 +26,11 @@ struct ListScanner: Sendable {
     private enum Place {
         /// Before the first character.
         case beginning
-        /// An item may begin; in an array that has just begun, so may its end.
+        /// An item may begin; in an array without items, the array may also end.
         case item(mayClose: Bool)
         /// Within an item.
         case inside
-        /// After an item: a line end or a comma must come first.
+        /// After an item: a line break or a comma must follow.
         case separator
         /// After the end marker.
         case marked
@@ -38,7 +38,7 @@ struct ListScanner: Sendable {
         case closed
     }
 
-    /// The longest end marker, with room for blanks.
+    /// The longest end marker, with room for white space.
     private static let longestMarker = 128
 
     private let limit: Int
@@ -47,24 +47,24 @@ struct ListScanner: Sendable {
     private var depth = 0
     private var isInString = false
     private var isEscaped = false
-    /// The part of an item that came with earlier pieces.
+    /// The bytes of an item from earlier pieces.
     private var partial: [UInt8] = []
-    /// Whole items as the inside of an array.
+    /// Complete items, as the inside of an array.
     private var ready: [UInt8] = []
-    /// The first bytes, for the message about what is no list.
+    /// The first bytes, for the error message if they are not a list.
     private var beginning: [UInt8] = []
     private var markedCount: Int?
     private var byteCount: Int64 = 0
     private var itemCount = 0
 
-    /// Makes a scanner.
+    /// Creates a scanner.
     ///
     /// - Parameter limit: The largest size of an item, in bytes.
     init(limit: Int) {
         self.limit = limit
     }
 
-    /// Takes the next bytes.
+    /// Scans the next bytes.
     mutating func take(_ piece: [UInt8]) throws(Fault) {
         byteCount += Int64(piece.count)
         var index = 0
@@ -73,14 +73,14 @@ struct ListScanner: Sendable {
                 index = try takeInside(piece, from: index)
             } else {
                 try takeOutside(piece, at: index)
-                // The brace belongs to the item.
+                // The opening brace belongs to the item.
                 if case .inside = place { continue }
                 index += 1
             }
         }
     }
 
-    /// The items that have arrived since the last call, as a JSON array; `nil` where there are none.
+    /// Returns the items completed since the last call as a JSON array; `nil` if there are none.
     mutating func takeItems() -> [UInt8]? {
         guard !ready.isEmpty else { return nil }
         defer { ready = [] }
@@ -88,17 +88,17 @@ struct ListScanner: Sendable {
         return ready
     }
 
-    /// The end of the list, once there are no more bytes.
+    /// Returns the end of the list after its last byte.
     ///
-    /// - Parameter length: The number of bytes that the origin announced; `nil` where it announced none.
-    /// - Throws: A fault where the end is not marked, or the length is another one: then the list may have been cut.
+    /// - Parameter length: The number of bytes that the origin announced; `nil` if it announced none.
+    /// - Throws: A fault if the end is not marked or the length differs, so that the list may have been cut.
     func end(length: Int64?) throws(Fault) -> SourceEnd {
         if let length, length != byteCount { throw .wrongLength(found: byteCount, announced: length) }
         switch place {
         case .inside: throw .cut(afterItems: itemCount)
         case .marked where layout == .lines, .closed: return .complete(count: markedCount)
         case _ where layout == .array: throw .cut(afterItems: itemCount)
-        // NDJSON ends every line: a list without its last line end was being written when it was sent.
+        // NDJSON ends every line. A list without its last line break was cut or is still being written.
         case .separator: throw .cut(afterItems: itemCount)
         case _ where beginning.count < 3 && !beginning.isEmpty: throw .noList(beginning: beginning)
         default:
@@ -138,7 +138,7 @@ struct ListScanner: Sendable {
 
     private mutating func begin(_ piece: [UInt8], at index: Int) throws(Fault) {
         let byte = piece[index]
-        // A byte order mark may come in pieces too.
+        // A byte order mark may be split between pieces.
         if beginning.count < 3, byte == Self.byteOrderMark[beginning.count] {
             beginning.append(byte)
             return
@@ -169,12 +169,12 @@ struct ListScanner: Sendable {
 
     // MARK: Inside of an item
 
-    /// Takes bytes up to the end of the item, or of the piece.
+    /// Scans bytes up to the end of the item or of the piece.
     ///
-    /// - Returns: The index of the first byte that was not taken.
+    /// - Returns: The index of the first byte that was not scanned.
     private mutating func takeInside(_ piece: [UInt8], from start: Int) throws(Fault) -> Int {
         var index = start
-        // In locals: the loop runs once for each byte of the list.
+        // Uses local variables, because the loop runs once for each byte of the list.
         var (depth, isInString, isEscaped) = (depth, isInString, isEscaped)
         var isWhole = false
         while index < piece.count, !isWhole {
@@ -217,7 +217,7 @@ struct ListScanner: Sendable {
         place = .separator
     }
 
-    /// The count of an end marker, which is an object with `count` as its only key; `nil` for any other object.
+    /// Returns the count of an end marker, an object with `count` as its only key; `nil` for any other object.
     static func count(marker: [UInt8]) -> Int? {
         var rest = marker[...]
         func skipBlanks() { rest = rest.drop(while: Self.isBlank) }

@@ -1,32 +1,32 @@
-/// A remote list that is there as a whole.
+/// A remote list that is already in memory.
 ///
 /// ```swift
-/// let list = ListedSource(photos, expectedCount: answer.total)
+/// let list = ListedSource(photos, expectedCount: response.total)
 /// ```
 public struct ListedSource<Item: SyncItem>: SourceList {
     /// The items.
     public var items: [Item]
-    /// In which order they come.
+    /// The order of the items.
     public var order: SourceOrder
-    /// How many items the origin says there are; another number of them is refused as a list that was cut.
+    /// The number of items that the origin reports; a list with another number of items is refused as cut.
     public var expectedCount: Int?
 
-    /// Makes a list.
+    /// Creates a list.
     ///
     /// - Parameters:
     ///   - items: All items.
-    ///   - order: In which order they come.
-    ///   - expectedCount: How many the origin says there are; `nil` where it does not say.
+    ///   - order: The order of the items.
+    ///   - expectedCount: The number of items that the origin reports; `nil` if it reports none.
     public init(_ items: [Item], order: SourceOrder = .unsorted, expectedCount: Int? = nil) {
         self.items = items
         self.order = order
         self.expectedCount = expectedCount
     }
 
-    /// Makes a reader at the list's beginning.
+    /// Creates a reader that starts at the first item.
     public func makeReader() -> Reader { Reader(items: items, expectedCount: expectedCount) }
 
-    /// Gives all items as one page.
+    /// A reader that returns all items as one page.
     public struct Reader: SourceReader {
         private var items: [Item]?
         private let expectedCount: Int?
@@ -36,7 +36,7 @@ public struct ListedSource<Item: SyncItem>: SourceList {
             self.expectedCount = expectedCount
         }
 
-        /// All items the first time, then nothing.
+        /// Returns all items on the first call, and `nil` afterwards.
         public mutating func next() -> SourcePage<Item>? {
             guard let items else { return nil }
             self.items = nil

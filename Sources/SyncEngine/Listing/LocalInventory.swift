@@ -1,28 +1,28 @@
-/// One item of the local side: its key, and what is known of its version.
+/// An item of the local side with its key and version.
 public struct LocalEntry<Item: SyncItem>: Sendable {
-    /// What names the item.
+    /// The key of the item.
     public var key: Item.Key
 
-    /// The version that was downloaded; `nil` where it is not known, and then the item counts as changed.
+    /// The downloaded version; `nil` if it is unknown, so that the item counts as changed.
     public var version: Item.Version?
 
-    /// How many bytes it takes locally; `nil` where that is not known.
+    /// The local size in bytes; `nil` if it is unknown.
     public var byteCount: Int64?
 
-    /// Whether somebody has changed it here since it was downloaded; `localEdits` decides what becomes of it.
+    /// Whether the item was edited locally since its download; `localEdits` decides what happens to it.
     public var isEdited: Bool
 
-    /// Whether no sync has put it here: it is never removed, and only replaced where the source has an item of this key.
+    /// Whether no sync has installed the item. It is never removed, and replaced only if the source has an item with its key.
     public var isForeign: Bool
 
-    /// Makes an entry.
+    /// Creates an entry.
     ///
     /// - Parameters:
-    ///   - key: What names the item.
-    ///   - version: The version that was downloaded.
-    ///   - byteCount: How many bytes it takes locally.
-    ///   - isEdited: Whether somebody has changed it here.
-    ///   - isForeign: Whether no sync has put it here.
+    ///   - key: The key of the item.
+    ///   - version: The downloaded version; `nil` if it is unknown.
+    ///   - byteCount: The local size in bytes; `nil` if it is unknown.
+    ///   - isEdited: Whether the item was edited locally.
+    ///   - isForeign: Whether no sync has installed the item.
     public init(_ key: Item.Key, version: Item.Version?, byteCount: Int64? = nil, isEdited: Bool = false, isForeign: Bool = false) {
         self.key = key
         self.version = version
@@ -32,26 +32,26 @@ public struct LocalEntry<Item: SyncItem>: Sendable {
     }
 }
 
-/// Everything that is there locally, as an array or as a stream of pages.
+/// All items of the local side, as an array or as a stream of pages.
 ///
 /// ```swift
 /// LocalInventory(versions: [1: 7, 2: 4])
 /// ```
 public struct LocalInventory<Item: SyncItem>: Sendable {
-    /// One page of a stream; `nil` where it has ended.
+    /// A function that returns the next page of a stream, and `nil` at its end.
     public typealias Pages = () async throws -> [LocalEntry<Item>]?
 
     let order: SourceOrder
     let makePages: @Sendable () -> Pages
 
-    /// What the local side has and the inventory does not, because it cannot be looked at, each with the reason; reports name it.
+    /// Local items that are missing in the inventory because they could not be read, with their reasons; reports name them.
     public var skipped: [SyncRefusal<Item.Key>] = []
 
-    /// Makes an inventory of entries.
+    /// Creates an inventory from entries.
     ///
     /// - Parameters:
     ///   - entries: The entries, each key once.
-    ///   - order: In which order they come.
+    ///   - order: The order of the entries.
     public init(_ entries: [LocalEntry<Item>], order: SourceOrder = .unsorted) {
         self.init(order: order) {
             var rest: [LocalEntry<Item>]? = entries
@@ -62,18 +62,18 @@ public struct LocalInventory<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Makes an inventory of keys and versions.
+    /// Creates an inventory from keys and versions.
     ///
-    /// - Parameter versions: The version of each item that is there.
+    /// - Parameter versions: The versions of the local items.
     public init(versions: [Item.Key: Item.Version]) {
         self.init(versions.map { LocalEntry($0.key, version: $0.value) })
     }
 
-    /// Makes an inventory that is read page by page, so that it never has to be in memory as a whole.
+    /// Creates an inventory that is read page by page, so that it is never in memory as a whole.
     ///
     /// - Parameters:
-    ///   - order: In which order the entries come, over all pages; only where both sides are sorted are they compared as streams.
-    ///   - makePages: Called for each reading; returns what gives the pages one after another and `nil` at the end.
+    ///   - order: The order of the entries across all pages. Both sides must be sorted to be compared as streams.
+    ///   - makePages: Called each time the inventory is read; returns a function that returns the pages in turn, and `nil` at the end.
     public init(order: SourceOrder, makePages: @escaping @Sendable () -> Pages) {
         self.order = order
         self.makePages = makePages

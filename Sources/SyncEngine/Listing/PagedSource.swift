@@ -1,58 +1,58 @@
-/// A remote list that a closure gets page by page.
+/// A remote list that a closure loads page by page.
 ///
 /// ```swift
 /// let list = PagedSource { (cursor: String?) in
-///     let answer = try await api.photos(after: cursor)
-///     return PagedSource.Step(answer.photos, then: answer.isLast ? .end(.complete(count: answer.total)) : .page(answer.cursor))
+///     let page = try await api.photos(after: cursor)
+///     return PagedSource.Step(page.photos, then: page.isLast ? .end(.complete(count: page.total)) : .page(page.cursor))
 /// }
 /// ```
 public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
-    /// A page and what comes after it.
+    /// A page and what follows it.
     public struct Step: Sendable {
         /// The page's items.
         public var items: [Item]
-        /// What comes after it.
+        /// What follows the page.
         public var following: Following
 
-        /// Makes a step.
+        /// Creates a step.
         ///
         /// - Parameters:
         ///   - items: The page's items.
-        ///   - following: What comes after it.
+        ///   - following: What follows the page.
         public init(_ items: [Item], then following: Following) {
             self.items = items
             self.following = following
         }
     }
 
-    /// What comes after a page.
+    /// What follows a page.
     public enum Following: Sendable {
-        /// Another page, named by a cursor.
+        /// Another page, identified by a cursor.
         case page(Cursor)
-        /// Nothing: the list has ended.
+        /// Nothing: the list is complete.
         case end(SourceEnd)
-        /// Nobody knows: the origin stopped without saying that this is all. The list counts as cut.
+        /// Unknown: the origin stopped without marking the end. The list counts as cut.
         case cut
     }
 
-    /// In which order the items come.
+    /// The order of the items.
     public let order: SourceOrder
     private let load: @Sendable (Cursor?) async throws -> Step
 
-    /// Makes a list.
+    /// Creates a list.
     ///
     /// - Parameters:
-    ///   - order: In which order the items come, over all pages.
-    ///   - load: Gets the page that a cursor names, `nil` being the first page.
+    ///   - order: The order of the items across all pages.
+    ///   - load: Loads the page of a cursor; `nil` stands for the first page.
     public init(order: SourceOrder = .unsorted, load: @escaping @Sendable (_ cursor: Cursor?) async throws -> Step) {
         self.order = order
         self.load = load
     }
 
-    /// Makes a reader at the list's beginning.
+    /// Creates a reader that starts at the first page.
     public func makeReader() -> Reader { Reader(load: load) }
 
-    /// Follows the cursors.
+    /// A reader that follows the cursors.
     public struct Reader: SourceReader {
         private enum Place {
             case at(Cursor?)
@@ -66,7 +66,7 @@ public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
             self.load = load
         }
 
-        /// Gets the next page.
+        /// Loads the next page.
         public mutating func next() async throws -> SourcePage<Item>? {
             guard case .at(let cursor) = place else { return nil }
             let step = try await load(cursor)

@@ -1,67 +1,67 @@
-/// The remote list, page by page, with an end of its own: a list that only stops is not complete.
+/// A remote list, read page by page; only a list with a marked end is complete.
 ///
-/// Most lists need no type of their own: ``ListedSource`` takes an array, ``PagedSource`` a closure for each page, and ``OriginSource`` a
-/// `Fetcher` or `PaginationFetcher`.
+/// Most lists need no type of their own. ``ListedSource`` takes an array, ``PagedSource`` a closure that loads each page, and
+/// ``OriginSource`` a `Fetcher` or `PaginationFetcher`.
 public protocol SourceList<Item>: Sendable {
     /// An item of the list.
     associatedtype Item: SyncItem
-    /// What reads the list once, from its beginning.
+    /// The type that reads the list once, from its beginning.
     associatedtype Reader: SourceReader<Item>
 
-    /// In which order the items come.
+    /// The order of the items.
     var order: SourceOrder { get }
 
-    /// Makes a reader at the list's beginning.
+    /// Creates a reader that starts at the beginning of the list.
     func makeReader() -> Reader
 }
 
 extension SourceList {
-    /// In any order.
+    /// The default: any order.
     public var order: SourceOrder { .unsorted }
 }
 
-/// Reads a list once, from its beginning; used by one task.
+/// A reader that goes through a list once and is used by one task.
 public protocol SourceReader<Item> {
     /// An item of the list.
     associatedtype Item: SyncItem
 
     /// Reads the next page.
     ///
-    /// - Returns: The page; the last one carries ``SourcePage/end``. `nil` says that there is no more although no page was the last, and
-    ///   then the list counts as cut.
-    /// - Throws: Whatever reading failed with; the pass then changes nothing.
+    /// - Returns: The page; the last page has an ``SourcePage/end``. If the reader returns `nil` before such a page, the list counts as
+    ///   cut.
+    /// - Throws: Any error that prevents reading; the pass then changes nothing.
     mutating func next() async throws -> SourcePage<Item>?
 }
 
-/// Some items of the remote list, and perhaps its end.
+/// A page of the remote list; the last page also marks its end.
 public struct SourcePage<Item: SyncItem>: Sendable {
     /// The items, in the list's order.
     public var items: [Item]
 
-    /// Says that the list ends with this page; `nil` where more follows.
+    /// The end of the list; `nil` if more pages follow.
     public var end: SourceEnd?
 
-    /// Makes a page.
+    /// Creates a page.
     ///
     /// - Parameters:
     ///   - items: The items, in the list's order.
-    ///   - end: That the list ends here.
+    ///   - end: The end of the list if this is its last page.
     public init(_ items: [Item], end: SourceEnd? = nil) {
         self.items = items
         self.end = end
     }
 }
 
-/// The word of a source that its list has been read to the end.
+/// A source's statement that the list was read to its end.
 public enum SourceEnd: Hashable, Sendable {
-    /// The list is complete; a count, where the source knows one, must be that of the items read.
+    /// The list is complete. If the source knows the count, it must equal the number of items read.
     case complete(count: Int? = nil)
 }
 
-/// In which order the items of a list come.
+/// The order of the items of a list.
 public enum SourceOrder: Hashable, Sendable {
-    /// In any order; the comparison keeps the keys of the local side in memory.
+    /// Any order; the comparison keeps the items of the source in memory.
     case unsorted
-    /// By ascending key. Where the local side is sorted too, both are compared as streams. A list that breaks its word is refused.
+    /// Ascending by key. If the local side is sorted too, both are compared as streams. A list that violates the order is refused.
     case sortedByKey
 }

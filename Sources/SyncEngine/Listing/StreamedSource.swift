@@ -1,7 +1,7 @@
 public import Foundation
 internal import StoreCore
 
-/// A remote list that is read from bytes while they arrive, in NDJSON or JSON.
+/// A remote list that is decoded from NDJSON or JSON while its bytes arrive.
 ///
 /// ```swift
 /// let list = StreamedSource<ListedFile> {
@@ -10,25 +10,26 @@ internal import StoreCore
 /// }
 /// ```
 ///
-/// The list is one JSON object for each item: one on each line (NDJSON), or all of them in an array (JSON). An array ends with its bracket.
-/// Lines have no such end, so a list that is cut at the end of a line looks like a shorter list. Therefore the end of a list in lines must be
-/// marked: by a last line `{"count": 1000}` with the number of items before it, or by a `Content-Length` that the bytes match. The end of a
-/// chunked response is no mark, because proxies and servers that fail end it well too. An array may have the marker as its last object.
+/// The list contains one JSON object per item: one per line (NDJSON), or all of them in an array (JSON). An array ends with its bracket.
+/// Lines have no end marker, so a list cut after a complete line looks like a shorter list. The end of such a list must therefore be
+/// marked. Either its last line is `{"count": 1000}` with the number of items before it, or the bytes match a `Content-Length`. The end of
+/// a chunked response is not a mark, because failing proxies and servers can end it normally. An array may have the marker as its last
+/// object.
 ///
-/// Memory holds a piece of the list at a time, whatever the length of the list.
+/// Memory holds one piece of the list at a time, whatever the length of the list.
 public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
-    /// The order in which the items come.
+    /// The order of the items.
     public let order: SourceOrder
     private let itemLimit: Int
     private let onUnknownKey: (@Sendable (String) -> Void)?
     private let open: @Sendable () async throws -> ListBytes
 
-    /// Makes a list.
+    /// Creates a list.
     ///
     /// - Parameters:
-    ///   - order: The order in which the items come.
+    ///   - order: The order of the items.
     ///   - itemLimit: The largest size of an item, in bytes.
-    ///   - open: Requests the list; called once for each reading.
+    ///   - open: Requests the list; called each time the list is read.
     public init(
         order: SourceOrder = .unsorted, itemLimit: Int = 1 << 20, _ open: @escaping @Sendable () async throws -> ListBytes
     ) {
@@ -38,10 +39,10 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
         onUnknownKey = nil
     }
 
-    /// Makes a reader at the list's beginning.
+    /// Creates a reader that starts at the first byte.
     public func makeReader() -> Reader { Reader(itemLimit: itemLimit, onUnknownKey: onUnknownKey, open: open) }
 
-    /// Reads the items of each piece as one page.
+    /// A reader that returns the items of each piece as one page.
     public struct Reader: SourceReader {
         private let open: @Sendable () async throws -> ListBytes
         private let decoder = JSONDecoder()
@@ -59,10 +60,10 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
             if let onUnknownKey, let key = UnknownKeys.userInfoKey { decoder.userInfo[key] = UnknownKeys(onUnknownKey) }
         }
 
-        /// Reads the items of the next piece; the last page is empty and carries the end.
+        /// Decodes the items of the next piece; the last page is empty and marks the end.
         ///
-        /// - Throws: ``SyncError/Code/incompleteList`` where the list may have been cut, ``SyncError/Code/unreadableList`` where it is none;
-        ///   any error thrown while the bytes are read.
+        /// - Throws: ``SyncError/Code/incompleteList`` if the list may have been cut, and ``SyncError/Code/unreadableList`` if it cannot be
+        ///   parsed. Rethrows any error of reading the bytes.
         public mutating func next() async throws -> SourcePage<Item>? {
             guard !hasEnded else { return nil }
             if nextPiece == nil {
@@ -93,8 +94,8 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
                 let key = path.dropFirst().map { "“\($0.stringValue.shownSafely)”: " }.joined()
                 throw SyncError(
                     .unreadableList,
-                    "reading the remote list: item \(number) cannot be read: \(key)\(reason.shownSafely); nothing was replaced or removed. "
-                        + "Correct the list",
+                    "cannot read the remote list: item \(number) cannot be decoded: \(key)\(reason.shownSafely); nothing was replaced or "
+                        + "removed; correct the list",
                     stage: .sourceList, underlyingError: error)
             }
         }
@@ -102,13 +103,13 @@ public struct StreamedSource<Item: SyncItem & Decodable>: SourceList {
 }
 
 extension StreamedSource where Item == ListedFile {
-    /// Makes a list of files, and reports keys that `ListedFile` does not have, such as a digest under a misspelled name.
+    /// Creates a list of files that reports keys unknown to `ListedFile`, such as a misspelled `sha256`.
     ///
     /// - Parameters:
-    ///   - order: The order in which the items come.
+    ///   - order: The order of the items.
     ///   - itemLimit: The largest size of an item, in bytes.
-    ///   - onUnknownKey: Called with each unknown key, once for each reading.
-    ///   - open: Requests the list; called once for each reading.
+    ///   - onUnknownKey: Called with each unknown key, once per reading.
+    ///   - open: Requests the list; called each time the list is read.
     public init(
         order: SourceOrder = .unsorted, itemLimit: Int = 1 << 20, onUnknownKey: @escaping @Sendable (String) -> Void,
         _ open: @escaping @Sendable () async throws -> ListBytes
@@ -120,7 +121,7 @@ extension StreamedSource where Item == ListedFile {
     }
 }
 
-/// The bytes of a remote list as they arrive, and their announced length.
+/// The bytes of a remote list as they arrive, with their announced length.
 public struct ListBytes: Sendable {
     let length: Int64?
     let makePieces: @Sendable () -> () async throws -> [UInt8]?
@@ -129,8 +130,8 @@ public struct ListBytes: Sendable {
     ///
     /// - Parameters:
     ///   - pieces: The pieces; a response body such as RemoteRouting's `RemoteBytes`.
-    ///   - length: The number of bytes that the origin announced, as `Content-Length` does; `nil` where it announced none, and then the list
-    ///     must mark its end itself.
+    ///   - length: The number of bytes that the origin announced, for example by `Content-Length`; `nil` if it announced none. The list
+    ///     must then mark its end itself.
     public init<Pieces: AsyncSequence & Sendable>(_ pieces: Pieces, length: Int64?) where Pieces.Element: ContiguousBytes {
         self.length = length
         makePieces = {
@@ -143,9 +144,9 @@ public struct ListBytes: Sendable {
     }
 }
 
-/// Collects the keys of a list that its items do not read.
+/// A collector of the keys that a list contains but its items do not read.
 final class UnknownKeys: Sendable {
-    /// The key of the collector in a decoder.
+    /// The collector's key in a decoder's user info.
     static let userInfoKey = CodingUserInfoKey(rawValue: "storehouse.unknownKeys")
 
     private let reported = Lock<Set<String>>([])
@@ -172,7 +173,7 @@ extension DecodingError {
 }
 
 extension SyncError {
-    /// A fault of a list, in words.
+    /// Creates the error for a fault of a list.
     init(_ fault: ListScanner.Fault) {
         let unchanged = "nothing was replaced or removed"
         switch fault {
@@ -180,41 +181,41 @@ extension SyncError {
             let text = String(decoding: beginning, as: UTF8.self).shownSafely
             self.init(
                 .unreadableList,
-                "reading the remote list: it is no list of items, because it begins with “\(text)”; \(unchanged). Check its address: a login "
-                    + "page or an error page may be sent in its place",
+                "cannot read the remote list: it begins with “\(text)”, so it is not a list of items; \(unchanged); check the address, because "
+                    + "a login page or an error page may be served there",
                 stage: .sourceList)
         case .unexpected(let byte, let count):
             let text = String(decoding: [byte], as: UTF8.self).shownSafely
             self.init(
                 .unreadableList,
-                "reading the remote list: “\(text)” stands after \(counted(count, "item")), where an item must begin or end; \(unchanged). "
-                    + "Correct the list: one object on each line, or one array of objects",
+                "cannot read the remote list: after \(counted(count, "item")), “\(text)” is neither the beginning nor the end of an item; "
+                    + "\(unchanged); write one object per line, or one array of objects",
                 stage: .sourceList)
         case .pastEnd(let count):
             self.init(
                 .unreadableList,
-                "reading the remote list: something follows its end after \(counted(count, "item")); \(unchanged). Correct the list: the end "
-                    + "marker is the last object, and occurs once",
+                "cannot read the remote list: text follows its end after \(counted(count, "item")); \(unchanged); write the end marker once, as "
+                    + "the last object",
                 stage: .sourceList)
         case .tooLarge(let item):
             self.init(
                 .unreadableList,
-                "reading the remote list: item \(item) is larger than the limit; \(unchanged). Correct the list, or raise `itemLimit`",
+                "cannot read the remote list: item \(item) exceeds the size limit; \(unchanged); correct the list, or raise `itemLimit`",
                 stage: .sourceList)
         case .cut(let count):
             self.init(
                 .incompleteList,
-                "reading the remote list: it was cut after \(counted(count, "item")); \(unchanged). Read it again", stage: .sourceList)
+                "cannot read the remote list: it was cut after \(counted(count, "item")); \(unchanged); sync again", stage: .sourceList)
         case .noEnd(let count):
             self.init(
                 .incompleteList,
-                "reading the remote list: it stopped after \(counted(count, "item")), and nothing marks this as its end; \(unchanged). Add a "
-                    + "last line {\"count\": \(count)} to the list, or let the server send a Content-Length",
+                "cannot read the remote list: it stopped after \(counted(count, "item")) without an end marker; \(unchanged); append a last line "
+                    + "{\"count\": \(count)} to the list, or let the server send a Content-Length",
                 stage: .sourceList)
         case .wrongLength(let found, let announced):
             self.init(
                 .incompleteList,
-                "reading the remote list: \(found) bytes arrived, and the origin announced \(announced); \(unchanged). Read it again",
+                "cannot read the remote list: \(found) bytes arrived, but the origin announced \(announced); \(unchanged); sync again",
                 stage: .sourceList)
         }
     }

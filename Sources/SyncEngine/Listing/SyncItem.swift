@@ -1,4 +1,4 @@
-/// One item of the remote list: a key that names it and a version that tells when it has changed.
+/// An item of the remote list, with a key and a version.
 ///
 /// ```swift
 /// struct Photo: SyncItem {
@@ -12,22 +12,22 @@
 /// }
 /// ```
 public protocol SyncItem<Key, Version>: Sendable {
-    /// What names an item; its order is that of sorted lists.
+    /// The type of the keys; its order is the order of sorted lists.
     associatedtype Key: Hashable & Comparable & Sendable
-    /// What tells that an item has changed: a revision, an entity tag, a digest. Versions are only compared for equality.
+    /// The type of the versions: a revision, an entity tag, a digest. Versions are only compared for equality.
     associatedtype Version: Hashable & Sendable
 
-    /// What names this item.
+    /// The key of this item.
     var key: Key { get }
 
     /// The version of this item at the origin.
     var version: Version { get }
 
-    /// How much is downloaded for this item, in bytes; `nil` where that is not known.
+    /// The download size of this item in bytes; `nil` if it is unknown.
     var byteCount: Int64? { get }
 }
 
 extension SyncItem {
-    /// Not known.
+    /// The default: an unknown size.
     public var byteCount: Int64? { nil }
 }

@@ -1,21 +1,21 @@
-/// Compares two sides in any order; keeps the source in memory and, of the local side, what differs.
+/// A comparison of two sides in any order; keeps the source and the differing local entries in memory.
 ///
-/// The whole source is given first, then the local side.
+/// The complete source comes first, then the local side.
 struct HashedDiff<Item: SyncItem>: Sendable {
-    /// What is known of an item's place here.
+    /// The relation between an item and its local entry.
     private enum Match: UInt8 {
         case missing, same, different
     }
 
     private var builder: PlanBuilder<Item>
     private let duplicates: DuplicateKeys
-    /// The items, in the order in which their keys came first, and the places of their keys.
+    /// The items in the order in which their keys first occurred, and the index of their keys.
     private var items: [Item] = []
     private var index = RowIndex()
     private var matches: [Match] = []
-    /// What stands here for items that are different.
+    /// The local entries of differing items.
     private var partners: [Int: LocalEntry<Item>] = [:]
-    /// What the source does not have.
+    /// The local entries that the source does not have.
     private var gone: [LocalEntry<Item>] = []
     private var goneKeys: Set<Item.Key> = []
 
@@ -24,9 +24,9 @@ struct HashedDiff<Item: SyncItem>: Sendable {
         self.duplicates = duplicates
     }
 
-    /// Takes items of the source.
+    /// Adds items of the source.
     ///
-    /// - Returns: Those whose key had not come before.
+    /// - Returns: The items with new keys.
     @discardableResult
     mutating func take(source page: [Item]) -> ArraySlice<Item> {
         let known = items.count
@@ -47,7 +47,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
 
     private func place(of key: Item.Key, hash: UInt32) -> Int? { index.position(hash) { items[$0].key == key } }
 
-    /// Takes entries of the local side.
+    /// Adds entries of the local side.
     mutating func take(local page: [LocalEntry<Item>]) throws(SyncError) {
         for entry in page {
             guard let place = place(of: entry.key, hash: RowIndex.hash(entry.key)) else {
@@ -65,7 +65,7 @@ struct HashedDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    /// The plan.
+    /// Returns the plan.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
         for place in items.indices {
             switch matches[place] {
@@ -81,10 +81,10 @@ struct HashedDiff<Item: SyncItem>: Sendable {
 }
 
 extension SyncError {
-    /// The local side lists one key twice.
+    /// Reports a key that the local inventory contains twice.
     static func duplicated(_ key: some Hashable) -> SyncError {
         SyncError(
-            .duplicateKeys, "listing the local side: the key “\(key)” came twice; a local inventory has each key once",
+            .duplicateKeys, "cannot read the local inventory: it contains the key “\(key)” twice; return each key once",
             stage: .localInventory)
     }
 }

@@ -1,8 +1,8 @@
-/// Compares two sides that are sorted by key, as streams: nothing is kept but the pages at hand and the changes.
+/// A comparison of two sides sorted by key, as streams; keeps only the current pages and the changes.
 ///
-/// A machine: it says which side it wants more of, and is given that.
+/// The machine says from which side it needs more, and receives it.
 struct MergeDiff<Item: SyncItem>: Sendable {
-    /// What the comparison needs to go on.
+    /// The input that the comparison needs next.
     enum Want: Hashable, Sendable {
         case source, local, nothing
     }
@@ -22,10 +22,10 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         self.duplicates = duplicates
     }
 
-    /// How many items and entries are held beside the changes.
+    /// The number of items and entries held in addition to the changes.
     var heldCount: Int { source.count + local.count }
 
-    /// Takes the next items of the source; `nil` where it has ended.
+    /// Adds the next items of the source; `nil` marks its end.
     mutating func take(source page: [Item]?) throws(SyncError) {
         guard let page else {
             hasSourceEnded = true
@@ -53,7 +53,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         if !source.isEmpty { source[source.count - 1] = item }
     }
 
-    /// Takes the next entries of the local side; `nil` where it has ended.
+    /// Adds the next entries of the local side; `nil` marks its end.
     mutating func take(local page: [LocalEntry<Item>]?) throws(SyncError) {
         guard let page else {
             hasLocalEnded = true
@@ -72,12 +72,12 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         lastLocalKey = last
     }
 
-    /// The items from this one on that are known not to be here.
+    /// Returns the additions from an index on.
     func additions(from index: Int) -> ArraySlice<SyncPlan<Item>.Download> { builder.plan.additions[index...] }
 
-    /// Compares until one side has run out.
+    /// Compares until one side runs out of entries.
     mutating func advance() -> Want {
-        // The last item at hand is only used once the next page has shown that no other one has its key.
+        // Holds the last item back until the next page shows that no other item has its key.
         let usable = hasSourceEnded ? source.count : source.count - 1
         while true {
             if sourceIndex >= usable, !hasSourceEnded { return .source }
@@ -114,19 +114,18 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         }
     }
 
-    /// The plan.
+    /// Returns the plan.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
         try builder.finish()
     }
 }
 
 extension SyncError {
-    /// A side that is said to be sorted is not.
+    /// Reports a side that is declared sorted, but is not.
     fileprivate static func unsorted(_ stage: SyncStage, _ first: some Any, _ second: some Any) -> SyncError {
         SyncError(
             .unsortedList,
-            "reading the \(stage): “\(second)” comes after “\(first)” although the order is said to be by key; "
-                + "sort it, or say .unsorted",
+            "cannot read the \(stage): “\(second)” comes after “\(first)”, although the order is .sortedByKey; sort it, or use .unsorted",
             stage: stage)
     }
 }

@@ -1,4 +1,4 @@
-/// Puts a plan together from pairs of items that belong to each other, or have no partner.
+/// A plan under construction, built from pairs of items and from items without a counterpart.
 struct PlanBuilder<Item: SyncItem>: Sendable {
     private(set) var plan = SyncPlan<Item>()
     private let localEdits: LocalEdits
@@ -9,13 +9,13 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         self.duplicates = duplicates
     }
 
-    /// An item that is not here.
+    /// Adds an item that is missing locally.
     mutating func added(_ item: Item) {
         plan.sourceCount += 1
         plan.additions.append(SyncPlan.Download(item: item, local: nil, reason: .missing))
     }
 
-    /// An item that both sides have.
+    /// Adds an item that both sides have.
     @inline(__always)
     mutating func paired(_ item: Item, _ entry: LocalEntry<Item>) {
         if entry.isSame(as: item) {
@@ -27,7 +27,7 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         }
     }
 
-    /// An item that is here as the source has it.
+    /// Counts an item that is equal on both sides.
     @inline(__always)
     mutating func same() {
         plan.sourceCount += 1
@@ -36,15 +36,15 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     private mutating func differing(_ item: Item, _ entry: LocalEntry<Item>) {
-        // It may be what the source has all the same, whoever has put it here: that is asked before it is kept as an edit.
+        // The processor is asked first whether the content differs, because a local edit may equal the source.
         let reason: SyncPlan<Item>.DownloadReason =
             entry.isEdited ? .editedLocally : entry.version == nil ? .unknownVersion : .changed
         plan.updates.append(SyncPlan.Download(item: item, local: entry, reason: reason))
     }
 
-    /// An item that only the local side has.
+    /// Adds an entry that only the local side has.
     mutating func gone(_ entry: LocalEntry<Item>) {
-        // What no sync has put here is no part of the local side.
+        // A foreign entry does not belong to the local side.
         if entry.isForeign { return }
         plan.localCount += 1
         guard entry.isEdited else {
@@ -57,16 +57,16 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
         }
     }
 
-    /// A key that the source has once more.
+    /// Records a repeated key of the source.
     mutating func duplicated(_ key: Item.Key) { plan.duplicates.append(key) }
 
-    /// The plan, or what is wrong with the source's keys.
+    /// Returns the plan, or throws if duplicate keys are refused and the source repeats a key.
     consuming func finish() throws(SyncError) -> SyncPlan<Item> {
         if duplicates == .refuse, let first = plan.duplicates.first {
             throw SyncError(
                 .duplicateKeys,
-                "reading the remote list: it has \(counted(plan.duplicates.count, "key")) more than once, first “\(first)”; "
-                    + "mend the list, or choose by SyncOptions.duplicates which item counts",
+                "cannot read the remote list: it repeats \(counted(plan.duplicates.count, "key")), first “\(first)”; correct the list, or "
+                    + "choose with SyncOptions.duplicates which item counts",
                 stage: .sourceList)
         }
         return plan
@@ -74,17 +74,17 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
 }
 
 extension LocalEntry {
-    /// Whether it is what the source has, and nobody has changed it since.
+    /// Returns whether the entry equals the source's item and was not edited since.
     @inline(__always)
     func isSame(as item: Item) -> Bool { !isEdited && version == item.version }
 }
 
 extension SyncPlan {
-    /// Takes back updates that turn out to be none.
+    /// Removes updates that turn out to be unnecessary.
     ///
     /// - Parameters:
-    ///   - localEdits: What becomes of what was edited here.
-    ///   - isNeeded: Whether another version must really be downloaded; edits that are overwritten are not asked about.
+    ///   - localEdits: The treatment of local edits.
+    ///   - isNeeded: Returns whether an item must be downloaded; not called for edits that are overwritten.
     mutating func settleUpdates(localEdits: LocalEdits, isNeeded: (Item, LocalEntry<Item>) async throws -> Bool) async throws {
         var kept: [Download] = []
         for update in updates {
@@ -101,7 +101,7 @@ extension SyncPlan {
         updates = kept
     }
 
-    /// Takes out what is refused.
+    /// Removes refused items from the plan.
     mutating func refuse(_ refused: [SyncRefusal<Item.Key>]) {
         guard !refused.isEmpty else { return }
         refusals += refused

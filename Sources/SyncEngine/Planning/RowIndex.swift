@@ -1,8 +1,8 @@
-/// The rows of a table by the hash of their keys: open addressing with linear probing, four bytes for each place.
+/// An index of a table's rows by the hash of their keys: open addressing with linear probing, four bytes per slot.
 ///
-/// The keys stay in the table: a dictionary would hold them once more.
+/// The keys stay in the table, whereas a dictionary would store them again.
 struct RowIndex: Sendable {
-    /// The row plus one; 0 is empty.
+    /// The row plus one; 0 marks an empty slot.
     private var places: [UInt32] = []
     /// The hash of each row.
     private var hashes: [UInt32] = []
@@ -11,7 +11,7 @@ struct RowIndex: Sendable {
     /// The hash of a key.
     static func hash(_ key: some Hashable) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
 
-    /// The row of a hash for which `isSame` returns `true`; `nil` if there is none.
+    /// Returns the row with a hash for which `isSame` returns `true`; `nil` if there is none.
     func position(_ hash: UInt32, where isSame: (_ row: Int) -> Bool) -> Int? {
         guard !places.isEmpty else { return nil }
         var place = Int(hash) & (places.count - 1)
@@ -35,7 +35,7 @@ struct RowIndex: Sendable {
         put(UInt32(row + 1))
     }
 
-    /// Removes a row, and closes the gap, so that no look-up passes a removed row (Knuth, TAOCP 3, 6.4 R).
+    /// Removes a row and closes the gap, so that no lookup passes a removed row (Knuth, TAOCP 3, 6.4 R).
     mutating func remove(_ hash: UInt32, at row: Int) {
         let mask = places.count - 1
         var gap = Int(hash) & mask

@@ -1,9 +1,9 @@
-/// Looks at a plan before anything is done, and stops what is more likely a fault of the list than the will of its owner.
+/// The check of a plan before anything is changed; it stops plans that suggest a faulty list.
 enum SafetyGate {
-    /// From so many local items on, shares mean something.
+    /// The smallest number of local items for which shares are meaningful.
     static let floor = 20
 
-    /// The counts of a plan that the gate judges by.
+    /// The counts of a plan that the gate examines.
     struct Counts: Hashable, Sendable {
         var source: Int
         var local: Int
@@ -11,13 +11,13 @@ enum SafetyGate {
         var updates: Int
     }
 
-    /// The reason why a plan must not be carried out.
+    /// Returns the reason why a plan must not be carried out.
     ///
     /// - Parameters:
     ///   - plan: The plan.
     ///   - options: The limits for removals and updates.
     ///   - overrides: The refusals that are overridden for this run.
-    /// - Returns: `nil` where it may be carried out.
+    /// - Returns: `nil` if the plan may be carried out.
     static func refusal(of plan: SyncPlan<some SyncItem>, options: SyncOptions, overrides: SyncOverrides) -> SyncError? {
         refusal(of: plan.gateCounts, removalLimit: options.removalLimit, updateLimit: options.updateLimit, overrides: overrides)
     }
@@ -29,17 +29,17 @@ enum SafetyGate {
         if source == 0, local > 0, !overrides.contains(.emptySource) {
             return SyncError(
                 .emptySource,
-                "checking the plan: the remote list is empty and the local one has \(counted(local, "item")); nothing was removed. "
-                    + "If the list really is empty, call sync(overriding: .emptySource)",
+                "cannot carry out the plan: the remote list is empty, but the local side has \(counted(local, "item")); nothing was removed; "
+                    + "if the list really is empty, call sync(overriding: .emptySource)",
                 stage: .safetyGate)
         }
-        // A caller that expects an empty list expects that everything is removed.
+        // A caller that expects an empty list expects every removal.
         if source == 0 { return nil }
         if !overrides.contains(.removalLimit), removalLimit.isExceeded(by: removals, local: local) {
             return SyncError(
                 .removalLimit,
-                "checking the plan: \(removals) of \(counted(local, "local item")) would be removed, more than \(removalLimit); "
-                    + "nothing was replaced or removed. If that is right, call sync(overriding: .removalLimit)",
+                "cannot carry out the plan: it would remove \(removals) of \(counted(local, "local item")), more than \(removalLimit); "
+                    + "nothing was replaced or removed; if this is intended, call sync(overriding: .removalLimit)",
                 stage: .safetyGate)
         }
         if local >= floor, removals + updates == local {
@@ -47,15 +47,15 @@ enum SafetyGate {
             if overrides.contains(.everythingChanged) { return nil }
             return SyncError(
                 .everythingChanged,
-                "checking the plan: of \(counted(local, "local item")) not one is as the source has it (\(updates) changed, \(removals) gone); "
-                    + "nothing was replaced or removed. If that is right, call sync(overriding: .everythingChanged)",
+                "cannot carry out the plan: none of \(counted(local, "local item")) equals the source (\(updates) changed, \(removals) removed); "
+                    + "nothing was replaced or removed; if this is intended, call sync(overriding: .everythingChanged)",
                 stage: .safetyGate)
         }
         if !overrides.contains(.updateLimit), updateLimit.isExceeded(by: updates, local: local) {
             return SyncError(
                 .updateLimit,
-                "checking the plan: \(updates) of \(counted(local, "local item")) would be replaced, more than \(updateLimit); "
-                    + "nothing was replaced or removed. If the source has changed that much, call sync(overriding: .updateLimit)",
+                "cannot carry out the plan: it would replace \(updates) of \(counted(local, "local item")), more than \(updateLimit); "
+                    + "nothing was replaced or removed; if the source has changed that much, call sync(overriding: .updateLimit)",
                 stage: .safetyGate)
         }
         return nil
@@ -63,10 +63,10 @@ enum SafetyGate {
 }
 
 extension SyncPlan {
-    /// The counts of this plan that the gate judges by.
+    /// The counts of this plan that the gate examines.
     ///
-    /// An item that no sync has put here, and that is not an edit, counts neither as local nor as an update: nothing of it is known that the
-    /// source could have changed.
+    /// A foreign item that is not an edit counts neither as a local item nor as an update. Nothing is known about it that the source could
+    /// have changed.
     fileprivate var gateCounts: SafetyGate.Counts {
         let unknown = updates.count { $0.local.map { $0.isForeign && !$0.isEdited } ?? false }
         return SafetyGate.Counts(
@@ -75,50 +75,50 @@ extension SyncPlan {
     }
 }
 
-/// A number of things, in words.
+/// Returns a count with its noun in the singular or plural.
 func counted(_ count: Int, _ thing: String) -> String { count == 1 ? "1 \(thing)" : "\(count) \(thing)s" }
 
-/// What the safety gate lets pass in one run.
+/// The refusals of the safety gate that a run overrides.
 public struct SyncOverrides: OptionSet, Hashable, Sendable {
     /// The overrides as bits.
     public let rawValue: Int
 
-    /// Makes a set of overrides from bits.
+    /// Creates a set of overrides from bits.
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }
 
-    /// An empty remote list empties the local side.
+    /// Lets an empty remote list remove every local item.
     public static let emptySource = SyncOverrides(rawValue: 1 << 0)
-    /// More is removed than `removalLimit` allows.
+    /// Lets a run remove more than `removalLimit` allows.
     public static let removalLimit = SyncOverrides(rawValue: 1 << 1)
-    /// Every local item is replaced or removed.
+    /// Lets a run replace or remove every local item.
     public static let everythingChanged = SyncOverrides(rawValue: 1 << 2)
-    /// More is replaced than `updateLimit` allows.
+    /// Lets a run replace more than `updateLimit` allows.
     public static let updateLimit = SyncOverrides(rawValue: 1 << 3)
-    /// Most of the replaced items get the same content.
+    /// Lets most of the replaced items receive the same content.
     public static let sharedContent = SyncOverrides(rawValue: 1 << 4)
 }
 
-/// The number of local items that one pass may remove, or replace.
+/// The largest number of local items that one pass may remove or replace.
 public enum ChangeLimit: Hashable, Sendable, CustomStringConvertible {
-    /// A share of the local items, from 0 to 1; it applies from 20 local items on.
+    /// A share of the local items, from 0 to 1; applies from 20 local items on.
     case share(Double)
-    /// A number of items, however many there are.
+    /// A number of items, independent of the number of local items.
     case count(Int)
-    /// Any number. An empty list, and one that changes every item, are refused all the same.
+    /// No limit. An empty list is still refused, and so is a plan that changes every one of at least 20 items.
     case unlimited
 
     func isExceeded(by changes: Int, local: Int) -> Bool {
         switch self {
-        // So written that a share that is no number allows nothing.
+        // Negates the comparison, so that a share that is NaN allows nothing.
         case .share(let share): local >= SafetyGate.floor && changes > 0 && !(Double(changes) <= share * Double(local))
         case .count(let count): changes > max(0, count)
         case .unlimited: false
         }
     }
 
-    /// The limit in words.
+    /// A textual description of the limit.
     public var description: String {
         switch self {
         case .share(let share) where (0...1).contains(share): "\(Int((share * 100).rounded())) %"

@@ -1,100 +1,100 @@
-/// What a pass would do, and why: what is new, what has changed, what is gone.
+/// The changes that a pass would make, with the reason for each.
 ///
 /// ```swift
 /// let plan = try await synchronizer.plan()
 /// for update in plan.updates { print("\(update.item.key): \(update.reason)") }
 /// ```
 ///
-/// Items that are as the source has them are counted, not listed.
+/// Unchanged items are counted, not listed.
 public struct SyncPlan<Item: SyncItem>: Sendable {
-    /// An item that is downloaded.
+    /// An item to download.
     public struct Download: Sendable {
-        /// The item as the source has it.
+        /// The item in the source.
         public let item: Item
-        /// The item as it is here; `nil` where it is new.
+        /// The local item; `nil` for an addition.
         public let local: LocalEntry<Item>?
-        /// Why it is downloaded.
+        /// The reason for the download.
         public let reason: DownloadReason
     }
 
-    /// Why an item is downloaded.
+    /// The reason for a download.
     public enum DownloadReason: Hashable, Sendable {
-        /// It is not here.
+        /// The item does not exist locally.
         case missing
         /// The source has another version.
         case changed
-        /// It is here in a version that nobody knows.
+        /// The version of the local item is unknown.
         case unknownVersion
-        /// Somebody has edited it here, and edits are overwritten.
+        /// The item was edited locally, and edits are overwritten.
         case editedLocally
     }
 
-    /// A local item that is removed.
+    /// A local item to remove.
     public struct Removal: Sendable {
-        /// The item as it is here.
+        /// The local item.
         public let local: LocalEntry<Item>
-        /// Why it is removed.
+        /// The reason for the removal.
         public let reason: RemovalReason
     }
 
-    /// Why an item is removed.
+    /// The reason for a removal.
     public enum RemovalReason: Hashable, Sendable {
-        /// The source no longer has it.
+        /// The source no longer has the item.
         case notInSource
-        /// The source no longer has it; somebody has edited it here, and edits are overwritten.
+        /// The source no longer has the item, which was edited locally; edits are overwritten.
         case editedLocally
     }
 
-    /// Items that are new, in the source's order.
+    /// Items that do not exist locally, in the source's order.
     public internal(set) var additions: [Download] = []
-    /// Items that have changed, in the source's order.
+    /// Items to replace, in the source's order.
     public internal(set) var updates: [Download] = []
-    /// Items that are gone.
+    /// Local items that the source no longer has.
     public internal(set) var removals: [Removal] = []
-    /// The additions and updates in the order in which they are downloaded, without those that the processor leaves out.
+    /// The additions and updates in download order, without those that the processor leaves out.
     public internal(set) var downloads: [Download] = []
-    /// Items that `prepareDownload(_:)` has left out of the downloads.
+    /// Items that `prepareDownload(_:)` left out of the downloads.
     public internal(set) var leftOut: [Item.Key] = []
-    /// Whether `plan()` made the plan, which is then shown and not carried out.
+    /// Whether `plan()` made the plan, so that it is shown and not carried out.
     public internal(set) var isDryRun = false
-    /// How many items are as the source has them.
+    /// The number of unchanged items.
     public internal(set) var unchangedCount = 0
     /// Local edits that are kept, although the source has another version or none.
     public internal(set) var keptEdits: [Item.Key] = []
-    /// Keys that the source has more than once; all but one item of each are left out.
+    /// Keys that occur more than once in the source; only one item of each is used.
     public internal(set) var duplicates: [Item.Key] = []
-    /// Items that cannot be put in place here.
+    /// Items that the processor refuses.
     public internal(set) var refusals: [SyncRefusal<Item.Key>] = []
-    /// What the local side has and could not be looked at; it is left alone.
+    /// Local files and directories that could not be read; a pass leaves them alone.
     public internal(set) var skipped: [SyncRefusal<Item.Key>] = []
-    /// How many of the refused items are here in another version: they have changed all the same.
+    /// The number of refused items that exist locally in another version; they count as updates for the safety gate.
     var refusedUpdateCount = 0
-    /// Items whose download began while the list was read, and those of them that are done.
+    /// The items that began to download while the list was read, and those that are finished.
     var begun: Set<Item.Key> = []
     var done: Set<Item.Key> = []
-    /// How many items the source has, duplicates left out.
+    /// The number of items in the source, without duplicates.
     public internal(set) var sourceCount = 0
-    /// How many items are here.
+    /// The number of local items.
     public internal(set) var localCount = 0
-    /// Why the safety gate would not let this plan pass; `nil` where it would.
+    /// The safety gate's refusal of this plan; `nil` if it lets the plan pass.
     public internal(set) var gateRefusal: SyncError?
 
     init() {}
 
-    /// Whether there is nothing to do.
+    /// Whether the plan contains no changes and no refusals.
     public var isEmpty: Bool { additions.isEmpty && updates.isEmpty && removals.isEmpty && refusals.isEmpty }
 
-    /// The bytes of all downloads; `nil` where an item's size is not known.
+    /// The size of all downloads in bytes; `nil` if the size of an item is unknown.
     public var downloadBytes: Int64? { Self.sum(downloads.lazy.map(\.item.byteCount)) }
 
-    /// Puts additions and updates in order; those that began while the list was read are past ordering.
+    /// Sorts the additions and updates, without those that began while the list was read.
     mutating func arrangeDownloads(by order: DownloadOrder) {
         downloads = additions + updates
         if !begun.isEmpty { downloads.removeAll { begun.contains($0.item.key) } }
         order.sort(&downloads)
     }
 
-    /// Takes the downloads that the processor has chosen, each once, and forgets any that the plan did not have.
+    /// Replaces the downloads by those that the processor chose, each once; ignores items that are not in the plan.
     mutating func choose(_ chosen: [Download]) {
         var open = Set(downloads.lazy.map(\.item.key))
         let known = Dictionary(downloads.lazy.map { ($0.item.key, $0) }, uniquingKeysWith: { first, _ in first })
@@ -105,10 +105,10 @@ public struct SyncPlan<Item: SyncItem>: Sendable {
         updates.removeAll { open.contains($0.item.key) }
     }
 
-    /// How much is removed, in bytes; `nil` where an item's size is not known.
+    /// The size of all removals in bytes; `nil` if the size of an item is unknown.
     public var removalBytes: Int64? { Self.sum(removals.lazy.map(\.local.byteCount)) }
 
-    /// The sum of sizes; held at the largest number, for a list may announce anything.
+    /// Returns the sum of sizes, saturated because a list may announce any size.
     static func sum(_ sizes: some Sequence<Int64?>) -> Int64? {
         var total: Int64 = 0
         for size in sizes {

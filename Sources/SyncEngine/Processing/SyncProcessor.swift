@@ -1,4 +1,4 @@
-/// What a synchronizer does its work with: where the list comes from, what is there locally, and how one item is got or removed.
+/// The app's part of a synchronization: it lists both sides, and downloads and removes items.
 ///
 /// ```swift
 /// struct PhotoProcessor: SyncProcessor {
@@ -12,9 +12,9 @@
 /// }
 /// ```
 ///
-/// The stages of a pass come in the order of ``SyncStage``. Downloads run side by side, everything else one at a time; with
-/// ``SyncOptions/startsEarly`` downloads run beside the reading of the list too. A call that is
-/// cancelled should return soon; until all calls have returned, the pass has not ended.
+/// The stages of a pass run in the order of ``SyncStage``. Downloads run concurrently; all other calls run one at a time. With
+/// ``SyncOptions/startsEarly``, downloads also run while the list is read. A canceled call should return soon, because the pass ends only
+/// after all calls have returned.
 public protocol SyncProcessor<Item>: Sendable {
     /// An item of the remote list.
     associatedtype Item: SyncItem
@@ -23,101 +23,103 @@ public protocol SyncProcessor<Item>: Sendable {
 
     // MARK: Required
 
-    /// The remote list; it is read to its end before anything is changed.
+    /// The remote list; a pass reads all of it before it replaces or removes anything.
     ///
-    /// - Throws: Whatever the list cannot be had for; transient failures are tried again.
+    /// - Throws: Any error of requesting the list; transient failures are retried.
     func sourceList() async throws -> Source
 
-    /// What is there locally.
+    /// The items that exist locally, with their versions.
     ///
-    /// - Throws: Whatever it cannot be told for. Never return an empty inventory instead.
+    /// - Throws: Any error that prevents listing the items. Never return an empty inventory instead.
     func localInventory() async throws -> LocalInventory<Item>
 
-    /// Downloads an item and puts it in place, whole or not at all.
+    /// Downloads an item and installs it completely or not at all.
     ///
     /// - Parameter item: The item, new or changed.
-    /// - Throws: What went wrong; an error that conforms to `FailureAdvising` decides by its kind what happens next.
+    /// - Throws: Any error; the `FailureAdvising` kind of the error decides what happens next.
     func downloadContent(of item: Item) async throws
 
-    /// Removes items that the remote list no longer has; one that is gone already is removed.
+    /// Removes items that the remote list no longer has; an item that does not exist counts as removed.
     ///
     /// - Parameter keys: The items' keys, a few hundred at most.
-    /// - Throws: What went wrong; the keys are then tried again one by one, so that the report can name the one that cannot be removed.
+    /// - Throws: Any error; the keys are then retried one by one, so that the report can name those that cannot be removed.
     func remove(_ keys: Set<Item.Key>) async throws
 
     // MARK: Optional
 
-    /// Called before anything else, and always followed by one call of `syncDidEnd(_:)`, even if it throws.
+    /// Begins a pass, before any other call; `syncDidEnd(_:)` is always called afterwards, even if this method throws.
     ///
-    /// - Throws: What the pass cannot begin for.
+    /// - Throws: An error that prevents the pass.
     func syncWillBegin() async throws
 
-    /// Called after the last removal of a pass in which nothing failed; not after a failure or cancellation.
+    /// Ends the work of a pass without failures, after its last removal; not called after a failure or cancellation.
     ///
-    /// The last chance to find that the local side is not as the report will say, such as a disk that was taken away or cannot be flushed.
-    /// A pass with failures throws ``SyncError/Code/incomplete`` without this call: its error already says that the local side is not as the
-    /// source has it. Work that every pass must do belongs in ``syncDidEnd(_:)``.
+    /// Use it to detect that the local side differs from the report, for example because a disk was unmounted or cannot be flushed. A pass
+    /// with failures throws ``SyncError/Code/incomplete`` without this call, because its error already says that the sides differ. Put work
+    /// that every pass must do into ``syncDidEnd(_:)``.
     ///
     /// - Throws: An error that makes the pass fail in the stage ``SyncStage/end``.
     func syncWillEnd() async throws
 
-    /// Called once after everything else, also after a failure and after cancellation; its own task is not cancelled.
+    /// Ends a pass, once and after all other calls, also after a failure or cancellation; its own task is not canceled.
     ///
-    /// - Parameter report: How the pass went.
+    /// - Parameter report: The result of the pass.
     func syncDidEnd(_ report: SyncReport) async
 
-    /// Whether an item whose version is another one, or not known, must really be downloaded.
+    /// Returns whether an item with a different or unknown version must be downloaded.
     ///
     /// - Parameters:
-    ///   - item: The item as the list has it.
-    ///   - local: The item as it is here.
-    /// - Returns: `false` counts it as unchanged.
-    /// - Throws: What it cannot be told for; the pass then changes nothing.
+    ///   - item: The item in the list.
+    ///   - local: The local item.
+    /// - Returns: `false` to count the item as unchanged.
+    /// - Throws: An error that prevents the decision; the pass then changes nothing.
     func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool
 
-    /// Names the items that cannot be put in place here, before they are downloaded; asked page by page too where downloads start early.
+    /// Returns the items that cannot be installed, before they are downloaded.
+    ///
+    /// If downloads start early, the method is also called for each page of the list.
     ///
     /// - Parameter items: The items that the plan would download.
-    /// - Returns: Those that are refused, each with the reason; the report names them.
-    /// - Throws: What it cannot be told for; the pass then changes nothing.
+    /// - Returns: The refused items with their reasons; the report names them.
+    /// - Throws: An error that prevents the decision; the pass then changes nothing.
     func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>]
 
-    /// Chooses the downloads and their order, after the safety gate and before the first download that does not start early.
+    /// Chooses the downloads and their order, after the safety gate and before all downloads that do not start early.
     ///
-    /// ``OneWaySynchronizer/plan()`` calls it too, so that it shows what a pass does; ``SyncPlan/isDryRun`` is then true, no pass may have
-    /// begun, and the processor changes nothing.
+    /// ``OneWaySynchronizer/plan()`` calls it too, so that it shows what a pass would do. ``SyncPlan/isDryRun`` is then true, a pass may
+    /// not have begun, and the processor must not change anything.
     ///
-    /// - Parameter plan: Everything that the pass would download and remove.
-    /// - Returns: The downloads of ``SyncPlan/downloads`` in the order in which they begin. One that is left out is neither removed nor a
-    ///   failure; the next pass plans it again. A method of this name that returns nothing is another method, and is never called; the
-    ///   compiler points it out where the conformance is declared in an extension.
-    /// - Throws: An error that ends the pass.
+    /// - Parameter plan: All downloads and removals of the pass.
+    /// - Returns: The downloads of ``SyncPlan/downloads`` in the order in which they begin. An omitted download is not a failure and its
+    ///   item is not removed; the next pass plans it again. A method of this name without a return value is a different method and is never
+    ///   called. The compiler warns about it if an extension declares the conformance.
+    /// - Throws: An error that aborts the pass.
     func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download]
 
-    /// Downloads what can be shown before the content is there; all previews end before the first content begins.
+    /// Downloads a preview to show before the content; all previews end before the first content begins.
     ///
     /// - Parameter item: The item, new or changed.
-    /// - Throws: What went wrong.
+    /// - Throws: Any error; the `FailureAdvising` kind of the error decides what happens next.
     func downloadPreview(of item: Item) async throws
 
-    /// Puts in place the downloads that the processor has held back, after the last download of the pass has ended.
+    /// Installs the downloads that the processor has held back, after the last download of the pass.
     ///
-    /// A processor that has to see several downloads before it puts one in place keeps them beside their places until this call.
-    /// If the pass was cancelled, the task of this call is cancelled too, and the processor returns all that it holds back.
+    /// A processor that must examine several downloads before it installs any keeps them until this call. If the pass was canceled, the
+    /// task of this call is canceled too, and the processor returns all items that it holds back.
     ///
     /// - Parameter overrides: The refusals that are overridden for this run.
-    /// - Returns: The items that did not get their place, each with the reason. If the reason is a ``SyncError`` with the code
-    ///   ``SyncError/Code/sharedContent``, the pass fails with it; any other is a failure of its item.
-    /// - Throws: An error that ends the pass.
+    /// - Returns: The items that were not installed, with their reasons. If a reason is a ``SyncError`` with the code
+    ///   ``SyncError/Code/sharedContent``, the pass fails with it. Any other reason is a failure of its item.
+    /// - Throws: An error that aborts the pass.
     func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Item.Key>]
 
-    /// Whether a local item is still as the plan has seen it; asked just before the item is replaced or removed.
+    /// Returns whether a local item is still as the plan recorded it; called just before the item is replaced or removed.
     ///
     /// - Parameters:
-    ///   - key: What names the item.
-    ///   - entry: The item as the plan has seen it; `nil` where it was not there.
-    /// - Returns: `false` leaves the item alone and reports it.
-    /// - Throws: What it cannot be told for; the item is left alone.
+    ///   - key: The key of the item.
+    ///   - entry: The item as the plan recorded it; `nil` if it did not exist.
+    /// - Returns: `false` to leave the item alone and report it.
+    /// - Throws: An error that prevents the decision; the item is left alone.
     func isUnchanged(_ key: Item.Key, since entry: LocalEntry<Item>?) async throws -> Bool
 }
 
@@ -128,32 +130,32 @@ extension SyncProcessor {
     public func syncWillEnd() async throws {}
     /// Does nothing.
     public func syncDidEnd(_ report: SyncReport) async {}
-    /// Another version must be downloaded.
+    /// Returns `true`: a different or unknown version is downloaded.
     public func shouldUpdate(_ item: Item, over local: LocalEntry<Item>) async throws -> Bool { true }
-    /// Nothing is refused.
+    /// Refuses nothing.
     public func refusals(among items: [Item]) async throws -> [SyncRefusal<Item.Key>] { [] }
-    /// All downloads, in the order of the options.
+    /// Returns all downloads in the order of the options.
     public func prepareDownload(_ plan: SyncPlan<Item>) async throws -> [SyncPlan<Item>.Download] { plan.downloads }
-    /// Nothing is held back.
+    /// Installs nothing, because nothing is held back.
     public func installDownloads(overriding overrides: SyncOverrides) async throws -> [SyncRefusal<Item.Key>] { [] }
-    /// There are no previews.
+    /// Does nothing.
     public func downloadPreview(of item: Item) async throws {}
-    /// Nobody else changes the local side.
+    /// Returns `true`: nothing else changes the local side.
     public func isUnchanged(_ key: Item.Key, since entry: LocalEntry<Item>?) async throws -> Bool { true }
 }
 
-/// An item that cannot be put in place, and why.
+/// An item that cannot be installed, with the reason.
 public struct SyncRefusal<Key: Hashable & Sendable>: Sendable {
-    /// What names the item.
+    /// The key of the item.
     public var key: Key
-    /// Why it is refused.
+    /// The reason for the refusal.
     public var error: any Error
 
-    /// Makes a refusal.
+    /// Creates a refusal.
     ///
     /// - Parameters:
-    ///   - key: What names the item.
-    ///   - error: Why it is refused.
+    ///   - key: The key of the item.
+    ///   - error: The reason for the refusal.
     public init(_ key: Key, because error: any Error) {
         self.key = key
         self.error = error

@@ -2,7 +2,7 @@ internal import Foundation
 internal import StoreCore
 
 extension FailureKind {
-    /// What kind an error is: by its own advice, by what the file system says, and otherwise transient.
+    /// Returns the kind of an error: by its own advice, by its file system code, and otherwise transient.
     init(judging error: any Error) {
         if let advice = error as? any FailureAdvising {
             self = advice.failureKind
@@ -17,7 +17,7 @@ extension FailureKind {
         }
     }
 
-    /// A disk that is full, gone or read-only fails every item; a name that is taken only its own.
+    /// Classifies a file system error: a full, missing or read-only disk fails every item, a taken name only its own.
     private init(_ code: POSIXErrorCode) {
         switch code {
         case .ENOSPC, .EDQUOT, .EROFS, .EIO, .ENODEV, .ENXIO: self = .fatal

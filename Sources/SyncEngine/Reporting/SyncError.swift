@@ -1,41 +1,41 @@
 public import Foundation
 public import StoreCore
 
-/// Why a pass did not make the local side equal to the source.
+/// The reason why a pass did not make the local side equal to the source.
 public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
-    /// What kind of error this is.
+    /// The kind of the error.
     public var code: Code
-    /// The operation that failed and what to do about it.
+    /// The failed operation, the reason, and the remedy.
     public var message: String
-    /// In which stage it failed; `nil` outside a pass.
+    /// The stage that failed; `nil` outside a pass.
     public var stage: SyncStage?
-    /// How far the pass came, with everything that went wrong; `nil` outside a pass.
+    /// The progress and all failures of the pass; `nil` outside a pass.
     public var report: SyncReport?
-    /// What the error comes from, where something below failed.
+    /// The error that caused this error, if there is one.
     public var underlyingError: (any Error)?
-    /// Whether another attempt begins from another state, although errors of this code last.
+    /// Whether another attempt may succeed, although errors of this code normally persist.
     var isWorthRetrying = false
 
-    /// Makes an error.
+    /// Creates an error.
     ///
     /// - Parameters:
-    ///   - code: What kind of error this is.
-    ///   - message: The operation that failed and what to do about it.
-    ///   - stage: In which stage it failed.
-    ///   - report: How far the pass came.
-    ///   - underlyingError: What it comes from.
+    ///   - code: The kind of the error.
+    ///   - message: The failed operation, the reason, and the remedy.
+    ///   - stage: The stage that failed.
+    ///   - report: The progress and all failures of the pass.
+    ///   - underlyingError: The error that caused this error.
     public init(
         _ code: Code, _ message: String, stage: SyncStage? = nil, report: SyncReport? = nil, underlyingError: (any Error)? = nil
     ) {
         self.code = code
-        // Names of a list are in it, and the message may go to a terminal.
+        // Escapes control characters, because a message contains names of the list and may be printed to a terminal.
         self.message = message.escapedForDisplay()
         self.stage = stage
         self.report = report
         self.underlyingError = underlyingError
     }
 
-    /// The operation that failed, what to do about it, and what it comes from.
+    /// The code, the message, and the underlying error.
     public var description: String {
         var text = "SyncError.\(code.rawValue): \(message)"
         if let underlyingError { text += " (underlying: \("\(underlyingError)".escapedForDisplay()))" }
@@ -47,58 +47,59 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
 
     /// The kinds of errors; the set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The code's name.
+        /// The name of the code.
         public let rawValue: String
 
-        /// Makes a code of that name.
+        /// Creates a code with a name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// Some items failed; the report names each with stage and key. Everything else was done.
+        /// Some items failed; the report names each with its stage and key. All other items were processed.
         public static let incomplete = Code(rawValue: "incomplete")
-        /// The run was cancelled; the next one goes on where it stopped.
+        /// The run was canceled; the next run resumes its work.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// A stage that is not about a single item failed; the underlying error tells why.
+        /// A stage failed as a whole; the underlying error gives the reason.
         public static let stageFailed = Code(rawValue: "stageFailed")
-        /// The remote list stopped without its end, or had another count than it said.
+        /// The remote list stopped before its end, or its count was wrong.
         public static let incompleteList = Code(rawValue: "incompleteList")
-        /// The remote list is no list of items, or an item of it cannot be decoded.
+        /// The remote list cannot be parsed, or an item of it cannot be decoded.
         public static let unreadableList = Code(rawValue: "unreadableList")
-        /// A list that is said to be sorted is not.
+        /// A list that is declared sorted is not.
         public static let unsortedList = Code(rawValue: "unsortedList")
-        /// A list has a key more than once.
+        /// A list contains a key more than once.
         public static let duplicateKeys = Code(rawValue: "duplicateKeys")
-        /// The remote list is empty and the local side is not.
+        /// The remote list is empty, but the local side is not.
         public static let emptySource = Code(rawValue: "emptySource")
-        /// More would be removed than `removalLimit` allows.
+        /// The plan would remove more than `removalLimit` allows.
         public static let removalLimit = Code(rawValue: "removalLimit")
-        /// More would be replaced than `updateLimit` allows.
+        /// The plan would replace more than `updateLimit` allows.
         public static let updateLimit = Code(rawValue: "updateLimit")
-        /// Most of the items that would be replaced would get the same content.
+        /// Most of the items to replace would receive the same content.
         public static let sharedContent = Code(rawValue: "sharedContent")
-        /// Not one local item is as the source has it.
+        /// No local item equals the source.
         public static let everythingChanged = Code(rawValue: "everythingChanged")
-        /// `sync()` was called by a call of the processor that the run waits for.
+        /// A processor's call, for which the run waits, called `sync()`.
         public static let calledFromWithin = Code(rawValue: "calledFromWithin")
-        /// A local item was changed between plan and deed, and is left alone.
+        /// A local item changed after the plan was made, and is left alone.
         public static let changedLocally = Code(rawValue: "changedLocally")
-        /// Another process, or another synchronizer, works on the same target.
+        /// Another process or another synchronizer works on the same target.
         public static let targetLocked = Code(rawValue: "targetLocked")
-        /// A name that would leave the target's directory, or that cannot be a file's name.
+        /// The name would lead out of the target's directory, or cannot be a file name.
         public static let unsafeName = Code(rawValue: "unsafeName")
-        /// Two names that the target takes for one.
+        /// The target treats two names as equal.
         public static let nameClash = Code(rawValue: "nameClash")
-        /// Something that is no plain file, or a file where a directory must be, has the name.
+        /// The name belongs to something other than a regular file, or a file exists where a directory is needed.
         public static let nameTaken = Code(rawValue: "nameTaken")
-        /// What was downloaded has not the size or the digest that the list says.
+        /// The downloaded content does not have the size or digest in the list.
         public static let wrongContent = Code(rawValue: "wrongContent")
     }
 }
 
 extension SyncError: FailureAdvising {
-    /// Whether trying again may help: after another writer, and after wrong content that was put together from several attempts.
+    /// The kind of the failure: transient after another writer, and after wrong content that another attempt may repair.
     ///
-    /// Wrong content that arrived in one attempt is what the origin has: it would only be downloaded again.
-    /// A stage fails as what it failed of; what the list or the target is wrong about stays wrong.
+    /// Another attempt may repair content that is too short, or that was assembled from several attempts. Other wrong content is the
+    /// origin's, and another download would return it again. A failed stage has the kind of its underlying error. A fault of the list or
+    /// the target persists.
     public var failureKind: FailureKind {
         switch code {
         case .cancelled: .cancelled

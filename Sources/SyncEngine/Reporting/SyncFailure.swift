@@ -1,14 +1,14 @@
 internal import StoreCore
 
-/// Something that went wrong with one item of a pass.
+/// A failure of one item in a pass.
 public struct SyncFailure: Sendable, CustomStringConvertible {
-    /// In which stage it went wrong.
+    /// The stage that failed.
     public var stage: SyncStage
-    /// Which item it went wrong with.
+    /// The key of the item.
     public var key: SyncKey
-    /// What went wrong.
+    /// The error of the last attempt.
     public var error: any Error
-    /// How often it was tried.
+    /// The number of attempts.
     public var attempts: Int
 
     init(stage: SyncStage, key: SyncKey, error: any Error, attempts: Int = 1) {
@@ -18,13 +18,13 @@ public struct SyncFailure: Sendable, CustomStringConvertible {
         self.attempts = attempts
     }
 
-    /// Stage, key and reason.
+    /// The stage, the key and the error.
     public var description: String {
         "\(stage), \(key): \("\(error)".escapedForDisplay())" + (attempts > 1 ? " (tried \(attempts) times)" : "")
     }
 }
 
-/// The key of an item, of whatever type, as reports have it.
+/// The key of an item in a report, independent of its type.
 ///
 /// ```swift
 /// let number = failure.key.value(as: Int.self)
@@ -36,15 +36,15 @@ public struct SyncKey: Hashable, Sendable, CustomStringConvertible {
         self.key = key
     }
 
-    /// The key itself, where it is of this type.
+    /// Returns the key if it has this type.
     ///
     /// - Parameter type: The type of the items' keys.
     public func value<Key: Hashable & Sendable>(as type: Key.Type) -> Key? { key as? Key }
 
-    /// The key in words, with control characters and bidirectional overrides escaped as in `\u{202E}`.
+    /// A textual description of the key, with control characters and bidirectional overrides escaped as in `\u{202E}`.
     public var description: String { String(describing: key).escapedForDisplay() }
 
-    /// Whether both are the same key.
+    /// Returns whether both keys are equal.
     public static func == (lhs: SyncKey, rhs: SyncKey) -> Bool { AnyHashable(lhs.key) == AnyHashable(rhs.key) }
 
     /// Hashes the key.

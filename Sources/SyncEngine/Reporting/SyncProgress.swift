@@ -1,22 +1,22 @@
 internal import StoreCore
 
-/// How far a pass has come.
+/// The progress of a pass.
 public struct SyncProgress: Sendable, Hashable {
-    /// A number that is exact, or only a lower bound until the remote list has ended.
+    /// A number that is exact, or a lower bound until the remote list has ended.
     public enum Total: Sendable, Hashable, CustomStringConvertible {
-        /// At least so many.
+        /// A lower bound.
         case atLeast(Int)
-        /// So many.
+        /// An exact number.
         case exactly(Int)
 
-        /// The number, exact or not.
+        /// The number, whether exact or a lower bound.
         public var count: Int {
             switch self {
             case .atLeast(let count), .exactly(let count): count
             }
         }
 
-        /// The number in words.
+        /// A textual description of the number.
         public var description: String {
             switch self {
             case .atLeast(let count): "at least \(count)"
@@ -25,28 +25,28 @@ public struct SyncProgress: Sendable, Hashable {
         }
     }
 
-    /// The stage that runs.
+    /// The current stage.
     public var stage: SyncStage
-    /// How many items of the stage are done: read, downloaded, removed.
+    /// The number of finished items of the stage: read, downloaded or removed.
     public var doneItems: Int
-    /// How many items the stage has.
+    /// The number of items of the stage.
     public var totalItems: Total
-    /// How many bytes of the stage are there, those of unfinished items too.
+    /// The number of received bytes in the stage, including those of unfinished items.
     public var doneBytes: Int64
-    /// How many bytes the stage has; `nil` where an item's size is not known.
+    /// The number of bytes of the stage; `nil` if the size of an item is unknown.
     public var totalBytes: Int64?
-    /// How long the stage has been running.
+    /// The time since the stage began.
     public var elapsed: Duration
 
-    /// Makes a progress.
+    /// Creates a progress.
     ///
     /// - Parameters:
-    ///   - stage: The stage that runs.
-    ///   - doneItems: How many items are done.
-    ///   - totalItems: How many items there are.
-    ///   - doneBytes: How many bytes are there.
-    ///   - totalBytes: How many bytes there are in all.
-    ///   - elapsed: How long the stage has been running.
+    ///   - stage: The current stage.
+    ///   - doneItems: The number of finished items.
+    ///   - totalItems: The number of items.
+    ///   - doneBytes: The number of received bytes.
+    ///   - totalBytes: The number of bytes in total.
+    ///   - elapsed: The time since the stage began.
     public init(
         stage: SyncStage, doneItems: Int = 0, totalItems: Total = .atLeast(0), doneBytes: Int64 = 0, totalBytes: Int64? = nil,
         elapsed: Duration = .zero
@@ -59,15 +59,15 @@ public struct SyncProgress: Sendable, Hashable {
         self.elapsed = elapsed
     }
 
-    /// Bytes for each second of the stage so far; zero before anything has come.
+    /// The average number of bytes per second in this stage; zero at its beginning.
     public var bytesPerSecond: Double {
         let seconds = elapsed / .seconds(1)
         return seconds > 0 ? Double(doneBytes) / seconds : 0
     }
 
-    /// How long the stage will still take if it goes on as so far; `nil` where that cannot be told.
+    /// The estimated time until the stage ends; `nil` if it cannot be estimated.
     ///
-    /// By bytes where all sizes are known, otherwise by items.
+    /// The estimate uses bytes if all sizes are known, and items otherwise.
     public var remaining: Duration? {
         guard case .exactly(let total) = totalItems, elapsed > .zero else { return nil }
         if doneItems >= total { return .zero }
@@ -76,7 +76,7 @@ public struct SyncProgress: Sendable, Hashable {
     }
 
     private func remaining(_ share: Double) -> Duration {
-        // More than all can be there: an origin may send more than it announced.
+        // An origin may send more bytes than it announced.
         guard share < 1 else { return .zero }
         return Duration(saturating: elapsed / .seconds(1) * ((1 - share) / share))
     }

@@ -1,55 +1,55 @@
-/// How a pass went, or how far it has come.
+/// The result of a pass, or its progress so far.
 public struct SyncReport: Sendable {
-    /// The number of the pass, from 1, for each synchronizer.
+    /// The number of the pass, counted from 1 for each synchronizer.
     public internal(set) var pass: Int
 
-    /// How far the pass has come; at the end, the last stage that counted items.
+    /// The progress of the pass; at the end, that of the last stage that counted items.
     public internal(set) var progress = SyncProgress(stage: .begin, totalItems: .exactly(0))
 
-    /// How many items the remote list has.
+    /// The number of items in the remote list.
     public internal(set) var sourceCount = 0
-    /// How many items were there locally.
+    /// The number of local items before the pass.
     public internal(set) var localCount = 0
-    /// How many items were there already as the source has them.
+    /// The number of unchanged items.
     public internal(set) var unchangedCount = 0
-    /// What the plan was to do, also where it was not done.
+    /// The changes of the plan, including those not made.
     public internal(set) var planned = Planned()
-    /// How many items were new and are there now.
+    /// The number of items added.
     public internal(set) var addedCount = 0
-    /// How many items had changed and are up to date now.
+    /// The number of items updated.
     public internal(set) var updatedCount = 0
-    /// How many items were removed.
+    /// The number of items removed.
     public internal(set) var removedCount = 0
-    /// How many previews were downloaded.
+    /// The number of previews downloaded.
     public internal(set) var previewCount = 0
-    /// How many bytes the items take that were downloaded, as the remote list says; it stays 0 where that gives no sizes.
+    /// The size of all downloaded items in bytes, as the remote list gives it; 0 if the list has no sizes.
     public internal(set) var downloadedBytes: Int64 = 0
 
-    /// How many items of the plan were not downloaded, whether they failed or nobody tried.
+    /// The number of planned items that were not downloaded, either failed or not attempted.
     public internal(set) var pendingDownloadCount = 0
-    /// Items that `prepareDownload(_:)` has left out of the downloads; the next pass plans them again.
+    /// Items that `prepareDownload(_:)` left out of the downloads; the next pass plans them again.
     public internal(set) var leftOut: [SyncKey] = []
-    /// What should have been removed and was not; the next pass does it.
+    /// Items of the plan that were not removed; the next pass removes them.
     public internal(set) var pendingRemovals: [SyncKey] = []
-    /// Local edits that were met: kept or overwritten, as `localEdits` says.
+    /// Local edits found by the pass, kept or overwritten as `localEdits` says.
     public internal(set) var localEdits: [SyncKey] = []
-    /// Local files or directories that could not be looked at, each with the reason; they are left alone, and no failure.
+    /// Local files and directories that could not be read, with their reasons; they are left alone and are not failures.
     public internal(set) var skipped: [SyncFailure] = []
-    /// Keys that the remote list had more than once.
+    /// Keys that occur more than once in the remote list.
     public internal(set) var duplicates: [SyncKey] = []
-    /// Everything that went wrong with single items, in the order in which it did.
+    /// All failures of single items, in the order of their occurrence.
     public internal(set) var failures: [SyncFailure] = []
 
-    /// How long the pass took.
+    /// The duration of the pass.
     public internal(set) var duration = Duration.zero
 
-    /// How much a plan was to do.
+    /// The number of changes in a plan.
     public struct Planned: Hashable, Sendable {
-        /// How many items were new.
+        /// The number of additions.
         public internal(set) var additions = 0
-        /// How many items had changed.
+        /// The number of updates.
         public internal(set) var updates = 0
-        /// How many items were gone.
+        /// The number of removals.
         public internal(set) var removals = 0
     }
 
@@ -57,7 +57,7 @@ public struct SyncReport: Sendable {
         self.pass = pass
     }
 
-    /// Whether everything is as the source has it now, apart from items that were left out of the downloads.
+    /// Whether the local side equals the source, apart from items left out of the downloads.
     public var isComplete: Bool { failures.isEmpty && pendingDownloadCount == 0 && pendingRemovals.isEmpty }
 
     /// The counts in one line.

@@ -1,32 +1,32 @@
-/// The stages of a pass, in their order.
+/// The stages of a pass in their order.
 ///
-/// With ``RemovalTiming/beforeDownloads`` the removals come right after the preparation.
+/// With ``RemovalTiming/beforeDownloads``, the removals come right after the preparation.
 public enum SyncStage: Int, Hashable, Sendable, CaseIterable, Comparable, CustomStringConvertible {
-    /// The processor is told that a pass begins.
+    /// The processor prepares for a pass.
     case begin
     /// The remote list is read to its end.
     case sourceList
     /// The local side is listed.
     case localInventory
-    /// Both are compared.
+    /// The two sides are compared.
     case plan
-    /// The plan is looked at before anything is done.
+    /// The plan is checked before anything is changed.
     case safetyGate
-    /// The processor is told what is about to be done.
+    /// The processor chooses the downloads.
     case prepare
     /// Previews are downloaded.
     case previews
     /// Contents are downloaded.
     case contents
-    /// What the source no longer has is removed.
+    /// Items that the source no longer has are removed.
     case removals
-    /// The processor is told that the pass has ended.
+    /// The processor ends the pass.
     case end
 
-    /// Whether `lhs` comes before `rhs`.
+    /// Returns whether `lhs` comes before `rhs`.
     public static func < (lhs: SyncStage, rhs: SyncStage) -> Bool { lhs.rawValue < rhs.rawValue }
 
-    /// The stage in words.
+    /// The name of the stage.
     public var description: String {
         switch self {
         case .begin: "begin"

@@ -1,9 +1,8 @@
 internal import StoreCore
 
-/// Items that the local side does not have, on their way from the list, which still arrives, to those who download them.
+/// A bounded queue of new items between the remote list, while it is read, and the workers that download them.
 ///
-/// What waits is bounded: an item that finds no room is left for its turn after the plan, so that neither memory grows nor the list is
-/// held up by slow downloads.
+/// Items that exceed the capacity are downloaded after the plan. Memory stays bounded, and slow downloads do not delay the list.
 final class EarlyDownloads<Item: SyncItem>: ItemSource {
     typealias Download = SyncPlan<Item>.Download
 
@@ -11,12 +10,12 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
         var waiting: ArraySlice<Download> = []
         var hasEnded = false
         var workers: Int
-        /// The keys that somebody has begun with: done, failed, or left in the middle by a pass that ends.
+        /// The keys of items that began to download: finished, failed, or interrupted by the end of the pass.
         var begun: Set<Item.Key> = []
         var done: Set<Item.Key> = []
     }
 
-    /// How many items wait at most.
+    /// The largest number of waiting items.
     private let capacity: Int
     private let state: WatchedState<State>
 
@@ -25,10 +24,10 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
         state = WatchedState(State(workers: workers))
     }
 
-    /// How many items can be taken in now; only the one who offers makes this smaller.
+    /// The number of items that can be offered now; only `offer(_:)` reduces it.
     var room: Int { state.read { $0.hasEnded ? 0 : capacity - $0.waiting.count } }
 
-    /// Takes items in; those that find no room are not begun early.
+    /// Offers items; items beyond the capacity do not begin early.
     func offer(_ downloads: some Collection<Download>) {
         guard !downloads.isEmpty else { return }
         state.update { state in
@@ -37,13 +36,12 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
         }
     }
 
-    /// The next item, as soon as there is one; `nil` when no more will be begun.
+    /// Waits for the next item; returns `nil` when no further item will begin.
     func next() async -> Download? {
         while true {
             do {
                 try await state.wait { $0.hasEnded || !$0.waiting.isEmpty ? () : nil }
             } catch {
-                // The pass was cancelled.
                 return nil
             }
             let (item, hasEnded) = state.update { state -> (Download?, Bool) in
@@ -69,34 +67,34 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
         state.update { _ = $0.done.insert(key) }
     }
 
-    /// A worker has ended.
+    /// Counts a worker that has ended.
     func workerLeft() {
         state.update { $0.workers -= 1 }
     }
 
-    /// Lets nobody begin with another item, and waits for those who have begun.
+    /// Lets no further item begin, and waits for the workers.
     ///
-    /// - Returns: The keys that were begun with, and those of them that are done.
-    /// - Throws: `CancellationError`.
+    /// - Returns: The keys of the items that began, and those of them that are finished.
+    /// - Throws: `CancellationError` if the task is canceled.
     func finish() async throws -> (begun: Set<Item.Key>, done: Set<Item.Key>) {
         stop()
         return try await state.wait { $0.workers == 0 ? ($0.begun, $0.done) : nil }
     }
 }
 
-/// Downloads items while the remote list still arrives.
+/// The start of downloads while the remote list is still read.
 struct EarlyStarter<Item: SyncItem>: Sendable {
     let workers: ItemWorkers
     let action: @Sendable (SyncPlan<Item>.Download) async throws -> Void
     let done: @Sendable (SyncPlan<Item>.Download, inout SyncReport) -> Void
 
-    /// Does something, and meanwhile downloads what it offers; returns when both have ended.
+    /// Runs a closure and meanwhile downloads the items that it offers; returns when both have ended.
     func whileReading<Result: Sendable>(_ read: (EarlyDownloads<Item>) async throws -> Result) async throws -> Result {
         let count = ItemWorkers.count(workers.options.concurrency)
         let slots = WorkerSlots(count)
         let workerCount = count + WorkerSlots.standbyCount
         let early = EarlyDownloads<Item>(workers: workerCount)
-        // What an earlier reading of the list has begun is tried again by this one.
+        // Items that failed after an earlier reading of the list are retried in this one.
         workers.board.forgetFailures()
         return try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<workerCount {
@@ -114,7 +112,7 @@ struct EarlyStarter<Item: SyncItem>: Sendable {
                 try await group.waitForAll()
                 return result
             } catch {
-                // Nothing that was begun for a list that failed goes on.
+                // A failed list cancels the downloads that began because of it.
                 early.stop()
                 group.cancelAll()
                 throw error

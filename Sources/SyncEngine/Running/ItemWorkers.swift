@@ -1,47 +1,47 @@
 internal import StoreCore
 internal import Synchronization
 
-/// Gives items to several workers, each item to one.
+/// A supply of items for several workers; each item goes to one worker.
 protocol ItemSource<Element>: Sendable {
     associatedtype Element: Sendable
 
-    /// The next item; `nil` when there are no more.
+    /// Returns the next item; `nil` if there are no more.
     func next() async -> Element?
 
-    /// Nobody gets another item.
+    /// Lets no worker take another item.
     func stop()
 
-    /// Whether nobody gets another item because something has failed that ends the pass.
+    /// Whether a failure that ends the pass has stopped the supply.
     var isStopped: Bool { get }
 }
 
-/// Does something with many items, a few at a time: so many workers take one item after another.
+/// A fixed number of workers that process many items, each taking one item after another.
 ///
-/// Not one child task for each item: a group of ten thousand is quadratic in the runtime.
+/// A child task per item would be slower: the runtime needs quadratic time for a group of ten thousand tasks.
 struct ItemWorkers: Sendable {
     let options: SyncOptions
     let time: any TimeSource
     let board: ProgressBoard
 
-    /// A larger group would cost more than it brings, and each item under way may hold an open file.
+    /// The largest number of concurrent items: more would not be faster, and each may hold an open file.
     static let mostAtATime = 1_024
 
-    /// How many items are done at a time.
+    /// Returns the number of concurrent items.
     static func count(_ wanted: Int) -> Int {
         wanted > 0 ? min(wanted, mostAtATime) : min(16, max(4, 2 * availableProcessors))
     }
 
-    /// Does something with every item; failures are written on the board.
+    /// Processes every item; failures go to the board.
     ///
-    /// Returns when all workers have: at the end of the items, after a failure that stops the pass, or when the task is cancelled.
+    /// Returns after all workers have ended: at the end of the items, after a failure that stops the pass, or when the task is canceled.
     ///
     /// - Parameters:
-    ///   - items: The items, in the order in which they are begun.
-    ///   - stage: The stage that failures are written down with.
-    ///   - key: What names an item.
-    ///   - bytes: How many bytes an item counts as when it is done.
-    ///   - action: What is done; tried again where that may help.
-    ///   - done: Writes down that it is done.
+    ///   - items: The items, in the order in which they begin.
+    ///   - stage: The stage of reported failures.
+    ///   - key: Returns the key of an item.
+    ///   - bytes: Returns the number of bytes that a finished item counts as.
+    ///   - action: Processes an item; retried after transient failures.
+    ///   - done: Records a finished item.
     func run<Element: Sendable>(
         _ items: [Element], stage: SyncStage, key: @escaping @Sendable (Element) -> some Hashable & Sendable,
         bytes: @escaping @Sendable (Element) -> Int64 = { _ in 0 },
@@ -55,22 +55,22 @@ struct ItemWorkers: Sendable {
             for _ in 0..<min(count + WorkerSlots.standbyCount, items.count) {
                 group.addTask { await work(cursor, slots, stage: stage, key: key, bytes: bytes, action: action, done: done) }
             }
-            // One worker may have met what stops the pass while the others are in the middle of long items.
+            // A failure that stops the pass cancels the other workers, which may be in the middle of long items.
             for await _ in group where cursor.isStopped { group.cancelAll() }
         }
     }
 
-    /// One worker: takes one item after another until there are none.
+    /// Processes one item after another until there are no more.
     ///
     /// - Parameters:
-    ///   - items: Gives the items.
-    ///   - slots: Without one of them no item is begun.
-    ///   - stage: The stage that failures are written down with.
-    ///   - key: What names an item.
-    ///   - bytes: How many bytes an item counts as when it is done.
-    ///   - isAhead: Whether the stage has not begun yet, so that its progress is not to be moved.
-    ///   - action: What is done; tried again where that may help.
-    ///   - done: Writes down that it is done.
+    ///   - items: The supply of items.
+    ///   - slots: The slots; an item begins only with one of them.
+    ///   - stage: The stage of reported failures.
+    ///   - key: Returns the key of an item.
+    ///   - bytes: Returns the number of bytes that a finished item counts as.
+    ///   - isAhead: Whether the stage has not begun yet, so that its progress must not change.
+    ///   - action: Processes an item; retried after transient failures.
+    ///   - done: Records a finished item.
     func work<Element>(
         _ items: some ItemSource<Element>, _ slots: WorkerSlots, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
         bytes: (Element) -> Int64 = { _ in 0 }, isAhead: Bool = false, action: (Element) async throws -> Void,
@@ -78,13 +78,13 @@ struct ItemWorkers: Sendable {
     ) async {
         let retries = Retries(policy: options.retry, time: time)
         let meter = ItemMeter(board: isAhead ? nil : board, slots: slots)
-        // Where one worker finds nothing more to do, there is nothing more for those either who stand by.
+        // If one worker finds no more items, the standby workers have nothing to do either.
         defer { slots.end() }
         await ItemMeter.$current.withValue(meter) {
             while await meter.takeSlot(), let item = await items.next(), !Task.isCancelled {
                 do throws(Retries.Failure) {
                     try await retries {
-                        // For another attempt; where all the others have ended there is none to take, and none is needed.
+                        // A retry needs a slot again. After the other workers have ended, none is available, and none is needed.
                         _ = await meter.takeSlot()
                         try await action(item)
                     } beforeRetry: {
@@ -94,7 +94,7 @@ struct ItemWorkers: Sendable {
                     board.advance(items: isAhead ? 0 : 1, bytes: isAhead ? 0 : max(0, bytes(item)) - counted) { done(item, &$0) }
                 } catch {
                     meter.takeBack()
-                    // What a cancelled pass did not do has not failed: it is pending.
+                    // Items that a canceled pass did not finish are pending, not failed.
                     if Task.isCancelled, error.kind == .cancelled || error.kind == .transient { return }
                     let stops = options.stopsOnError || error.kind == .fatal
                     board.failed(
@@ -106,7 +106,7 @@ struct ItemWorkers: Sendable {
     }
 }
 
-/// Which item of an array comes next, for several workers.
+/// The position of the next item of an array, shared by several workers.
 private final class Cursor<Element: Sendable>: ItemSource {
     private let position = Atomic<Int>(0)
     private let items: [Element]
@@ -126,6 +126,6 @@ private final class Cursor<Element: Sendable>: ItemSource {
 
     var isStopped: Bool { position.load(ordering: .relaxed) < 0 }
 
-    /// So far below zero that no number of workers can count it up.
+    /// So far below zero that workers cannot increment it to zero.
     private static var stopped: Int { Int.min / 2 }
 }

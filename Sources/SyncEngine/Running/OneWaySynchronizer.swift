@@ -1,30 +1,30 @@
 public import StoreCore
 
-/// Makes a local collection equal to a remote list, one way; the object that you keep.
+/// The app's entry point: makes a local collection equal to a remote list, one way.
 ///
 /// ```swift
 /// let synchronizer = OneWaySynchronizer(processor: PhotoProcessor(api: api, album: album))
 /// let report = try await synchronizer.sync()
 /// ```
 ///
-/// At most one pass runs at a time; calls of ``sync(overriding:)`` during it share one more pass after it.
+/// At most one pass runs at a time. Calls of ``sync(overriding:)`` during a pass share one more pass after it.
 public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
-    /// What the work is done with.
+    /// The app's part of the synchronization.
     public let processor: Processor
-    /// What the synchronizer does of its own accord.
+    /// The options of all passes.
     public let options: SyncOptions
     private let time: any TimeSource
     let hub: SyncHub
 
-    /// Makes a synchronizer; nothing happens until it is asked.
+    /// Creates a synchronizer without starting a pass.
     ///
     /// - Parameters:
-    ///   - processor: What the work is done with.
-    ///   - options: What the synchronizer does of its own accord.
-    ///   - time: Where time comes from; a test gives a `ManualTime`.
+    ///   - processor: The app's part of the synchronization.
+    ///   - options: The options of all passes.
+    ///   - time: The source of time; use a `ManualTime` in tests.
     public init(processor: Processor, options: SyncOptions = SyncOptions(), time: some TimeSource = .system) {
         precondition(
-            options.order.canSort(Processor.Item.self), "SyncOptions.order ranks another type of items than \(Processor.Item.self)")
+            options.order.canSort(Processor.Item.self), "SyncOptions.order ranks items of another type than \(Processor.Item.self)")
         self.processor = processor
         self.options = options
         self.time = time
@@ -37,29 +37,28 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
         }
     }
 
-    /// Makes the local side equal to the source, and returns when it is.
+    /// Makes the local side equal to the source, and waits for the result.
     ///
-    /// During a run, the call waits for one more pass, which begins after the present one and is shared by all who call meanwhile: each
-    /// gets the outcome of the first pass that began after its call. A call of the processor that the run waits for cannot wait for the
-    /// run: from within, and from tasks that inherit its task-local values, it is an error.
+    /// A call during a pass waits for one more pass, which all such calls share. Each caller gets the outcome of the first pass that began
+    /// after its call. A call of the processor must not wait for the pass that waits for it. Calling `sync()` there, or in a task that
+    /// inherits its task-local values, therefore throws an error.
     ///
-    /// - Parameter overrides: What the safety gate lets pass in the pass that this call is answered by, and in no other.
-    /// - Returns: How the pass went; everything is as the source has it.
-    /// - Throws: ``SyncError``, whose report names every item that failed; `CancellationError` as soon as the calling task is cancelled.
-    ///   The run itself is cancelled when no caller and no observer is left.
+    /// - Parameter overrides: The refusals of the safety gate to override in the pass that serves this call, and in no other.
+    /// - Returns: The report of a complete pass, after which the local side equals the source.
+    /// - Throws: ``SyncError`` with a report of every failed item; `CancellationError` as soon as the calling task is canceled. The run
+    ///   itself is canceled when it has neither callers nor observers left.
     @discardableResult
     public func sync(overriding overrides: SyncOverrides = []) async throws -> SyncReport {
         try await hub.sync(overrides)
     }
 
-    /// What `sync(overriding:)` would do now, and why; nothing is changed.
+    /// Returns what `sync(overriding:)` would do now, with the reasons; changes nothing.
     ///
-    /// Of the processor only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``, ``SyncProcessor/shouldUpdate(_:over:)``,
-    /// ``SyncProcessor/refusals(among:)`` and ``SyncProcessor/prepareDownload(_:)`` are called. They may be called beside those of a pass
-    /// that runs.
+    /// The method calls only ``SyncProcessor/sourceList()``, ``SyncProcessor/localInventory()``, ``SyncProcessor/shouldUpdate(_:over:)``,
+    /// ``SyncProcessor/refusals(among:)`` and ``SyncProcessor/prepareDownload(_:)``. These calls may overlap with those of a running pass.
     ///
-    /// - Returns: The plan; ``SyncPlan/gateRefusal`` says whether the safety gate would stop it.
-    /// - Throws: ``SyncError``; `CancellationError` where the task is cancelled, as soon as the processor's call returns.
+    /// - Returns: The plan; ``SyncPlan/gateRefusal`` contains the error if the safety gate would refuse it.
+    /// - Throws: ``SyncError``; `CancellationError` if the task is canceled, as soon as the processor's call returns.
     public func plan() async throws -> SyncPlan<Processor.Item> {
         do {
             return try await DryRun.$isOn.withValue(true) { try await makePlan() }
@@ -84,22 +83,22 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
         return plan
     }
 
-    /// Gives up: every waiting caller gets `cancelled` at once, what is in flight is cancelled, and no other pass begins.
+    /// Cancels the run: every waiting caller gets `cancelled` at once, work in flight is canceled, and no queued pass begins.
     ///
-    /// Until the processor's calls have returned, the run has not ended; a `sync()` in between begins after it and is not cancelled.
+    /// The run ends when the processor's calls have returned. A `sync()` called before that starts afterwards and is not canceled.
     public func cancel() {
         hub.cancel()
     }
 
-    /// Whether a pass runs, or is being cancelled and has not ended yet.
+    /// Whether a pass is running, or was canceled and has not ended yet.
     public var isSyncing: Bool { hub.isSyncing }
 
-    /// The states of the present pass and all later ones: totals while it runs, the report when it has ended.
+    /// Returns the states of the current pass and of all later ones: running totals, then the report.
     ///
-    /// An observer of a synchronizer that has never run waits for the first pass. While somebody observes, a run is not cancelled because
-    /// its callers have left.
+    /// An observer of a synchronizer that has never run waits for the first pass. While there are observers, a run is not canceled when its
+    /// callers leave.
     ///
-    /// - Returns: A sequence that never ends by itself; each of its iterators is an observer.
+    /// - Returns: A sequence without an end; each of its iterators is an observer.
     public func publish() -> LoadingStateSequence<SyncReport> {
         LoadingStateSequence { [hub] in SyncObserver(hub) }
     }

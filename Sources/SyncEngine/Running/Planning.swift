@@ -1,18 +1,18 @@
 internal import StoreCore
 
-/// Reads both sides and compares them; changes nothing.
+/// The reading and comparison of both sides, without any change.
 struct Planning<Processor: SyncProcessor>: Sendable {
     typealias Item = Processor.Item
 
     let processor: Processor
     let options: SyncOptions
     let time: any TimeSource
-    /// Where progress is written; `nil` for a plan that is only looked at.
+    /// Receives progress; `nil` for a dry run.
     let board: ProgressBoard?
-    /// Downloads new items while the list still arrives; `nil` where nothing begins before its end.
+    /// Downloads new items while the list is read; `nil` if no download starts early.
     var starter: EarlyStarter<Item>?
 
-    /// Makes the plan; transient failures are tried again from the beginning.
+    /// Makes the plan; after a transient failure, starts over.
     ///
     /// - Throws: ``StageFailure``.
     func plan() async throws -> SyncPlan<Item> {
@@ -50,7 +50,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
             skipped = inventory.skipped
             plan = try await hash(&source, inventory, early)
         } else {
-            // The list first: an inventory that is read later is the younger one.
+            // Reads the list first, so that the inventory is the more recent of the two.
             plan = try await hash(&source) {
                 board?.enter(.localInventory, items: .atLeast(0))
                 let inventory = try await stage(.localInventory) { try await processor.localInventory() }
@@ -64,7 +64,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         return try await stage(.plan) {
             try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
-            // All of them are asked about, since each may be in the way of another; what has begun is past refusing.
+            // Asks about all items, because each may be in the way of another. Items that began early are no longer refused.
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads).filter { !plan.begun.contains($0.key) }) }
             return plan
         }
@@ -101,7 +101,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         return try diff.finish()
     }
 
-    /// Compares with a local side that is known before the list, so that what is new shows page by page.
+    /// Compares with a local side that was read before the list, so that each page of the list shows its new items.
     private func hash(
         _ source: inout ListReading<Processor.Source.Reader>, _ inventory: LocalInventory<Item>, _ early: EarlyDownloads<Item>
     ) async throws -> SyncPlan<Item> {
@@ -121,20 +121,20 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         return try diff.finish()
     }
 
-    /// Lets new items begin for which there is room, and which the target can take.
+    /// Offers new items, up to the free capacity, unless the processor refuses them.
     private func offer(_ downloads: some Collection<SyncPlan<Item>.Download>, to early: EarlyDownloads<Item>) async throws {
         let some = downloads.prefix(early.room)
         guard !some.isEmpty else { return }
         let refused = Set(try await stage(.plan) { try await processor.refusals(among: some.map(\.item)) }.map(\.key))
         var free: [SyncPlan<Item>.Download] = []
         for download in some where !refused.contains(download.item.key) {
-            // What stands in its way may go once the plan is there; whatever is wrong is then told.
+            // A file in the way may be removed once the plan exists. Errors are reported then.
             if (try? await processor.isUnchanged(download.item.key, since: nil)) == true { free.append(download) }
         }
         early.offer(free)
     }
 
-    /// Names the stage of what something fails with.
+    /// Adds the stage to any error.
     private func stage<Result>(_ stage: SyncStage, _ body: () async throws -> Result) async throws -> Result {
         do {
             try Task.checkCancellation()
@@ -145,12 +145,12 @@ struct Planning<Processor: SyncProcessor>: Sendable {
     }
 }
 
-/// Says of a task that it makes a plan that is only looked at.
+/// A mark of tasks that make a plan for a dry run.
 enum DryRun {
     @TaskLocal static var isOn = false
 }
 
-/// Reads a list to its end, and does not take for an end what is none.
+/// A reader that accepts only a complete list.
 struct ListReading<Reader: SourceReader> {
     private var reader: Reader
     private let board: ProgressBoard?
@@ -162,14 +162,14 @@ struct ListReading<Reader: SourceReader> {
         self.board = board
     }
 
-    /// The next items; `nil` once the source has said that the list is complete.
+    /// Returns the next items; `nil` after the source has marked the list as complete.
     mutating func next() async throws -> [Reader.Item]? {
         guard !hasEnded else { return nil }
         guard let page = try await reader.next() else {
             throw SyncError(
                 .incompleteList,
-                "reading the remote list: it stopped after \(counted(count, "item")) without its end; nothing was replaced or removed. "
-                    + "Read it again",
+                "cannot read the remote list: it stopped after \(counted(count, "item")) without its end; nothing was replaced or removed; "
+                    + "sync again",
                 stage: .sourceList)
         }
         count += page.items.count
@@ -179,8 +179,8 @@ struct ListReading<Reader: SourceReader> {
             if let expected, expected != count {
                 throw SyncError(
                     .incompleteList,
-                    "reading the remote list: it has \(counted(count, "item")) and should have \(expected); nothing was replaced or removed. "
-                        + "Read it again",
+                    "cannot read the remote list: it has \(counted(count, "item")) but should have \(expected); nothing was replaced or removed; "
+                        + "sync again",
                     stage: .sourceList)
             }
         }
@@ -188,7 +188,7 @@ struct ListReading<Reader: SourceReader> {
     }
 }
 
-/// An error and the stage it comes from, where several stages run in one function.
+/// An error with its stage, for functions that run several stages.
 struct StageFailure: Error, FailureAdvising {
     var stage: SyncStage
     var error: any Error

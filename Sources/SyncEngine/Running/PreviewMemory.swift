@@ -1,12 +1,12 @@
 internal import StoreCore
 
-/// The previews that have arrived, of items whose content has not: the next pass does not download them again.
+/// The downloaded previews of items without their content, so that the next pass does not download them again.
 ///
-/// It lives as long as the synchronizer, and is bounded by the downloads of the last pass.
+/// The memory lives as long as the synchronizer, and is bounded by the downloads of the last pass.
 final class PreviewMemory<Item: SyncItem>: Sendable {
     private let versions = Lock<[Item.Key: Item.Version]>([:])
 
-    /// The downloads whose preview has not arrived in their version; forgets all others.
+    /// Returns the downloads without a preview in their version; forgets all other previews.
     func missing(among downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download] {
         versions.withLock { versions in
             guard !versions.isEmpty else { return downloads }
@@ -20,12 +20,12 @@ final class PreviewMemory<Item: SyncItem>: Sendable {
         }
     }
 
-    /// Remembers a preview.
+    /// Records a downloaded preview.
     func arrived(_ item: Item) {
         versions.withLock { $0[item.key] = item.version }
     }
 
-    /// Forgets a preview whose content is there.
+    /// Forgets a preview after its content was downloaded.
     func contentArrived(of key: Item.Key) {
         versions.withLock { $0[key] = nil }
     }

@@ -1,4 +1,4 @@
 internal import Foundation
 
-/// How many processors there are to work with.
+/// The number of active processors.
 var availableProcessors: Int { ProcessInfo.processInfo.activeProcessorCount }

@@ -1,20 +1,20 @@
 internal import StoreCore
 
-/// Where a pass writes down how far it has come, and from which progress is published, but never more often than is of use.
+/// The report of a running pass, with rate-limited publication of its progress.
 final class ProgressBoard: Sendable {
     private struct State: Sendable {
         var report: SyncReport
         var stageBegan: MonotonicInstant
         var nextPublication = MonotonicInstant.distantPast
-        /// The progress of the last stage that has counted items.
+        /// The progress of the last stage that counted items.
         var counted: SyncProgress?
         /// Whether a failure ends the pass.
         var mustStop = false
         var hasFailedFatally = false
-        /// Orders what is published: two tasks may come out of the lock in one order and publish in the other.
+        /// The order of publications, because two tasks may leave the lock in one order and publish in the other.
         var serial = 0
 
-        /// Keeps the progress of a stage that has counted items; of a list, the total is known once another stage begins.
+        /// Stores the progress of a stage that counted items. The total of a list is exact once another stage begins.
         mutating func noteCounts() {
             guard report.progress.doneItems > 0 else { return }
             counted = report.progress
@@ -22,7 +22,7 @@ final class ProgressBoard: Sendable {
         }
     }
 
-    /// Guards the report, and the counts of its stages.
+    /// Guards the report and the counts of its stages.
     private let state: Lock<State>
     private let time: any TimeSource
     private let began: MonotonicInstant
@@ -45,8 +45,9 @@ final class ProgressBoard: Sendable {
 
     var mustStop: Bool { state.withLock { $0.mustStop } }
 
-    /// A stage begins; this is always published. A stage that is about no items has exactly none, but for the end, which carries the counts
-    /// of the last stage that had some.
+    /// Begins a stage and publishes it.
+    ///
+    /// A stage without items has exactly zero. The end is an exception: it shows the counts of the last stage that had items.
     func enter(_ stage: SyncStage, items: SyncProgress.Total = .exactly(0), bytes: Int64? = nil) {
         let now = time.now
         note(now: now, always: true) { state in
@@ -59,7 +60,7 @@ final class ProgressBoard: Sendable {
         }
     }
 
-    /// Items were read or done.
+    /// Counts items that were read or finished.
     func advance(items: Int, bytes: Int64 = 0, _ change: (inout SyncReport) -> Void = { _ in }) {
         note(now: time.now, always: false) { state in
             state.report.progress.doneItems += items
@@ -68,7 +69,7 @@ final class ProgressBoard: Sendable {
         }
     }
 
-    /// More of the remote list was read.
+    /// Counts items of the remote list.
     func listed(items: Int) {
         note(now: time.now, always: false) { state in
             state.report.progress.doneItems += items
@@ -76,11 +77,11 @@ final class ProgressBoard: Sendable {
         }
     }
 
-    /// Something went wrong with an item.
+    /// Records the failure of an item.
     func failed(_ failure: SyncFailure, stops: Bool) {
         let isFatal = FailureKind(judging: failure.error) == .fatal
         state.withLock { state in
-            // A fatal error is one of the pass: further items that meet it in the same moment are pending, and did not fail by themselves.
+            // A fatal error concerns the pass: other items that meet it at the same time are pending, not failed.
             if isFatal, state.hasFailedFatally { return }
             state.hasFailedFatally = state.hasFailedFatally || isFatal
             state.report.failures.append(failure)
@@ -88,7 +89,7 @@ final class ProgressBoard: Sendable {
         }
     }
 
-    /// Takes back what has failed so far: all of it will be tried again.
+    /// Discards all failures, because their items will be retried.
     func forgetFailures() {
         state.withLock { state in
             state.report.failures = []
@@ -102,7 +103,7 @@ final class ProgressBoard: Sendable {
         state.withLock { change(&$0.report) }
     }
 
-    /// The report as it is at the end of the pass.
+    /// Returns the report at the end of the pass.
     func finish() -> SyncReport {
         let now = time.now
         return state.withLock { state in
@@ -128,15 +129,14 @@ final class ProgressBoard: Sendable {
     }
 }
 
-/// Counts the bytes of the item that a worker is downloading, so that progress moves within large items too, and knows whether the worker
-/// still has its slot.
+/// The byte count of the item that a worker downloads, for progress within large items, and the state of the worker's slot.
 final class ItemMeter: Sendable {
     /// The meter of the item that this task downloads; `nil` outside a download.
     @TaskLocal static var current: ItemMeter?
 
-    /// `nil` where what is downloaded does not belong to the stage that is shown.
+    /// `nil` if the downloads do not belong to the current stage.
     private let board: ProgressBoard?
-    /// What was counted for the present item so far.
+    /// The number of bytes counted for the current item.
     private let counted = Lock<Int64>(0)
     private let slots: WorkerSlots
     private let hasSlot = Lock(false)
@@ -146,9 +146,9 @@ final class ItemMeter: Sendable {
         self.slots = slots
     }
 
-    /// Waits for a slot, where the worker has none.
+    /// Waits for a slot, unless the worker has one.
     ///
-    /// - Returns: Whether there was one: `false` where there is no more to do, or the task is cancelled.
+    /// - Returns: Whether the worker has a slot: `false` if there are no more items, or if the task is canceled.
     func takeSlot() async -> Bool {
         if hasSlot.withLock({ $0 }) { return true }
         guard await slots.take() else { return false }
@@ -156,7 +156,7 @@ final class ItemMeter: Sendable {
         return true
     }
 
-    /// Lets another worker go on meanwhile: from here on the item waits for the disk alone.
+    /// Gives the slot to another worker, because from now on the item only waits for the disk.
     func giveUpSlot() {
         let hadSlot = hasSlot.withLock { hasSlot in
             defer { hasSlot = false }
@@ -170,7 +170,7 @@ final class ItemMeter: Sendable {
     func reach(_ bytes: Int64) { count { _ in bytes } }
 
     private func count(_ next: (Int64) -> Int64) {
-        // Never below zero and never beyond the largest number, whatever a processor says: differences of counts then fit too.
+        // Clamps the count to the range from zero to the largest number, so that differences of counts cannot overflow.
         let change = counted.withLock { counted in
             let before = counted
             counted = max(0, next(counted))
@@ -179,12 +179,12 @@ final class ItemMeter: Sendable {
         board?.advance(items: 0, bytes: change)
     }
 
-    /// The item has failed, or begins anew.
+    /// Uncounts the bytes of an item that failed or starts over.
     func takeBack() {
         board?.advance(items: 0, bytes: -take())
     }
 
-    /// What was counted for the item, which has ended; the next one begins at zero.
+    /// Returns the number of bytes counted for the finished item, and resets it.
     func take() -> Int64 {
         counted.withLock { counted in
             defer { counted = 0 }
@@ -194,20 +194,20 @@ final class ItemMeter: Sendable {
 }
 
 extension SyncProgress {
-    /// Says that bytes of the present item have arrived, so that progress moves within large items too.
+    /// Adds received bytes of the current item, so that progress moves within large items.
     ///
-    /// To be called by a processor while it downloads, from the task in which it was called or a child of it; elsewhere nothing happens.
+    /// A processor calls the method while it downloads, in the task of its call or in a child task. Elsewhere the method does nothing.
     ///
-    /// - Parameter bytes: How many bytes have arrived since the last call; negative where an item begins anew.
+    /// - Parameter bytes: The number of bytes received since the last call; negative if an item starts over.
     public static func transferred(_ bytes: Int) {
         ItemMeter.current?.add(Int64(bytes))
     }
 
-    /// Says how many bytes of the present item are here by now, for clients that tell totals.
+    /// Sets the number of received bytes of the current item, for clients that report totals.
     ///
-    /// Otherwise as ``transferred(_:)``, and the two may be mixed.
+    /// It can be mixed with ``transferred(_:)``, and the same rules apply.
     ///
-    /// - Parameter bytes: How many bytes of the item have arrived so far; fewer than before where an item begins anew.
+    /// - Parameter bytes: The number of bytes of the item received so far; fewer than before if an item starts over.
     public static func reached(_ bytes: Int64) {
         ItemMeter.current?.reach(bytes)
     }

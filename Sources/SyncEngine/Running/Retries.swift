@@ -1,23 +1,23 @@
 internal import StoreCore
 
-/// Tries once, and again where the failure is one that may pass.
+/// An action with retries after transient failures.
 struct Retries: Sendable {
     let policy: RetryPolicy
     let time: any TimeSource
 
-    /// What it failed with in the end.
+    /// The failure of the last attempt.
     struct Failure: Error {
         var error: any Error
         var kind: FailureKind
-        /// How often it was tried, attempts below included.
+        /// The number of attempts, here or in a lower layer.
         var attempts: Int
     }
 
-    /// Does something until it succeeds, fails for good, or the task is cancelled.
+    /// Runs an action until it succeeds, fails permanently, or the task is canceled.
     ///
     /// - Parameters:
-    ///   - action: What is done.
-    ///   - beforeRetry: Called where it will be done again, before the wait.
+    ///   - action: The action.
+    ///   - beforeRetry: Called before the wait for each retry.
     func callAsFunction<Value>(_ action: () async throws -> Value, beforeRetry: () -> Void = {}) async throws(Failure) -> Value {
         var attempt = 1
         while true {
@@ -31,7 +31,7 @@ struct Retries: Sendable {
                 do {
                     try await time.sleep(until: time.now.advanced(by: delay))
                 } catch {
-                    // Cancelled while it waited: what it failed with is still what is wrong.
+                    // The task was canceled during the wait; the earlier failure is the error to report.
                     throw failure
                 }
                 attempt += 1
@@ -40,7 +40,7 @@ struct Retries: Sendable {
     }
 
     private func delay(after failure: Failure, attempt: Int) -> Duration? {
-        // The judgement knows more than the policy: a full disk gives no advice and is not worth another attempt.
+        // The failure's kind takes precedence over the policy: a full disk gives no advice, and a retry would fail again.
         guard failure.kind == .transient else { return nil }
         return policy.delay(after: failure.error, attempt: attempt, unit: Double.random(in: 0..<1))
     }

@@ -1,31 +1,31 @@
 internal import StoreCore
 
-/// Callers, observers and the pass that runs, behind one lock; what a pass does is none of its business.
+/// The callers, observers and running pass of a synchronizer behind one lock; independent of the work of a pass.
 final class SyncHub: Sendable {
     typealias Outcome = Result<SyncReport, SyncError>
 
-    private enum Answer: Sendable {
+    private enum Ending: Sendable {
         case outcome(Outcome)
-        /// The caller's own task was cancelled.
+        /// The caller's own task was canceled.
         case left
     }
 
     private struct Caller {
         var waiting: CheckedContinuation<Void, Never>?
-        var answer: Answer?
+        var ending: Ending?
     }
 
     private struct State {
         var lifecycle = SyncLifecycle()
         var lastID = 0
         var callers: [Int: Caller] = [:]
-        /// Those who observe, and what wakes them while they wait.
+        /// The observers, each with its continuation while it waits.
         var observers: [Int: CheckedContinuation<Void, Never>?] = [:]
         var task: Task<Void, Never>?
-        /// What an observer may show now; `nil` before the first pass.
+        /// The current state for observers; `nil` before the first pass.
         var shown: LoadingState<SyncReport>?
         var version: UInt64 = 0
-        /// The last publication of the pass that runs: an older one that comes late is dropped.
+        /// The serial number of the running pass's last publication; older ones that arrive late are dropped.
         var serial = 0
 
         mutating func makeID() -> Int {
@@ -33,19 +33,19 @@ final class SyncHub: Sendable {
             return lastID
         }
 
-        mutating func show(_ state: LoadingState<SyncReport>, _ outbox: inout Outbox) {
+        mutating func show(_ state: LoadingState<SyncReport>, _ effects: inout Effects) {
             shown = state
             version += 1
             for (id, waiting) in observers {
                 guard let waiting else { continue }
                 observers[id] = .some(nil)
-                outbox.woken.append(waiting)
+                effects.woken.append(waiting)
             }
         }
     }
 
-    /// What is done outside the lock.
-    private struct Outbox {
+    /// Effects that are performed outside the lock.
+    private struct Effects {
         var woken: [CheckedContinuation<Void, Never>] = []
         var cancelled: Task<Void, Never>?
 
@@ -55,7 +55,7 @@ final class SyncHub: Sendable {
         }
     }
 
-    /// Guards the lifecycle, the callers, the observers and what is shown. Under it: decide and register. Outside it: resume and cancel.
+    /// Guards the lifecycle, the callers, the observers and the shown state. Under it: decide and register. Outside it: resume and cancel.
     private let state = Lock(State())
     private let makeBoard: @Sendable (Int, @escaping @Sendable (SyncReport, Int) -> Void) -> ProgressBoard
     private let run: @Sendable (SyncLifecycle.Pass, ProgressBoard) async -> Outcome
@@ -70,10 +70,10 @@ final class SyncHub: Sendable {
 
     var isSyncing: Bool { state.withLock { $0.lifecycle.phase != .idle } }
 
-    /// How many calls of `sync()` have not returned.
+    /// The number of calls of `sync()` that have not returned.
     var callerCount: Int { state.withLock { $0.callers.count } }
 
-    /// How many iterators observe.
+    /// The number of observers.
     var observerCount: Int { state.withLock { $0.observers.count } }
 
     // MARK: Callers
@@ -81,28 +81,28 @@ final class SyncHub: Sendable {
     func sync(_ overrides: SyncOverrides, isolation: isolated (any Actor)? = #isolation) async throws -> SyncReport {
         try Task.checkCancellation()
         let marks = PassMark.all
-        let id: Int? = act { state, outbox in
-            // The run waits for the call that this one comes from, and this one would wait for the run.
+        let id: Int? = act { state, effects in
+            // The run waits for the call from which this call comes, so this call must not wait for the run.
             if let current = state.lifecycle.current, marks.contains(PassMark(hub: ObjectIdentifier(self), pass: current.number)) {
                 return nil
             }
             let id = state.makeID()
             state.callers[id] = Caller()
-            apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &outbox)
+            apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &effects)
             return id
         }
         guard let id else {
             throw SyncError(
                 .calledFromWithin,
-                "synchronizing: sync() was called by a call of the processor that the run waits for; call it when the run has ended, "
-                    + "or from a detached task that the processor does not wait for")
+                "cannot synchronize: sync() was called inside a call of the processor, for which the run waits; call it after the run, "
+                    + "or in a detached task that the processor does not wait for")
         }
         await withTaskCancellationHandler {
-            // Captured, for else the closure runs on no actor: two hops for every call from an actor.
+            // Captures the isolation. Otherwise the closure would run on no actor, which costs two hops for every call from an actor.
             _ = isolation
             await withCheckedContinuation { (waiting: CheckedContinuation<Void, Never>) in
                 let mustWait = state.withLock { state in
-                    guard state.callers[id]?.answer == nil else { return false }
+                    guard state.callers[id]?.ending == nil else { return false }
                     state.callers[id]?.waiting = waiting
                     return true
                 }
@@ -111,62 +111,62 @@ final class SyncHub: Sendable {
         } onCancel: {
             leave(id)
         }
-        let answer = state.withLock { state in state.callers.removeValue(forKey: id)?.answer }
-        switch answer {
+        let ending = state.withLock { state in state.callers.removeValue(forKey: id)?.ending }
+        switch ending {
         case .outcome(let outcome): return try outcome.get()
         case .left, nil: throw CancellationError()
         }
     }
 
     private func leave(_ id: Int) {
-        act { state, outbox in
-            // Legal: the answer was decided a moment before.
-            guard state.callers[id]?.answer == nil else { return }
-            answer(id, .left, &state, &outbox)
-            apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &outbox)
+        act { state, effects in
+            // The caller's result may have been decided just before.
+            guard state.callers[id]?.ending == nil else { return }
+            end(id, .left, &state, &effects)
+            apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &effects)
         }
     }
 
     func cancel() {
-        act { state, outbox in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &outbox) }
+        act { state, effects in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &effects) }
     }
 
-    private func answer(_ id: Int, _ answer: Answer, _ state: inout State, _ outbox: inout Outbox) {
-        state.callers[id]?.answer = answer
+    private func end(_ id: Int, _ ending: Ending, _ state: inout State, _ effects: inout Effects) {
+        state.callers[id]?.ending = ending
         if let waiting = state.callers[id]?.waiting {
             state.callers[id]?.waiting = nil
-            outbox.woken.append(waiting)
+            effects.woken.append(waiting)
         }
     }
 
     // MARK: Passes
 
-    /// Does something under the lock, and what follows from it outside.
-    private func act<Answer: Sendable>(_ body: (inout State, inout Outbox) -> Answer) -> Answer {
-        let (answer, outbox) = state.withLock { state in
-            var outbox = Outbox()
-            let answer = body(&state, &outbox)
-            return (answer, outbox)
+    /// Runs a closure under the lock, and performs its effects outside.
+    private func act<Value: Sendable>(_ body: (inout State, inout Effects) -> Value) -> Value {
+        let (value, effects) = state.withLock { state in
+            var effects = Effects()
+            let value = body(&state, &effects)
+            return (value, effects)
         }
-        outbox.deliver()
-        return answer
+        effects.deliver()
+        return value
     }
 
-    private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ outbox: inout Outbox) {
-        for id in actions.cancelled { answer(id, .outcome(.failure(.cancelled)), &state, &outbox) }
+    private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ effects: inout Effects) {
+        for id in actions.cancelled { end(id, .outcome(.failure(.cancelled)), &state, &effects) }
         if let outcome {
-            for id in actions.answered { answer(id, .outcome(outcome), &state, &outbox) }
+            for id in actions.answered { end(id, .outcome(outcome), &state, &effects) }
         }
-        if actions.cancelsWork { outbox.cancelled = state.task }
-        if let pass = actions.starts { start(pass, &state, &outbox) }
+        if actions.cancelsWork { effects.cancelled = state.task }
+        if let pass = actions.starts { start(pass, &state, &effects) }
     }
 
-    private func start(_ pass: SyncLifecycle.Pass, _ state: inout State, _ outbox: inout Outbox) {
+    private func start(_ pass: SyncLifecycle.Pass, _ state: inout State, _ effects: inout Effects) {
         state.serial = 0
-        state.show(.loading(content: SyncReport(pass: pass.number)), &outbox)
+        state.show(.loading(content: SyncReport(pass: pass.number)), &effects)
         let board = makeBoard(pass.number) { [self] report, serial in show(report, serial) }
         let marks = PassMark.all.union([PassMark(hub: ObjectIdentifier(self), pass: pass.number)])
-        // Detached: a pass that many share runs with nobody's task-local values, and is not cancelled with anybody's task.
+        // Detached, because callers share the pass: it inherits no caller's task-local values, and no caller's cancellation.
         state.task = Task.detached(priority: Task.currentPriority) { [self] in
             let outcome = await PassMark.$all.withValue(marks) { await run(pass, board) }
             ended(outcome)
@@ -174,28 +174,28 @@ final class SyncHub: Sendable {
     }
 
     private func ended(_ outcome: Outcome) {
-        act { state, outbox in
+        act { state, effects in
             switch outcome {
-            case .success(let report): state.show(.completed(report), &outbox)
-            case .failure(let error): state.show(.error(rawError: error, content: error.report), &outbox)
+            case .success(let report): state.show(.completed(report), &effects)
+            case .failure(let error): state.show(.error(rawError: error, content: error.report), &effects)
             }
             state.task = nil
-            apply(state.lifecycle.passEnded(), outcome: outcome, &state, &outbox)
+            apply(state.lifecycle.passEnded(), outcome: outcome, &state, &effects)
         }
     }
 
     private func show(_ report: SyncReport, _ serial: Int) {
-        act { state, outbox in
-            // A publication that comes late: another one was faster, or the pass has ended.
+        act { state, effects in
+            // The publication arrived late: a newer one was faster, or the pass has ended.
             guard state.lifecycle.current?.number == report.pass, serial > state.serial else { return }
             state.serial = serial
-            state.show(.loading(content: report), &outbox)
+            state.show(.loading(content: report), &effects)
         }
     }
 
     // MARK: Observers
 
-    /// What an observer has got.
+    /// A state delivered to an observer, with its version.
     struct Step: Sendable {
         var state: LoadingState<SyncReport>
         var version: UInt64
@@ -211,14 +211,14 @@ final class SyncHub: Sendable {
     }
 
     func leaveObserving(_ id: Int) {
-        act { state, outbox in
+        act { state, effects in
             guard let waiting = state.observers.removeValue(forKey: id) else { return }
-            if let waiting { outbox.woken.append(waiting) }
-            apply(state.lifecycle.observerLeft(), outcome: nil, &state, &outbox)
+            if let waiting { effects.woken.append(waiting) }
+            apply(state.lifecycle.observerLeft(), outcome: nil, &state, &effects)
         }
     }
 
-    /// Waits for a state that the observer has not seen; `nil` once he has left.
+    /// Waits for a state that the observer has not seen; returns `nil` after the observer has left.
     func next(_ id: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Step? {
         while true {
             await withTaskCancellationHandler {
@@ -244,7 +244,7 @@ final class SyncHub: Sendable {
     }
 }
 
-/// One observer; it leaves when its iterator is released.
+/// An observer, which leaves when its iterator is released.
 final class SyncObserver: LoadingStateSource {
     private let hub: SyncHub
     private var id: Int?
@@ -267,9 +267,9 @@ final class SyncObserver: LoadingStateSource {
     }
 }
 
-/// Says of a task that it works for a pass.
+/// A mark of tasks that work for a pass.
 struct PassMark: Hashable, Sendable {
-    /// The passes that the present task works for.
+    /// The marks of the passes for which the current task works.
     @TaskLocal static var all: Set<PassMark> = []
 
     var hub: ObjectIdentifier
@@ -277,6 +277,6 @@ struct PassMark: Hashable, Sendable {
 }
 
 extension SyncError {
-    /// What callers get when somebody calls `cancel()`.
-    static let cancelled = SyncError(.cancelled, "synchronizing: cancel() was called; call sync() to go on where the run stopped")
+    /// The error that callers get after `cancel()`.
+    static let cancelled = SyncError(.cancelled, "cannot finish the run: cancel() was called; call sync() to resume")
 }

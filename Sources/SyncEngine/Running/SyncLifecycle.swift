@@ -1,58 +1,58 @@
-/// Who waits for which pass, and which pass runs: the whole of it, without a lock, a task or a clock.
+/// The machine of callers and passes, without a lock, task or clock.
 ///
 /// ```text
 ///            callerArrived            callerArrived: queued for the pass after this one
 ///     idle ───────────────▶ running ◀────┐
-///      ▲                     │   │       │ passEnded, and somebody wants another pass
-///      │      passEnded      │   │ cancelled, or nobody wants it any more
+///      ▲                     │   │       │ passEnded, and another pass has callers
+///      │      passEnded      │   │ cancelRequested, or no callers and observers left
 ///      └─────────────────────┘   ▼       │
 ///      └──────────────────── cancelling ─┘
 /// ```
 struct SyncLifecycle: Hashable, Sendable {
     typealias Caller = Int
 
-    /// What runs.
+    /// The state of the run.
     enum Phase: Hashable, Sendable {
         case idle, running, cancelling
     }
 
-    /// A pass and those who get its outcome.
+    /// A pass and the callers that get its outcome.
     struct Pass: Hashable, Sendable {
         var number: Int
-        /// What each of them lets pass; whoever leaves before the pass begins takes it with him.
+        /// The overrides of each caller; a caller that leaves before the pass begins takes its overrides with it.
         var allowances: [Caller: SyncOverrides] = [:]
 
         var callers: Set<Caller> { Set(allowances.keys) }
-        /// What the safety gate lets pass: what any of the callers has said.
+        /// The union of all callers' overrides.
         var overrides: SyncOverrides { allowances.values.reduce(into: []) { $0.formUnion($1) } }
     }
 
     private(set) var phase = Phase.idle
-    /// The pass that runs; `nil` when idle.
+    /// The running pass; `nil` when idle.
     private(set) var current: Pass?
-    /// The pass that begins after it.
+    /// The queued pass.
     private(set) var next: Pass?
     private(set) var observerCount = 0
     private var lastNumber = 0
 
-    /// What is to be done after an event, in this order.
+    /// The effects of an event, in the order of their execution.
     struct Actions: Hashable, Sendable {
-        /// Callers who are told that the run was cancelled.
+        /// The callers that get the error of a canceled run.
         var cancelled: Set<Caller> = []
-        /// Callers who get the outcome of the pass that has just ended.
+        /// The callers that get the outcome of the pass that has just ended.
         var answered: Set<Caller> = []
-        /// The task of the pass that runs is to be cancelled.
+        /// Whether the task of the running pass is canceled.
         var cancelsWork = false
-        /// The pass that is to be started.
+        /// The pass to start.
         var starts: Pass?
     }
 
     // MARK: Events
 
-    /// Somebody calls `sync()`.
+    /// Adds a caller of `sync()`.
     mutating func callerArrived(_ caller: Caller, overrides: SyncOverrides) -> Actions {
         var actions = Actions()
-        // A pass that has begun may have read its list before this call: the caller is owed one that begins after it.
+        // A running pass may have read its list before this call, so the caller needs a pass that begins later.
         var pass = next ?? makePass()
         pass.allowances[caller] = overrides
         next = pass
@@ -60,24 +60,24 @@ struct SyncLifecycle: Hashable, Sendable {
         return actions
     }
 
-    /// A caller's own task was cancelled. Legal after his answer was decided: then he is no longer known, and nothing happens.
+    /// Removes a caller after the cancellation of its task. Does nothing if the caller already has its result.
     mutating func callerLeft(_ caller: Caller) -> Actions {
         if current?.allowances.removeValue(forKey: caller) == nil { next?.allowances[caller] = nil }
         return settle()
     }
 
-    /// Somebody begins to observe.
+    /// Adds an observer.
     mutating func observerJoined() {
         observerCount += 1
     }
 
-    /// Somebody no longer observes.
+    /// Removes an observer.
     mutating func observerLeft() -> Actions {
         observerCount -= 1
         return settle()
     }
 
-    /// Somebody calls `cancel()`.
+    /// Cancels the run and the queued pass.
     mutating func cancelRequested() -> Actions {
         var actions = Actions()
         actions.cancelled = (current?.callers ?? []).union(next?.callers ?? [])
@@ -87,7 +87,7 @@ struct SyncLifecycle: Hashable, Sendable {
         return actions
     }
 
-    /// The pass that ran has ended, with all calls of the processor.
+    /// Ends the running pass, after all calls of the processor have returned.
     mutating func passEnded() -> Actions {
         var actions = Actions()
         actions.answered = current?.callers ?? []
@@ -118,7 +118,7 @@ struct SyncLifecycle: Hashable, Sendable {
         actions.cancelsWork = true
     }
 
-    /// Somebody has left: what nobody wants is not done.
+    /// Cancels passes that have neither callers nor observers.
     private mutating func settle() -> Actions {
         var actions = Actions()
         guard observerCount == 0 else { return actions }

@@ -1,6 +1,6 @@
 public import StoreCore
 
-/// What a synchronizer does of its own accord; the defaults are in this one table.
+/// The options of a synchronizer, with their defaults in one table.
 ///
 /// ```swift
 /// var options = SyncOptions()
@@ -8,54 +8,54 @@ public import StoreCore
 /// options.stopsOnError = false
 /// ```
 public struct SyncOptions: Sendable {
-    /// How many items are downloaded at a time, 1 024 at most; 0 lets the synchronizer choose (twice the processor's cores, from 4 to 16).
+    /// The largest number of concurrent downloads, at most 1 024; 0 selects twice the number of processor cores, from 4 to 16.
     public var concurrency = 0
     /// Whether previews are downloaded, all of them before the first content.
     public var downloadsPreviews = false
     /// Whether contents are downloaded.
     public var downloadsContents = true
-    /// Whether the download of new items begins while the remote list still arrives.
+    /// Whether the download of new items begins while the remote list is still being read.
     ///
-    /// Only what the local side does not have is begun early, in the list's order; replacing and removing always wait for the whole list and
-    /// for the safety gate. A list that turns out to be cut, refused or wrong fails the pass as ever, and what has arrived by then stays,
-    /// until a pass with a whole list says otherwise. Without effect together with previews, with removals before downloads, and where of
-    /// items with one key the last one counts: these need the whole list first. The local side is then read before the list.
+    /// Only items that are missing locally begin early, in the order of the list. Replacements and removals always wait for the complete
+    /// list and the safety gate. If the list turns out to be cut, refused or invalid, the pass fails as usual. Items already downloaded
+    /// then stay until a pass with a complete list removes them. The local side is read before the list. The option has no effect in
+    /// combinations that need the complete list first. These are previews, removals before downloads, and ``DuplicateKeys/keepLast``.
     public var startsEarly = false
-    /// Whether the first item that fails ends the pass, in every stage; otherwise failures are collected and the rest is done.
+    /// Whether the first failed item ends the pass, in every stage; otherwise failures are collected and the pass continues.
     public var stopsOnError = true
-    /// When items are removed that the source no longer has.
+    /// The time at which items are removed that the source no longer has.
     public var removalTiming = RemovalTiming.afterDownloads
-    /// How much one pass may remove.
+    /// The largest number of local items that one pass may remove.
     public var removalLimit = ChangeLimit.share(0.5)
-    /// How much of the local side one pass may replace.
+    /// The largest number of local items that one pass may replace.
     public var updateLimit = ChangeLimit.share(0.5)
-    /// How often transient failures are tried again, and when.
+    /// The policy for retries after transient failures.
     public var retry = RetryPolicy.exponential(attempts: 3)
-    /// In which order items are downloaded.
+    /// The order of the downloads.
     public var order = DownloadOrder.asListed
-    /// What becomes of items that were edited locally.
+    /// The treatment of items that were edited locally.
     public var localEdits = LocalEdits.overwrite
-    /// What becomes of a list that has a key more than once.
+    /// The treatment of a list that contains a key more than once.
     public var duplicates = DuplicateKeys.refuse
-    /// How often progress is published at most, apart from changes of the stage.
+    /// The minimum time between two publications of progress, apart from changes of the stage.
     public var progressInterval = Duration.milliseconds(100)
 
-    /// Makes options.
+    /// Creates options.
     ///
     /// - Parameters:
-    ///   - concurrency: How many items are downloaded at a time; 0 lets the synchronizer choose. Files that have arrived in a
-    ///     ``DirectoryTarget`` and only wait for the disk do not count.
+    ///   - concurrency: The largest number of concurrent downloads; 0 selects it automatically. Files of a ``DirectoryTarget`` that only
+    ///     wait for the disk do not count.
     ///   - downloadsPreviews: Whether previews are downloaded.
     ///   - downloadsContents: Whether contents are downloaded.
-    ///   - startsEarly: Whether the download of new items begins while the remote list still arrives.
-    ///   - stopsOnError: Whether the first item that fails ends the pass.
-    ///   - removalTiming: When items are removed.
-    ///   - removalLimit: How much one pass may remove.
-    ///   - updateLimit: How much of the local side one pass may replace.
-    ///   - retry: How often transient failures are tried again.
-    ///   - order: In which order items are downloaded.
-    ///   - localEdits: What becomes of items that were edited locally.
-    ///   - duplicates: What becomes of a list that has a key more than once.
+    ///   - startsEarly: Whether the download of new items begins while the remote list is still being read.
+    ///   - stopsOnError: Whether the first failed item ends the pass.
+    ///   - removalTiming: The time at which items are removed.
+    ///   - removalLimit: The largest number of local items that one pass may remove.
+    ///   - updateLimit: The largest number of local items that one pass may replace.
+    ///   - retry: The policy for retries after transient failures.
+    ///   - order: The order of the downloads.
+    ///   - localEdits: The treatment of items that were edited locally.
+    ///   - duplicates: The treatment of a list that contains a key more than once.
     public init(
         concurrency: Int = 0, downloadsPreviews: Bool = false, downloadsContents: Bool = true, startsEarly: Bool = false,
         stopsOnError: Bool = true, removalTiming: RemovalTiming = .afterDownloads, removalLimit: ChangeLimit = .share(0.5),
@@ -77,21 +77,21 @@ public struct SyncOptions: Sendable {
         self.duplicates = duplicates
     }
 
-    /// Whether anything can begin before the list has ended.
+    /// Whether downloads can begin before the list has ended.
     var canStartEarly: Bool {
         startsEarly && downloadsContents && !downloadsPreviews && removalTiming == .afterDownloads && duplicates != .keepLast
     }
 }
 
-/// When items are removed that the source no longer has.
+/// The time at which items are removed that the source no longer has.
 public enum RemovalTiming: Hashable, Sendable {
-    /// Last, and only if every download has succeeded.
+    /// After all downloads, and only if every download succeeded.
     case afterDownloads
-    /// Before the first download, to make room.
+    /// Before the first download, to free space.
     case beforeDownloads
 }
 
-/// The order in which items are downloaded.
+/// The order of the downloads.
 ///
 /// ```swift
 /// options.order = .by { (photo: Photo) in photo.revision }
@@ -104,25 +104,25 @@ public struct DownloadOrder: Sendable {
 
     private let rule: Rule
 
-    /// As the source lists them, new ones before changed ones.
+    /// In the order of the source, additions before updates.
     public static let asListed = DownloadOrder(rule: .asListed)
-    /// By ascending key.
+    /// In ascending order of the keys.
     public static let byKey = DownloadOrder(rule: .byKey)
-    /// Small items first; those of unknown size last.
+    /// Smallest items first; items of unknown size last.
     public static let smallestFirst = DownloadOrder(rule: .smallestFirst)
-    /// Large items first; those of unknown size last.
+    /// Largest items first; items of unknown size last.
     public static let largestFirst = DownloadOrder(rule: .largestFirst)
 
-    /// By ascending rank; items of one rank keep the order of the source.
+    /// In ascending order of a rank; items with equal ranks keep the order of the source.
     ///
-    /// - Parameter rank: The rank of an item; called once for each item that is downloaded. Its item must be that of the processor, which
-    ///   the synchronizer checks as it is made.
+    /// - Parameter rank: Returns the rank of an item; called once per download. The item must be of the processor's type, which the
+    ///   synchronizer checks when it is created.
     public static func by<Item: SyncItem, Rank: Comparable & Sendable>(_ rank: @escaping @Sendable (_ item: Item) -> Rank) -> DownloadOrder
     {
         DownloadOrder(rule: .by(Ranking(rank: rank)))
     }
 
-    /// Whether items of this type can be put in this order.
+    /// Returns whether the order applies to items of this type.
     func canSort<Item: SyncItem>(_ type: Item.Type) -> Bool {
         guard case .by(let ranking) = rule else { return true }
         return ranking.ranks(type)
@@ -145,35 +145,35 @@ public struct DownloadOrder: Sendable {
 
         func sorted<Item: SyncItem>(_ downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download] {
             let ranks = downloads.compactMap { ($0.item as? RankedItem).map(rank) }
-            // The synchronizer has checked the type: then each download has a rank.
+            // The synchronizer has checked the type, so each download has a rank.
             guard ranks.count == downloads.count else { return downloads }
-            // The standard library's sort keeps the order of equal elements, but does not promise it.
+            // The standard library's sort is stable, but not documented to be.
             let places = downloads.indices.sorted { ranks[$0] == ranks[$1] ? $0 < $1 : ranks[$0] < ranks[$1] }
             return places.map { downloads[$0] }
         }
     }
 }
 
-/// A rank of items whose type is known where it was made, and checked where it is used.
+/// A rank that knows its type of items where it is created, and checks it where it is used.
 private protocol DownloadRanking: Sendable {
     func ranks<Item: SyncItem>(_ type: Item.Type) -> Bool
     func sorted<Item: SyncItem>(_ downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download]
 }
 
-/// What becomes of items that were edited locally; the report names them either way.
+/// The treatment of items that were edited locally; the report names them in any case.
 public enum LocalEdits: Hashable, Sendable {
-    /// The source is right: edited items are downloaded again, or removed.
+    /// The source wins: edited items are downloaded again or removed.
     case overwrite
-    /// The edit is right: edited items are left alone.
+    /// The edit wins: edited items are left alone.
     case keepLocal
 }
 
-/// What becomes of a remote list that has a key more than once; the duplicates are reported either way.
+/// The treatment of a remote list that contains a key more than once; the duplicates are reported in any case.
 public enum DuplicateKeys: Hashable, Sendable {
     /// The list is refused.
     case refuse
-    /// The first item of a key counts.
+    /// The first item with a key is used.
     case keepFirst
-    /// The last item of a key counts.
+    /// The last item with a key is used.
     case keepLast
 }

@@ -1,6 +1,6 @@
 internal import StoreCore
 
-/// One pass: all stages in their order, and one end whatever happens.
+/// A pass: all stages in their order, and exactly one end.
 final class SyncPass<Processor: SyncProcessor>: Sendable {
     typealias Item = Processor.Item
 
@@ -28,7 +28,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     /// Runs the pass.
     ///
-    /// - Returns: The report of a pass after which everything is as the source has it, or why it is not.
+    /// - Returns: The report of a complete pass, or the reason why the sides differ.
     func run() async -> Result<SyncReport, SyncError> {
         let outcome: Result<Void, SyncError>
         do {
@@ -36,12 +36,12 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             outcome = .success(())
         } catch {
             let stage = board.report.progress.stage
-            // Whatever comes out of calls that were cancelled is no fault of theirs.
+            // Errors of canceled calls are reported as the cancellation.
             outcome = .failure(Task.isCancelled ? SyncError(cancelledIn: stage, by: error) : SyncError(wrapping: error, stage: stage))
         }
         let report = board.finish()
         board.enter(.end)
-        // A task of its own: the end is not cancelled with the work before it.
+        // A separate task, so that the end is not canceled together with the work before it.
         await Task { [processor] in await processor.syncDidEnd(report) }.value
         switch outcome {
         case .success:
@@ -74,14 +74,14 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             plan.choose(try await processor.prepareDownload(plan))
             let leftOut = plan.leftOut.map { SyncKey($0) }
             board.change { $0.leaveOut(leftOut, downloadsContents: options.downloadsContents) }
-            // An item that is refused may be what a removed one was to be replaced by.
+            // A removed item may be the previous form of a refused one.
             if options.removalTiming == .beforeDownloads, plan.refusals.isEmpty { try await remove(plan) }
             try await download(plan)
         }
-        // Whatever has failed may be what the removed items were to be replaced by.
+        // A removed item may be the previous form of a failed one.
         if options.removalTiming == .afterDownloads, board.report.failures.isEmpty { try await remove(plan) }
         try Task.checkCancellation()
-        // A target that is another one by now has nothing of what the report would say.
+        // The processor can detect a replaced target here, before the report claims success.
         if board.report.failures.isEmpty {
             do { try await processor.syncWillEnd() } catch { throw StageFailure(stage: .end, error: error) }
         }
@@ -89,8 +89,8 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         if let first = failures.first {
             throw SyncError(
                 .incomplete,
-                "synchronizing: \(counted(failures.count, "item")) failed, first \(first.description); the report names them all. "
-                    + "What is done is done: call sync() again for the rest",
+                "cannot complete the pass: \(counted(failures.count, "item")) failed, first \(first.description); the report names all of them; "
+                    + "call sync() again for the remaining items",
                 stage: first.stage, underlyingError: first.error)
         }
     }
@@ -99,7 +99,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     private var workers: ItemWorkers { ItemWorkers(options: options, time: time, board: board) }
 
-    /// Downloads one item, unless it has changed here since the plan was made.
+    /// Downloads an item, unless it has changed locally since the plan was made.
     private var download: @Sendable (SyncPlan<Item>.Download) async throws -> Void {
         { [processor] download in
             guard try await processor.isUnchanged(download.item.key, since: download.local) else {
@@ -142,7 +142,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         try Task.checkCancellation()
     }
 
-    /// Lets the processor put in place what it has held back, and takes back the count of what it could not.
+    /// Lets the processor install the downloads that it has held back, and subtracts those that failed from the report.
     private func install(_ downloads: [SyncPlan<Item>.Download]) async throws {
         let refusals = try await processor.installDownloads(overriding: overrides)
         guard !refusals.isEmpty else { return }
@@ -155,7 +155,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
                 report.pendingDownloadCount += 1
             }
         }
-        // The items that a cancelled pass has not put in place are pending, and have not failed.
+        // Items that a canceled pass did not install are pending, not failed.
         try Task.checkCancellation()
         for refusal in refusals {
             if let error = refusal.error as? SyncError, error.code == .sharedContent { throw error }
@@ -167,7 +167,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 
     // MARK: Removing
 
-    /// How many items are removed by one call: few enough that a failure is found, many enough that calls cost nothing.
+    /// The number of items removed in one call: small enough to find a failing item, large enough that the calls are cheap.
     private static var removalsInOneCall: Int { 256 }
 
     private func remove(_ plan: SyncPlan<Item>) async throws {
@@ -199,19 +199,20 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         guard !keys.isEmpty, !board.mustStop else { return }
         do throws(Retries.Failure) {
             try await retries { try await processor.remove(keys) }
-            took(keys)
+            noteRemoved(keys)
         } catch {
             guard keys.count > 1, error.kind != .fatal else {
                 for key in keys.sorted() where !board.mustStop { try judge(error, of: key) }
                 return
             }
             try Task.checkCancellation()
-            // Some may be gone and some not: one by one it shows which cannot be removed. What was tried often enough is tried once more.
+            // Some items may be removed already; removing them one by one shows which fail. A transient failure was retried already, so each
+            // key then gets a single attempt.
             let retries = error.kind == .transient ? Retries(policy: .never, time: time) : retries
             for key in keys.sorted() where !board.mustStop {
                 do throws(Retries.Failure) {
                     try await retries { try await processor.remove([key]) }
-                    took([key])
+                    noteRemoved([key])
                 } catch {
                     try judge(error, of: key)
                 }
@@ -219,12 +220,12 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         }
     }
 
-    private func took(_ keys: Set<Item.Key>) {
+    private func noteRemoved(_ keys: Set<Item.Key>) {
         removed.withLock { $0.formUnion(keys) }
         board.advance(items: keys.count) { $0.removedCount += keys.count }
     }
 
-    /// Writes down what was not removed, however the pass ends.
+    /// Records the removals that were not made, however the pass ends.
     private func noteRemovals(_ removals: [SyncPlan<Item>.Removal]) {
         let removed = removed.withLock { $0 }
         guard removed.count < removals.count else { return }
@@ -232,7 +233,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
         board.change { $0.pendingRemovals = Array(pending) }
     }
 
-    /// Writes down that a removal failed; throws on where the pass was cancelled.
+    /// Records a failed removal; throws if the pass was canceled.
     private func judge(_ failure: Retries.Failure, of key: Item.Key) throws {
         try Task.checkCancellation()
         board.failed(
@@ -242,13 +243,13 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
 }
 
 extension SyncReport {
-    /// Takes in what the processor has left out of the downloads.
+    /// Records the items that the processor left out of the downloads.
     fileprivate mutating func leaveOut(_ keys: [SyncKey], downloadsContents: Bool) {
         leftOut = keys
         if downloadsContents { pendingDownloadCount -= keys.count }
     }
 
-    /// What a plan says before any of it is done.
+    /// Records the counts of a plan before it is carried out.
     fileprivate mutating func take(_ plan: SyncPlan<some SyncItem>, downloadsContents: Bool) {
         sourceCount = plan.sourceCount
         localCount = plan.localCount
@@ -264,22 +265,22 @@ extension SyncReport {
 }
 
 extension SyncError {
-    /// A local item that is not as the plan has seen it.
+    /// Reports a local item that has changed since the plan was made.
     static func changedLocally(_ stage: SyncStage) -> SyncError {
         SyncError(
-            .changedLocally, "the local item was changed after the plan was made, and is left alone; the next pass compares it again",
+            .changedLocally, "cannot replace or remove the item: it changed after the plan was made; sync again to compare it",
             stage: stage)
     }
 
-    /// A run that was cancelled; what its calls then failed with goes along.
+    /// Creates the error of a canceled run; the error of its calls becomes the underlying error.
     init(cancelledIn stage: SyncStage, by error: any Error) {
         let cause = (error as? StageFailure)?.error ?? error
         self.init(
-            .cancelled, "synchronizing: the run was cancelled in the stage “\(stage)”; call sync() to go on", stage: stage,
+            .cancelled, "cannot finish the run: it was canceled in the stage “\(stage)”; call sync() to resume", stage: stage,
             underlyingError: cause is CancellationError ? nil : cause)
     }
 
-    /// Any error of a stage, as one of ours.
+    /// Wraps any error of a stage.
     init(wrapping error: any Error, stage: SyncStage) {
         if let failure = error as? StageFailure {
             self.init(wrapping: failure.error, stage: failure.stage)
@@ -288,13 +289,15 @@ extension SyncError {
             self = own
         } else {
             self.init(
-                .stageFailed, "synchronizing: the stage “\(stage)” failed; nothing after it was done", stage: stage, underlyingError: error)
+                .stageFailed,
+                "cannot complete the pass: the stage “\(stage)” failed, and later stages were skipped; see the underlying error",
+                stage: stage, underlyingError: error)
         }
     }
 }
 
 extension Int64 {
-    /// The sum, held at the largest number or the smallest.
+    /// Returns the sum, clamped to the representable range.
     func saturatingAdd(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? (other < 0 ? .min : .max) : sum

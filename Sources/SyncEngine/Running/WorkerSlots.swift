@@ -1,10 +1,10 @@
 internal import StoreCore
 
-/// How many workers may be in the middle of an item: more workers than that stand by, for whoever gives up its slot.
+/// A counting semaphore for items being transferred; further workers stand by for slots that are given up.
 ///
-/// A worker gives up its slot while its item waits for nothing but the disk, so that another one's transfer goes on meanwhile.
+/// A worker gives up its slot while its item only waits for the disk, so that another item can be transferred.
 final class WorkerSlots: Sendable {
-    /// How many items may wait for the disk beside those that are transferred; each holds an open file.
+    /// The number of items that may wait for the disk in addition to those being transferred; each holds an open file.
     static let standbyCount = 64
 
     private struct State: Sendable {
@@ -12,7 +12,7 @@ final class WorkerSlots: Sendable {
         var hasEnded = false
         var lastTicket: UInt64 = 0
         var waiting: [(ticket: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
-        /// Who was given a slot, and does not know it yet.
+        /// The tickets of workers that were given a slot and have not resumed yet.
         var given: Set<UInt64> = []
     }
 
@@ -24,7 +24,7 @@ final class WorkerSlots: Sendable {
 
     /// Waits for a slot.
     ///
-    /// - Returns: Whether there was one: `false` where there is no more to do, or the task is cancelled.
+    /// - Returns: Whether the worker has a slot: `false` if there are no more items, or if the task is canceled.
     func take() async -> Bool {
         let (isMine, ticket) = state.withLock { state -> (Bool?, UInt64) in
             if state.hasEnded { return (false, 0) }
@@ -39,7 +39,7 @@ final class WorkerSlots: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let waits = state.withLock { state in
-                    // A task is marked cancelled before its handlers run: either this sees the mark, or `leave` finds the ticket.
+                    // A task is marked as canceled before its handlers run, so either this check succeeds or `leave` finds the ticket.
                     if state.hasEnded || Task.isCancelled { return false }
                     if state.free > 0 {
                         state.free -= 1
@@ -57,7 +57,7 @@ final class WorkerSlots: Sendable {
         return state.withLock { $0.given.remove(ticket) != nil }
     }
 
-    /// Lets another worker have a slot.
+    /// Gives a slot to another worker.
     func giveBack() {
         let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard let last = state.waiting.popLast() else {
@@ -70,7 +70,7 @@ final class WorkerSlots: Sendable {
         next?.resume()
     }
 
-    /// There is no more to do: nobody waits any longer.
+    /// Resumes all waiting workers, because there are no more items.
     func end() {
         let waiting = state.withLock { state in
             state.hasEnded = true

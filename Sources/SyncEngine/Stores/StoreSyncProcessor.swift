@@ -1,18 +1,18 @@
 public import StoreCore
 
-/// Keeps a store equal to a remote list: whoever observes a key of the store sees what a pass does to it.
+/// A processor that keeps a store equal to a remote list; observers of a key see its changes.
 ///
 /// ```swift
 /// let processor = StoreSyncProcessor(list: OriginSource(photoListFetcher, param: album), store: photos, version: { $0.revision })
 /// try await OneWaySynchronizer(processor: processor).sync()
 /// ```
 ///
-/// What is there, and in which version, is read from the store itself, so nothing else has to be kept and nothing can disagree with it.
-/// Each pass therefore reads every record once, which a cacher on disk should be small enough for, and the cacher must list its keys.
+/// The local items and their versions come from the store itself, so no second record can disagree with it. Each pass reads every record
+/// once, so records on disk should be small. The cacher must list its keys.
 ///
-/// All of it goes through the store: a download is published, saved in order and shared with whoever fetches the same key; a removal is
-/// `clear()`, and a removed key that is still observed is fetched again, as after any `clear()`. A record that the cacher fails to save
-/// is an event of the store; the next pass that does not find it downloads it again.
+/// All changes go through the store. A download is published, saved in order, and shared with other fetches of the same key. A removal is a
+/// `clear()`; a removed key that is still observed is fetched again, as after any `clear()`. If the cacher fails to save a record, the
+/// store reports an event, and the next pass downloads the item again.
 public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncProcessor {
     /// An item of the remote list.
     public typealias Item = Source.Item
@@ -23,30 +23,30 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     private let isEdited: @Sendable (Content) -> Bool
     private let download: @Sendable (Item) async throws -> Void
 
-    /// Makes a processor that lets the store fetch the content of each item.
+    /// Creates a processor that lets the store fetch the content of each item.
     ///
     /// - Parameters:
-    ///   - list: The remote list; ``OriginSource`` makes one of a `Fetcher` or a `PaginationFetcher`.
-    ///   - store: What is made equal to the list; its fetcher is asked for the content of each key.
-    ///   - version: The version of a content; `nil` where it is not known, and then the item counts as changed.
-    ///   - isEdited: Whether somebody has changed a content here since it was downloaded; by default nobody ever has.
+    ///   - list: The remote list; ``OriginSource`` creates it from a `Fetcher` or a `PaginationFetcher`.
+    ///   - store: The store to make equal to the list; its fetcher loads the content of each key.
+    ///   - version: The version of a content; `nil` if it is unknown, so that the item counts as changed.
+    ///   - isEdited: Returns whether a content was edited locally since its download; by default, no content was.
     public init(
         list: Source, store: Store<Item.Key, Content>, version: @escaping @Sendable (_ content: Content) -> Item.Version?,
         isEdited: @escaping @Sendable (_ content: Content) -> Bool = { _ in false }
     ) {
         self.init(list: list, store: store, version: version, isEdited: isEdited) { item in
             let content = try await store[item.key].requireData(from: .origin)
-            // A fetch that was running was joined, and may have begun before the origin had this version.
+            // The request may have joined an in-flight fetch that began before the origin had this version.
             if version(content) != item.version { _ = try await store[item.key].requireData(from: .origin) }
         }
     }
 
-    /// Makes a processor of a list whose items are the content: nothing is fetched but the list.
+    /// Creates a processor for a list of complete items, so that only the list is fetched.
     ///
     /// - Parameters:
-    ///   - list: The remote list; ``OriginSource`` makes one of a `Fetcher` or a `PaginationFetcher`.
-    ///   - store: What is made equal to the list.
-    ///   - isEdited: Whether somebody has changed a content here since it was downloaded; by default nobody ever has.
+    ///   - list: The remote list; ``OriginSource`` creates it from a `Fetcher` or a `PaginationFetcher`.
+    ///   - store: The store to make equal to the list.
+    ///   - isEdited: Returns whether a content was edited locally since its download; by default, no content was.
     public init(
         list: Source, store: Store<Item.Key, Content>, isEdited: @escaping @Sendable (_ content: Content) -> Bool = { _ in false }
     ) where Content == Source.Item {
@@ -71,9 +71,9 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
     /// The remote list.
     public func sourceList() async throws -> Source { list }
 
-    /// What the store has, by ascending key; records are read a few hundred at a time.
+    /// The items in the store, in ascending order of their keys; records are read a few hundred at a time.
     ///
-    /// - Throws: `StoreError` where the cacher cannot list its keys or cannot read a record.
+    /// - Throws: `StoreError` if the cacher cannot list its keys or read a record.
     public func localInventory() async throws -> LocalInventory<Item> {
         let keys = try await store.keys().sorted()
         return LocalInventory(order: .sortedByKey) {
@@ -98,7 +98,7 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
         return LocalEntry(key, version: version(content), isEdited: isEdited(content))
     }
 
-    /// What is there for a key, valid or not: how long content may be shown is the store's affair.
+    /// Returns the content of a key, even if it has expired, because the expiry concerns only the store.
     private func content(of key: Item.Key) async throws -> Content? {
         do {
             return try await store[key].requireData(from: .cache)
@@ -109,16 +109,16 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
 
     // MARK: Changing the store
 
-    /// Fetches the content of an item through the store, or puts the item itself there.
+    /// Fetches the content of an item through the store, or updates the store with the item.
     ///
-    /// - Throws: What the store's fetcher threw.
+    /// - Throws: The error of the store's fetcher.
     public func downloadContent(of item: Item) async throws {
         try await download(item)
     }
 
     /// Clears keys of the store.
     ///
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError` if the task is canceled.
     public func remove(_ keys: Set<Item.Key>) async throws {
         for key in keys {
             try Task.checkCancellation()
@@ -126,9 +126,12 @@ public struct StoreSyncProcessor<Source: SourceList, Content: Sendable>: SyncPro
         }
     }
 
-    /// Whether the store still has what the plan has seen; content that is gone, or has come by an ordinary fetch, is in nobody's way.
+    /// Returns whether the store's content is still as the plan recorded it.
     ///
-    /// - Throws: `StoreError` where the cacher cannot read the record.
+    /// Content that has disappeared does not block an item. For an item that was missing, neither does unedited content from an ordinary
+    /// fetch.
+    ///
+    /// - Throws: `StoreError` if the cacher cannot read the record.
     public func isUnchanged(_ key: Item.Key, since entry: LocalEntry<Item>?) async throws -> Bool {
         guard let present = try await self.entry(of: key) else { return true }
         guard let entry else { return !present.isEdited }

@@ -37,7 +37,7 @@ public struct Acceptance: Hashable, Codable, Sendable {
         case .any: return version >= shown
         case .major: return version >= shown || version.agrees(with: shown, upTo: .major)
         case .minor: return version >= shown || version.agrees(with: shown, upTo: .minor)
-        // The store shows a text below its floor only because the newer one is missing; it is no new wording then.
+        // The store shows a text below its floor only because the newer one is missing, so its wording is not new.
         case .digest: return digest == text.digest || (text.isBelowFloor && version > shown)
         }
     }
@@ -55,7 +55,7 @@ struct AcceptanceHistory: Hashable, Codable, Sendable {
         }
     }
 
-    /// Adds an acceptance; one of the same wording and version is replaced.
+    /// Adds an acceptance in place of one with the same wording and version.
     mutating func add(_ acceptance: Acceptance) {
         all.removeAll { $0.version?.description == acceptance.version?.description && $0.digest == acceptance.digest }
         all.append(acceptance)
@@ -67,7 +67,7 @@ struct AcceptanceHistory: Hashable, Codable, Sendable {
     }
 }
 
-/// The acceptances of a session, saved before they count.
+/// The acceptances of a session; each is saved before it counts.
 actor AcceptanceLedger {
     private let file: KeptValue<[String: AcceptanceHistory]>
     private let lock: SessionLock
@@ -90,7 +90,7 @@ actor AcceptanceLedger {
 
     /// Saves an acceptance beside the earlier ones.
     ///
-    /// Reading, comparing and writing are one critical section under the session's lock, so no other store's acceptance is lost.
+    /// Reading, comparing, and writing are one critical section under the session's lock, so no other store's acceptance is lost.
     func accept(_ acceptance: Acceptance) throws(TextStoreError) -> [TextStoreError] {
         try file.makeDirectory()
         let held = try lock.take()
@@ -100,7 +100,7 @@ actor AcceptanceLedger {
         var histories: [String: AcceptanceHistory] = [:]
         var serial: UInt64 = 0
         do throws(TextStoreError) { (histories, serial) = try load() } catch {
-            // A damaged file is replaced, because it must not prevent acceptance. An unreadable one may be whole and stays.
+            // A damaged file must not prevent acceptance, so it is replaced. An unreadable file may be intact and stays.
             guard error.code == .damagedFile else { throw error }
         }
         histories[acceptance.identifier, default: AcceptanceHistory()].add(acceptance)

@@ -1,8 +1,8 @@
 import StoreCore
 
-/// Limits how many requests to one host run at once, in the order of their arrival.
+/// Limits the concurrent requests to one host, in the order of their arrival.
 ///
-/// The system queues the rest of them itself, and does not say when one begins: a deadline would count the time in its queue.
+/// The system would queue excess requests itself without reporting when one begins, so a deadline would include the time in its queue.
 final class FetchQueue: Sendable {
     struct State: Sendable {
         var running: [String: Int] = [:]
@@ -12,16 +12,16 @@ final class FetchQueue: Sendable {
         var changed = ChangedParts.nothing
     }
 
-    /// The width of the queue of one host.
+    /// The largest number of concurrent requests to one host.
     let width: Int
-    /// Guards the tickets that run and wait.
+    /// Guards the running and waiting tickets.
     let state = WatchedState(State()) { $0.changed.take() }
 
     init(width: Int) { self.width = width }
 
-    /// Waits for a free place.
+    /// Waits for a permit.
     ///
-    /// - Throws: `CancellationError` as soon as the task is cancelled; the place is free for the next one then.
+    /// - Throws: `CancellationError` as soon as the task is canceled; the permit then goes to the next waiter.
     func enter(_ host: String) async throws {
         let width = width
         let ticket = state.update { state -> UInt64? in
@@ -47,7 +47,7 @@ final class FetchQueue: Sendable {
         }
     }
 
-    /// Frees a place, and admits the first waiter.
+    /// Returns a permit, and admits the first waiter.
     func leave(_ host: String) {
         state.update { state in
             guard var waiting = state.waiting[host], !waiting.isEmpty else {

@@ -2,32 +2,32 @@ internal import Foundation
 public import StoreCore
 internal import Wire
 
-/// Gets texts and manifests over HTTP.
+/// Fetches texts and manifests over HTTP.
 ///
 /// ```swift
 /// let texts = try TextStore(session: "legal", fetcher: HTTPTextFetcher(deadline: .seconds(10)))
 /// ```
 ///
-/// On Linux, libcurl 7.66 or newer sends the requests, and no response can end the process. It is loaded at the first request. If it is
-/// missing, and on Apple's systems, Foundation's `URLSession` sends them. ``description`` says which.
+/// On Linux, libcurl 7.66 or newer sends the requests, and no response can end the process. It is loaded at the first request. Without it,
+/// and on Apple's systems, Foundation's `URLSession` sends the requests. ``description`` names the library in use.
 ///
-/// Accepts 200, and 304 to a conditional request. Follows five redirects at most, within one scheme and without the fields of the file. Uses no
-/// cookies, credentials or caches of the system. Reads no bytes beyond the file's limit, which counts decoded bytes. Six requests run at once
-/// on one host, and the others wait in order.
+/// Accepts status 200, and 304 to a conditional request. Follows at most five redirects, within one scheme and without the file's header
+/// fields. Uses no cookies, credentials, or caches of the system. Reads no bytes beyond the file's limit, which counts decoded bytes. Sends
+/// at most six concurrent requests to one host; further requests wait in order.
 public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible {
-    /// How long a response may take, from the request to its last byte; the time in the queue of its host does not count.
+    /// The time that a response may take, from the request to its last byte; waiting for a permit of the host does not count.
     public let deadline: Duration
 
     private let time: any TimeSource
     private let requests = FetchQueue(width: 6)
-    /// Called at the first request, so that a start from bundle and disk does not load the network.
+    /// Called at the first request, so that a start from bundle and disk does not load the network library.
     private let transport: @Sendable () -> any TextTransport
 
     /// Makes a fetcher.
     ///
     /// - Parameters:
-    ///   - deadline: How long a response may take, from the request to its last byte, redirects included.
-    ///   - time: The clock that the deadline is measured with.
+    ///   - deadline: The time that a response may take, from the request to its last byte, redirects included.
+    ///   - time: The clock that measures the deadline.
     public convenience init(deadline: Duration = .seconds(30), time: some TimeSource = .system) {
         self.init(deadline: deadline, time: time) { SharedTextTransport.transport }
     }
@@ -38,17 +38,17 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
         self.transport = transport
     }
 
-    /// The library that sends the requests, such as `libcurl 7.88.1`, or `URLSession` with the reason if it stands in; loads it.
+    /// The library that sends the requests, such as `libcurl 7.88.1`, or `URLSession` with the reason for the fallback; loads the library.
     public var description: String { transport().name }
 
-    /// Gets a file, or learns that it has not changed.
+    /// Fetches a file, or confirms that it has not changed.
     ///
     /// - Parameters:
     ///   - file: The file.
-    ///   - validator: The validator of the version that the caller has; `nil` without one.
+    ///   - validator: The validator of the caller's version; `nil` without one.
     /// - Throws: ``TextStoreError``; `CancellationError` as soon as the task is canceled, which ends the request on the wire.
     public func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
-        // A request that has begun may arrive, however soon it is canceled.
+        // A request may reach the server even if it is canceled immediately afterwards.
         try Task.checkCancellation()
         var request = try TextRequest(file, validator)
         let host = "\(file.url.host() ?? "") \(file.url.port ?? 0)"
@@ -83,9 +83,9 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
         let name = file.url.absoluteString, head = response.head
         switch head.status {
         case 200:
-            // Not every system's loader fails when a connection ends early.
+            // Some loaders of the system report a truncated body as complete.
             if let length = head.length, length != response.body.count {
-                throw TextStoreError(.lengthMismatch, "getting \(name): \(response.body.count) bytes came of \(length); try again later")
+                throw TextStoreError(.lengthMismatch, "cannot get \(name): \(response.body.count) of \(length) bytes came; try again later")
             }
             let bytes = transport().leavesCoding ? try await HTTPTextFetcher.decoded(response, of: file) : response.body
             return .modified(
@@ -93,14 +93,16 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
         case 304 where isConditional:
             return .notModified()
         default:
-            let advice = (300..<400).contains(head.status) ? "give the file's own address" : "check the server"
-            throw TextStoreError(
-                .unexpectedStatus, "getting \(name): the server responded with \(head.status); \(advice)",
+            let advice = (300..<400).contains(head.status) ? "use the address that the redirect names" : "check the server"
+            var error = TextStoreError(
+                .unexpectedStatus, "cannot get \(name): the server responded with status \(head.status); \(advice)",
                 retryAfter: head.retryAfter(at: time.date))
+            error.status = head.status
+            throw error
         }
     }
 
-    /// Decodes a body within the file's limit, away from the caller's actor.
+    /// Decodes a body within the file's limit, off the caller's actor.
     @concurrent
     private static func decoded(_ response: TextExchange.Response, of file: RemoteFile) async throws(TextStoreError) -> Data {
         guard let coding = response.head.coding else { return response.body }
@@ -108,14 +110,14 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
         if coding == "gzip" || coding == "x-gzip", let inflater = Inflater() {
             let bytes: Data?
             do throws(WireFailure) { bytes = try inflater.decoded(response.body, limit: file.limit) } catch {
-                throw TextStoreError(.unreachable, "getting \(file.url.absoluteString): \(error.message)", underlyingError: error)
+                throw TextStoreError(.unreachable, "cannot get \(file.url.absoluteString): \(error.message)", underlyingError: error)
             }
             guard let bytes else { throw file.tooLarge }
             return bytes
         }
         #endif
         throw TextStoreError(
-            .unreachable, "getting \(file.url.absoluteString): the body is coded as “\(coding)”, which was not asked for; check the server")
+            .unreachable, "cannot get \(file.url.absoluteString): its content coding “\(coding)” was not requested; check the server")
     }
 }
 

@@ -2,9 +2,9 @@ internal import Foundation
 import StoreCore
 internal import Wire
 
-/// One request in flight: collects the response within its limit, and ends once.
+/// A request in flight: collects the response within its limit, and ends once.
 final class TextExchange: WireReceiver {
-    /// A complete response; the body of any status but 200 is empty.
+    /// A complete response; its body is empty unless the status is 200.
     struct Response: Sendable {
         let head: WireHead
         let body: Data
@@ -13,7 +13,7 @@ final class TextExchange: WireReceiver {
     private struct State {
         var head: WireHead?
         var body = Data()
-        /// How many bytes of the body arrived, and may.
+        /// The number of body bytes that arrived, and the number that may arrive.
         var count = 0
         var most = 0
         var result: Result<Response, any Error>?
@@ -28,13 +28,13 @@ final class TextExchange: WireReceiver {
     ///
     /// - Parameters:
     ///   - file: The file, with the limit of its bytes.
-    ///   - leavesCoding: Whether the body arrives with its content coding.
+    ///   - leavesCoding: Whether the transport delivers the body with its content coding.
     init(_ file: RemoteFile, leavesCoding: Bool) {
         self.file = file
         self.leavesCoding = leavesCoding
     }
 
-    /// Sets what ends the exchange on the wire; called at once after an early end.
+    /// Sets the closure that ends the exchange on the wire; calls it at once if the exchange has already ended.
     func onStop(_ stop: @escaping @Sendable () -> Void) {
         let isTooLate = state.update { state in
             guard state.result == nil else { return true }
@@ -54,10 +54,10 @@ final class TextExchange: WireReceiver {
         }
     }
 
-    /// The deadline passed.
+    /// Ends the exchange because its deadline has passed.
     func expire(after deadline: Duration) {
         let error = TextStoreError(
-            .timedOut, "getting \(file.url.absoluteString): the response was not complete within \(deadline); try again later")
+            .timedOut, "cannot get \(file.url.absoluteString): the response was not complete within \(deadline); try again later")
         end(.failure(error), isEarly: true)
     }
 
@@ -89,7 +89,7 @@ final class TextExchange: WireReceiver {
     }
 
     func failed(_ failure: WireFailure) {
-        // The status stands, however the body behind it ended.
+        // The status counts even if the body after it fails.
         let head = state.read { $0.head }
         let result: Result<Response, any Error> =
             if let head, head.status != 200 {
@@ -100,19 +100,19 @@ final class TextExchange: WireReceiver {
         end(result, isEarly: false)
     }
 
-    /// How many bytes of the body are read.
+    /// Returns the number of body bytes to read.
     private func most(_ head: WireHead) -> Int {
-        // A short body of an error or a redirect is read to keep the connection.
+        // Reading the short body of an error or a redirect keeps the connection reusable.
         guard head.status == 200 else { return 65_536 }
-        // A coding adds some bytes to short bodies.
+        // A content coding enlarges short bodies by some bytes.
         return leavesCoding && head.coding != nil ? max(file.limit, file.limit &+ 65_536) : file.limit
     }
 
     private func unreachable(_ message: String, _ cause: (any Error)?) -> TextStoreError {
-        TextStoreError(.unreachable, "getting \(file.url.absoluteString): \(message)", underlyingError: cause)
+        TextStoreError(.unreachable, "cannot get \(file.url.absoluteString): \(message)", underlyingError: cause)
     }
 
-    /// Ends the exchange; the first end counts.
+    /// Ends the exchange; later ends are ignored.
     private func end(_ result: Result<Response, any Error>, isEarly: Bool) {
         let stop = state.update { state -> (@Sendable () -> Void)? in
             guard state.result == nil else { return nil }
@@ -126,8 +126,8 @@ final class TextExchange: WireReceiver {
 }
 
 extension RemoteFile {
-    /// The error of a body that is longer than the limit.
+    /// The error for a body longer than the limit.
     var tooLarge: TextStoreError {
-        TextStoreError(.tooLarge, "getting \(url.absoluteString): more than the limit of \(limit) bytes; raise the file's limit")
+        TextStoreError(.tooLarge, "cannot get \(url.absoluteString): the body exceeds the limit of \(limit) bytes; raise the file's limit")
     }
 }

@@ -2,26 +2,27 @@ internal import Foundation
 import StoreCore
 internal import Wire
 
-/// One GET of a file, or of the address that a redirect names.
+/// A GET request for a file, or for the address of a redirect.
 struct TextRequest: Sendable {
-    /// An absolute address without credentials, its scheme in lower case.
+    /// An absolute address without credentials, with a lowercase scheme.
     let url: URL
-    /// The fields of the request, each name once.
+    /// The request's header fields, each name once.
     private(set) var fields: [(name: String, value: String)] = []
-    /// The fields that the store adds, which redirects keep.
+    /// The fields that the store adds; redirects keep them.
     private let own: [(name: String, value: String)]
 
     /// Makes the request of a file.
     ///
-    /// - Throws: ``TextStoreError/Code/unreachable`` for an address other than HTTP's; ``TextStoreError/Code/invalidName`` for a malformed field.
+    /// - Throws: ``TextStoreError/Code/unreachable`` for an address that is not HTTP; ``TextStoreError/Code/invalidName`` for a malformed
+    ///   field.
     init(_ file: RemoteFile, _ validator: Validator?) throws(TextStoreError) {
         guard let url = TextRequest.address(file.url.absoluteURL) else {
-            throw TextStoreError(.unreachable, "getting \(file.url.absoluteString): the address is not one of HTTP; check it")
+            throw TextStoreError(.unreachable, "cannot get \(file.url.absoluteString): it is not an HTTP address; correct the address")
         }
         self.url = url
         var own: [(name: String, value: String)] = []
         if file.caching == .revalidated { own.append(("Cache-Control", "no-cache")) }
-        // Both come from a server, by way of the disk.
+        // A server supplied both validators, so they are checked before use.
         if let tag = validator?.entityTag, tag.isFieldValue { own.append(("If-None-Match", tag)) }
         if let date = validator?.lastModified, date.isFieldValue { own.append(("If-Modified-Since", date)) }
         self.own = own
@@ -29,7 +30,7 @@ struct TextRequest: Sendable {
             guard name.isFieldName, value.isFieldValue else {
                 throw TextStoreError(
                     .invalidName,
-                    "getting \(file.url.absoluteString): the field “\(name)” is not one of HTTP; remove its control characters")
+                    "cannot get \(file.url.absoluteString): “\(name)” is not a valid header field; remove its control characters")
             }
             set(name, value)
         }
@@ -40,7 +41,7 @@ struct TextRequest: Sendable {
         (self.url, self.own, fields) = (url, own, own)
     }
 
-    /// Whether the request carries a validator, also behind a redirect.
+    /// Whether the request carries a validator, also after a redirect.
     var isConditional: Bool { own.contains { $0.name.hasPrefix("If-") } }
 
     func has(_ name: String) -> Bool { fields.contains { $0.name.lowercased() == name.lowercased() } }
@@ -50,9 +51,9 @@ struct TextRequest: Sendable {
         fields.append((name, value))
     }
 
-    /// The request that a redirect leads to, without the fields of the file, which are for its origin alone.
+    /// Returns the request for a redirect, without the file's header fields, which are meant for its origin only.
     ///
-    /// - Returns: `nil` if the response is no redirect, or one that leads to another scheme; the response then counts itself.
+    /// - Returns: `nil` if the response is not a redirect within the same scheme; the caller then uses the response itself.
     func redirected(by head: WireHead) -> TextRequest? {
         guard [301, 302, 303, 307, 308].contains(head.status), let location = head.values(of: "Location").first,
             let target = URL(string: location, relativeTo: url).flatMap({ TextRequest.address($0.absoluteURL) }),
@@ -61,7 +62,7 @@ struct TextRequest: Sendable {
         return TextRequest(target, own)
     }
 
-    /// An address of HTTP, without the credentials that libcurl would send.
+    /// Returns an HTTP address without its credentials, which libcurl would send; `nil` for any other address.
     private static func address(_ url: URL) -> URL? {
         guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https", url.host()?.isEmpty == false else { return nil }
         guard url.scheme != scheme || url.user() != nil || url.password() != nil else { return url }
@@ -74,25 +75,25 @@ struct TextRequest: Sendable {
 }
 
 extension WireHead {
-    /// The well-formed fields by their names in lower case, values of one name joined (RFC 9110 §5.3).
+    /// The well-formed fields by their lowercase names; values of the same name are joined (RFC 9110 §5.3).
     var headers: [String: String] {
         let readable = fields.filter { $0.name.isFieldName && $0.value.isFieldValue }
         return Dictionary(readable.map { ($0.name.lowercased(), $0.value) }) { $0 + ", " + $1 }
     }
 
-    /// The value of a field; `nil` if it is missing or malformed.
+    /// Returns the value of a field; `nil` if it is missing or malformed.
     func value(of name: String) -> String? {
         let values = values(of: name).filter(\.isFieldValue)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The content coding in lower case; `nil` without one.
+    /// The content coding in lowercase; `nil` without one.
     var coding: String? {
         guard let coding = value(of: "Content-Encoding")?.lowercased(), !coding.isEmpty, coding != "identity" else { return nil }
         return coding
     }
 
-    /// The length of the body that is not coded.
+    /// The length of an uncoded body; `nil` if it is unknown.
     var length: Int? { coding == nil ? value(of: "Content-Length").flatMap { Int($0) } : nil }
 
     /// The validators of the body.
@@ -101,20 +102,20 @@ extension WireHead {
         return validator == Validator() ? nil : validator
     }
 
-    /// How long the origin asks to be left alone, as seconds or until a date (RFC 9110 §10.2.3); zero after that date.
+    /// Returns the `Retry-After` delay, given in seconds or as a date (RFC 9110 §10.2.3); zero after that date.
     func retryAfter(at now: Date) -> Duration? {
         guard let value = value(of: "Retry-After") else { return nil }
         if !value.isEmpty, value.utf8.allSatisfy({ $0 &- 0x30 <= 9 }) {
-            // Larger numbers count as this one (RFC 9111 §1.2.2).
+            // RFC 9111 §1.2.2 allows larger numbers to count as 2³¹.
             return .seconds(min(Int64(value) ?? .max, 1 << 31))
         }
-        // The date has whole seconds, so a fraction of one more keeps the request from coming too early.
+        // HTTP dates have whole seconds; rounding up keeps the next request from being early.
         return RFC3339.httpDate(value).map { .seconds(max(0, Int64($0.timeIntervalSince(now).rounded(.up)))) }
     }
 }
 
 extension RFC3339 {
-    /// Reads the form that HTTP prescribes (RFC 9110 §5.6.7), `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for any other text.
+    /// Reads a date in HTTP's preferred format (RFC 9110 §5.6.7), `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for any other text.
     static func httpDate(_ text: String) -> Date? {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -126,10 +127,10 @@ extension RFC3339 {
 }
 
 extension String {
-    /// Whether the text can be the value of a field: no control characters but tabs (RFC 9110 §5.5).
+    /// Whether the text is a valid field value: no control characters except tabs (RFC 9110 §5.5).
     fileprivate var isFieldValue: Bool { utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 } }
 
-    /// Whether the text can be the name of a field: a token (RFC 9110 §5.6.2).
+    /// Whether the text is a valid field name: a token (RFC 9110 §5.6.2).
     fileprivate var isFieldName: Bool {
         !isEmpty
             && unicodeScalars.allSatisfy { scalar in

@@ -5,29 +5,29 @@ internal import Wire
 internal import FoundationNetworking
 #endif
 
-/// Sends the requests of text fetchers and follows no redirects.
+/// Sends the requests of text fetchers without following redirects.
 protocol TextTransport: Sendable {
     /// The library that sends the requests, with the reason if it is a fallback.
     var name: String { get }
-    /// Whether bodies arrive with their content coding.
+    /// Whether bodies keep their content coding.
     var leavesCoding: Bool { get }
 
-    /// Submits a request; the exchange ends it early by its ``TextExchange/onStop(_:)``.
+    /// Submits a request; ``TextExchange/onStop(_:)`` receives the closure that ends it early.
     ///
-    /// - Throws: `WireFailure` if nothing can be sent.
+    /// - Throws: `WireFailure` if the request cannot be sent.
     func start(_ request: TextRequest, _ exchange: TextExchange) throws(WireFailure)
 }
 
-/// The transport of all fetchers, which share its connections; made at the first request.
+/// The transport that all fetchers share; created at the first request.
 enum SharedTextTransport {
     static let transport: any TextTransport = make()
 
     /// Makes a transport.
     ///
-    /// - Parameter path: The libcurl to load instead of the system's.
+    /// - Parameter path: A libcurl file to load instead of the system's.
     static func make(path: String? = nil) -> any TextTransport {
         #if os(Linux)
-        // No response can end the process there; FoundationNetworking traps on some.
+        // FoundationNetworking traps on some responses; with libcurl, no response can end the process.
         do { return try CurlTextTransport(path: path) } catch { return SessionTextTransport(becauseOf: "\(error)") }
         #else
         return SessionTextTransport()
@@ -42,7 +42,7 @@ final class CurlTextTransport: TextTransport {
 
     /// Loads libcurl.
     ///
-    /// - Parameter path: A file to load instead of the system's.
+    /// - Parameter path: A libcurl file to load instead of the system's.
     /// - Throws: The reason why libcurl cannot be used.
     init(path: String? = nil) throws { client = try WireClient(path: path, width: 256) }
 
@@ -67,7 +67,7 @@ final class SessionTextTransport: TextTransport {
     let leavesCoding = false
     private let session: URLSession
     private let delegate = WireSessionDelegate()
-    /// The queue that cancels tasks: never the delegate's, which a task under cancellation may be waiting for.
+    /// The queue that cancels tasks; never the delegate's queue, because a task under cancellation may be waiting for that one.
     private let canceling = DispatchQueue(label: "TextStore.SessionTextTransport.canceling")
 
     init(becauseOf reason: String? = nil) {
@@ -78,9 +78,9 @@ final class SessionTextTransport: TextTransport {
         configuration.urlCache = nil
         configuration.urlCredentialStorage = nil
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
-        // Only a ceiling: the fetcher keeps the deadline, to the fraction of a second.
+        // An upper bound only: the fetcher enforces the exact deadline.
         configuration.timeoutIntervalForRequest = 86_400
-        // The fetchers limit the requests to one host. Waiting in the session would count towards the deadline.
+        // The fetchers limit the requests to one host; time spent waiting in the session would count towards the deadline.
         configuration.httpMaximumConnectionsPerHost = 64
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
@@ -88,7 +88,7 @@ final class SessionTextTransport: TextTransport {
     }
 
     deinit {
-        // Tasks in flight keep what they need; a session that is not invalidated lives forever.
+        // Tasks in flight retain the session's resources; a session that is never invalidated leaks.
         session.finishTasksAndInvalidate()
     }
 

@@ -1,6 +1,6 @@
 import StoreCore
 
-/// The bytes that a store asks its verifier about.
+/// The bytes that a store passes to its verifier.
 public struct TextVerification: Sendable {
     /// The identifier of the text; `nil` for a manifest.
     public let identifier: String?
@@ -8,7 +8,7 @@ public struct TextVerification: Sendable {
     public let version: SemanticVersion?
     /// The bytes as the server sent them.
     public let bytes: [UInt8]
-    /// The header fields of the response that carried the bytes, by their names in lower case; without `set-cookie`.
+    /// The response's header fields by their lowercase names, without `set-cookie`.
     public let headers: [String: String]
 
     /// Makes a verification, for tests of a verifier.
@@ -17,7 +17,7 @@ public struct TextVerification: Sendable {
     ///   - identifier: The identifier of the text; `nil` for a manifest.
     ///   - version: The version that the manifest gives the bytes.
     ///   - bytes: The bytes as the server sent them.
-    ///   - headers: The header fields of the response, by their names in lower case.
+    ///   - headers: The response's header fields by their lowercase names.
     public init(identifier: String? = nil, version: SemanticVersion? = nil, bytes: [UInt8], headers: [String: String] = [:]) {
         self.identifier = identifier
         self.version = version
@@ -35,7 +35,7 @@ public struct TextVerification: Sendable {
 /// let texts = try TextStore(session: "legal", verify: verifier)
 /// ```
 ///
-/// A type of its own rather than a closure, so that a trailing closure of ``TextStore/TextStore`` never verifies by accident.
+/// This is a type rather than a closure so that a trailing closure of ``TextStore/TextStore`` never becomes a verifier by accident.
 public struct TextVerifier: Sendable {
     /// The time that one verification may take.
     public let deadline: Duration
@@ -46,7 +46,8 @@ public struct TextVerifier: Sendable {
     ///
     /// - Parameters:
     ///   - deadline: The time that one verification may take. After it, the store cancels the verification and refuses the bytes.
-    ///   - verify: Throws to refuse the bytes. Runs concurrently for several texts, never under a lock, and before the store parses the bytes.
+    ///   - verify: Throws to refuse the bytes. Runs concurrently for several texts, never under a lock, and before the store parses the
+    /// bytes.
     public init(deadline: Duration = .seconds(30), _ verify: @escaping @Sendable (TextVerification) async throws -> Void) {
         self.deadline = deadline
         body = verify
@@ -54,11 +55,11 @@ public struct TextVerifier: Sendable {
 
     /// Verifies bytes.
     ///
-    /// - Throws: ``TextStoreError/Code/verificationFailed``, also after the deadline and when the task is cancelled.
+    /// - Throws: ``TextStoreError/Code/verificationFailed``, also after the deadline and if the task is canceled.
     func verify(_ verification: TextVerification, _ time: any TimeSource) async throws(TextStoreError) {
         let outcome = WatchedState<Result<Void, any Error>?>(nil)
         let limit = time.now.advanced(by: deadline)
-        // Tasks of their own: the store goes on after the deadline even if the closure ignores cancellation.
+        // A task of its own lets the store continue after the deadline even if the closure ignores cancellation.
         let work = Task { [body] in
             let result: Result<Void, any Error>
             do { result = .success(try await body(verification)) } catch { result = .failure(error) }
@@ -76,7 +77,7 @@ public struct TextVerifier: Sendable {
         do { try await outcome.wait { $0 }.get() } catch {
             throw TextStoreError(
                 .verificationFailed, identifier: verification.identifier,
-                "the app's verifier refused the bytes; check the signature and the key", underlyingError: error)
+                "cannot use the bytes: the app's verifier refused them; check the signature and the key", underlyingError: error)
         }
     }
 
@@ -88,13 +89,14 @@ public struct TextVerifier: Sendable {
 }
 
 extension TextVerification {
-    /// The bytes of a kept text.
+    /// Makes a verification of a kept text.
     init(_ record: TextRecord, as version: SemanticVersion?) {
         let mark: [UInt8] = record.facts.fileDigest == record.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
         self.init(identifier: record.identifier, version: version, bytes: mark + record.text.utf8, headers: record.headers)
     }
 
-    /// Returns header fields by their names in lower case, values of one name joined (RFC 9110, section 5.3). Drops cookies, which stay off the disk.
+    /// Returns header fields by their lowercase names; values of the same name are joined (RFC 9110 §5.3). Drops cookies, which stay off
+    /// the disk.
     static func fields(_ headers: [String: String]) -> [String: String] {
         let lowered = headers.sorted { $0.key < $1.key }.map { ($0.key.lowercased(), $0.value) }
         return Dictionary(lowered.filter { $0.0 != "set-cookie" }) { $0 + ", " + $1 }

@@ -1,7 +1,7 @@
-/// JSON as it was written: numbers unread, members in order and as often as they stand there.
+/// A JSON document as written: numbers as digits, and members in order, duplicates included.
 ///
-/// Foundation's decoders keep one of two members of one name and do not say which; a manifest in which an identifier stands twice must be
-/// noticed. Source: RFC 8259.
+/// Foundation's decoders silently drop one of two members with the same name, but the store must notice an identifier that a manifest lists
+/// twice. Source: RFC 8259.
 indirect enum JSONValue: Equatable {
     case null
     case bool(Bool)
@@ -10,13 +10,13 @@ indirect enum JSONValue: Equatable {
     case array([JSONValue])
     case object([Member])
 
-    /// One member of an object.
+    /// A member of an object.
     struct Member: Equatable {
         let name: String
         let value: JSONValue
     }
 
-    /// What kind of value it is, in words.
+    /// The kind of value, for error messages.
     var kind: String {
         switch self {
         case .null: "null"
@@ -28,7 +28,7 @@ indirect enum JSONValue: Equatable {
         }
     }
 
-    /// Why bytes are no JSON.
+    /// The reason why bytes are not JSON.
     struct Malformed: Error, Equatable {
         let offset: Int
         let reason: String
@@ -38,14 +38,14 @@ indirect enum JSONValue: Equatable {
     ///
     /// - Parameters:
     ///   - bytes: The document in UTF-8, perhaps with a byte order mark.
-    ///   - depth: How deep values may stand in each other.
-    /// - Throws: ``Malformed`` with where and why.
+    ///   - depth: The deepest nesting of values.
+    /// - Throws: ``Malformed`` with the offset and the reason.
     static func read(_ bytes: UnsafeBufferPointer<UInt8>, depth: Int) throws(Malformed) -> JSONValue {
         var reader = Reader(bytes: bytes)
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { reader.position = 3 }
         let value = try reader.value(depth: depth)
         reader.skipSpace()
-        guard reader.position == bytes.count else { throw reader.malformed("something follows the document") }
+        guard reader.position == bytes.count else { throw reader.malformed("bytes follow the document") }
         return value
     }
 
@@ -69,9 +69,9 @@ indirect enum JSONValue: Equatable {
         }
 
         mutating func value(depth: Int) throws(Malformed) -> JSONValue {
-            guard depth > 0 else { throw malformed("values stand too deep in each other") }
+            guard depth > 0 else { throw malformed("values are nested too deeply") }
             skipSpace()
-            guard let byte = next else { throw malformed("it ends too early") }
+            guard let byte = next else { throw malformed("the document ends early") }
             switch byte {
             case UInt8(ascii: "{"): return try object(depth: depth)
             case UInt8(ascii: "["): return try array(depth: depth)
@@ -85,7 +85,7 @@ indirect enum JSONValue: Equatable {
 
         private mutating func word(_ word: StaticString, _ value: JSONValue) throws(Malformed) -> JSONValue {
             let isWord = word.withUTF8Buffer { bytes[position...].starts(with: $0) }
-            guard isWord else { throw malformed("this is no value") }
+            guard isWord else { throw malformed("a value is expected") }
             position += word.utf8CodeUnitCount
             return value
         }
@@ -96,11 +96,11 @@ indirect enum JSONValue: Equatable {
             if next == UInt8(ascii: "-") { position += 1 }
             let isZero = next == 0x30
             let count = digits()
-            guard count > 0, !isZero || count == 1 else { throw malformed("this is no value") }
+            guard count > 0, !isZero || count == 1 else { throw malformed("a value is expected") }
             position += count
             if next == UInt8(ascii: ".") {
                 position += 1
-                guard digits() > 0 else { throw malformed("a number ends with a dot") }
+                guard digits() > 0 else { throw malformed("a number ends with its decimal point") }
                 position += digits()
             }
             if let byte = next, byte | 0x20 == UInt8(ascii: "e") {
@@ -167,14 +167,14 @@ indirect enum JSONValue: Equatable {
                 var unit = try hexUnit()
                 if unit & 0xFC00 == 0xD800 {
                     guard next == UInt8(ascii: "\\"), position + 1 < bytes.count, bytes[position + 1] == UInt8(ascii: "u") else {
-                        throw malformed("half a surrogate pair")
+                        throw malformed("a surrogate is not paired")
                     }
                     position += 2
                     let low = try hexUnit()
-                    guard low & 0xFC00 == 0xDC00 else { throw malformed("half a surrogate pair") }
+                    guard low & 0xFC00 == 0xDC00 else { throw malformed("a surrogate is not paired") }
                     unit = 0x10000 + ((unit & 0x3FF) << 10) + (low & 0x3FF)
                 }
-                guard let scalar = Unicode.Scalar(unit) else { throw malformed("half a surrogate pair") }
+                guard let scalar = Unicode.Scalar(unit) else { throw malformed("a surrogate is not paired") }
                 return Array(String(scalar).utf8)
             default: throw malformed("an unknown escape")
             }
@@ -187,7 +187,7 @@ indirect enum JSONValue: Equatable {
                 switch byte {
                 case 0x30...0x39: value = value << 4 | UInt32(byte - 0x30)
                 case 0x41...0x46, 0x61...0x66: value = value << 4 | UInt32((byte | 0x20) - 0x61 + 10)
-                default: throw malformed("an escape has a digit that is none")
+                default: throw malformed("an escape has a digit that is not hexadecimal")
                 }
             }
             position += 4

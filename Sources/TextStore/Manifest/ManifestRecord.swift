@@ -1,32 +1,32 @@
 internal import Foundation
 import StoreCore
 
-/// The last manifest of the origin with the validator that describes it, and when it was and may be asked for; saved as one.
+/// The last manifest from the origin, its validator, and the times of the last and next check; saved as one record.
 struct ManifestRecord: Codable, Hashable, Sendable {
-    /// The manifest's address; a record of another one is of no use.
+    /// The manifest's address; a record of another address is ignored.
     var url: String
-    /// The bytes as they came; `nil` where none came yet.
+    /// The response body as received; `nil` before the first one.
     var body: Data?
     var validator: Validator?
     /// The header fields of the response; kept only for a verifier, which sees them again at the next start.
     var headers: [String: String]?
-    /// When these bytes came.
+    /// The time when the body was received.
     var receivedAt: Date?
-    /// When the origin was last asked, and has answered or failed.
+    /// The time of the last check, successful or not.
     var attemptedAt: Date?
-    /// Failures since the last answer.
+    /// The number of failed checks since the last successful one.
     var failures = 0
-    /// How long to wait since the last attempt, in seconds.
+    /// The pause after the last check, in seconds.
     var pause: Double = 0
 
     init(url: String) { self.url = url }
 
-    /// Whether the origin may be asked again.
+    /// Returns whether a check is due.
     ///
-    /// An attempt in the future says that the clock was set back, and then nobody knows how long ago it was.
+    /// A last check in the future means that the clock was set back. Its age is then unknown, and a check is due.
     func isDue(at now: Date) -> Bool { dueAt(now) <= now }
 
-    /// When the origin may be asked again.
+    /// Returns the time when a check is due.
     func dueAt(_ now: Date) -> Date {
         guard let attemptedAt, attemptedAt <= now else { return .distantPast }
         return attemptedAt.addingTimeInterval(pause)
@@ -46,7 +46,7 @@ struct ManifestRecord: Codable, Hashable, Sendable {
 }
 
 extension VersionManifest {
-    /// The manifest without what a version source does not take.
+    /// Returns the manifest without the entries that a version source refuses.
     func taken(by source: VersionSource) -> VersionManifest {
         guard source.preReleases == .refused else { return self }
         var copy = self
@@ -54,14 +54,15 @@ extension VersionManifest {
             copy.entries[identifier] = nil
             copy.problems.append(
                 Problem(
-                    identifier: identifier, reason: "\(entry.version) is a pre-release; allow them where that is meant", group: entry.group)
+                    identifier: identifier,
+                    reason: "\(entry.version) is a pre-release; allow pre-releases in the version source", group: entry.group)
             )
         }
         return copy
     }
 
-    /// The problems as errors, each about its text.
+    /// The problems as errors about their texts.
     var refusals: [TextStoreError] {
-        problems.map { TextStoreError(.malformedEntry, identifier: $0.identifier, "its entry in the manifest is not used: \($0.reason)") }
+        problems.map { TextStoreError(.malformedEntry, identifier: $0.identifier, "cannot use its entry in the manifest: \($0.reason)") }
     }
 }

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Dates as RFC 3339, section 5.6, writes them: `2030-01-01T00:00:00Z`, with `t` and `z` in either case, a fraction of any length, or an offset.
+/// Dates in the format of RFC 3339 §5.6: `2030-01-01T00:00:00Z`, with `t` and `z` in either case, a fraction of any length, or an offset.
 enum RFC3339 {
     /// Reads a date; `nil` for any other text.
     ///
-    /// A leap second counts as the second after it, and only at the end of a month in UTC, where there may be one (section 5.7).
+    /// A leap second counts as the second after it, and is valid only at the end of a month in UTC (§5.7).
     static func date(_ text: String) -> Date? {
         var scanner = Scanner(rest: Array(text.utf8)[...])
         guard let year = scanner.number(4), scanner.skip("-"), let month = scanner.number(2), scanner.skip("-"),
@@ -20,9 +20,9 @@ enum RFC3339 {
         return Date(timeIntervalSince1970: Double(seconds) + fraction)
     }
 
-    /// The days from 1970-01-01 to the first of a month of the Gregorian calendar; month 13 is the next January.
+    /// Returns the days from 1970-01-01 to the first day of a month in the Gregorian calendar; month 13 is the next January.
     private static func days(_ year: Int, _ month: Int) -> Int {
-        // Years that begin with March end with the leap day.
+        // Counting years from March puts the leap day at the end of a year.
         let year = month > 2 ? year : year - 1, month = month > 2 ? month - 3 : month + 9
         let century = (year + 400) / 100
         return 365 * (year + 400) + (year + 400) / 4 - century + century / 4 + (153 * month + 2) / 5 - 865_565
@@ -31,7 +31,7 @@ enum RFC3339 {
     private struct Scanner {
         var rest: ArraySlice<UInt8>
 
-        /// Reads so many digits.
+        /// Reads a fixed number of digits.
         mutating func number(_ count: Int) -> Int? {
             guard rest.count >= count, rest.prefix(count).allSatisfy({ $0 &- 0x30 <= 9 }) else { return nil }
             defer { rest = rest.dropFirst(count) }

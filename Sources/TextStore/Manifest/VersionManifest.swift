@@ -1,7 +1,7 @@
 public import Foundation
 import StoreCore
 
-/// What a manifest says: which version each text has, and, in its rich form, where it stands and how its bytes are known.
+/// A manifest: the version of each text and, in its rich form, the address and digest of its file.
 ///
 /// The plain form is an object of identifiers and versions:
 ///
@@ -9,26 +9,26 @@ import StoreCore
 /// { "eula": "1.2.3", "privacy": "2.0.0" }
 /// ```
 ///
-/// In the rich form the texts stand under `texts`, and an entry may be an object. `revision` orders the manifests of one `epoch`, `expires`
-/// (RFC 3339) limits how long the manifest is valid, and `rollback` takes a text back to an older version:
+/// In the rich form, `texts` holds the texts, and an entry may be an object. `revision` orders the manifests of one `epoch`. `expires`
+/// (RFC 3339) limits how long the manifest is valid. `rollback` returns a text to an older version:
 ///
 /// ```text
 /// { "revision": 7, "expires": "2030-01-01T00:00:00Z",
 ///   "texts": { "eula": { "version": "1.2.3", "url": "eula-1.2.3.txt", "sha256": "…", "length": 5120, "group": "legal" } } }
 /// ```
 public struct VersionManifest: Hashable, Sendable {
-    /// What is known of each text.
+    /// The entries by the identifiers of their texts.
     public var entries: [String: Entry]
     /// The order of the manifests of one epoch; `nil` counts as 0.
     public var revision: UInt64?
-    /// The order above the revision; `nil` counts as 0. A higher epoch starts the revisions again.
+    /// The order above the revision; `nil` counts as 0. A higher epoch restarts the revisions.
     public var epoch: UInt64?
-    /// Until when the manifest is to be believed; `nil` for as long as there is no newer one.
+    /// The time until which the manifest is valid; `nil` for no limit.
     public var expires: Date?
-    /// The entries that cannot be used, and why.
+    /// The entries that cannot be used, with the reasons.
     public var problems: [Problem]
 
-    /// What a manifest says of one text.
+    /// The entry of one text.
     public struct Entry: Hashable, Sendable {
         /// The version.
         public var version: SemanticVersion
@@ -40,7 +40,7 @@ public struct VersionManifest: Hashable, Sendable {
         public var length: Int?
         /// The set that the text belongs to.
         public var group: String?
-        /// Whether the version is meant even though it is older than what was there.
+        /// Whether the manifest intends the version even though it is older than an earlier one.
         public var isRollback: Bool
 
         /// Makes an entry.
@@ -51,7 +51,7 @@ public struct VersionManifest: Hashable, Sendable {
         ///   - sha256: The SHA-256 of the file's bytes.
         ///   - length: The length of the file in bytes.
         ///   - group: The set that the text belongs to.
-        ///   - isRollback: Whether the version is meant even though it is older than what was there.
+        ///   - isRollback: Whether the manifest intends the version even though it is older than an earlier one.
         public init(
             version: SemanticVersion, url: String? = nil, sha256: String? = nil, length: Int? = nil, group: String? = nil,
             isRollback: Bool = false
@@ -64,10 +64,10 @@ public struct VersionManifest: Hashable, Sendable {
             self.isRollback = isRollback
         }
 
-        /// Whether a file of these bytes may be the text that is meant.
+        /// Returns whether a file with this digest may be the listed text.
         func allows(_ digest: SHA256.Digest) -> Bool { sha256.map { SHA256.Digest(hex: $0.utf8) == digest } ?? true }
 
-        /// Whether both say the same to the letter: versions of one precedence may differ in their build metadata.
+        /// Returns whether both are written identically; versions of equal precedence may differ in their build metadata.
         public static func == (lhs: Entry, rhs: Entry) -> Bool {
             lhs.version.isIdentical(to: rhs.version) && lhs.url == rhs.url && lhs.sha256 == rhs.sha256 && lhs.length == rhs.length
                 && lhs.group == rhs.group && lhs.isRollback == rhs.isRollback
@@ -76,32 +76,32 @@ public struct VersionManifest: Hashable, Sendable {
 
     /// An entry that cannot be used.
     public struct Problem: Hashable, Sendable {
-        /// The text.
+        /// The identifier of the text.
         public var identifier: String
-        /// What is wrong.
+        /// The reason why the entry cannot be used.
         public var reason: String
         /// The set that the entry names; `nil` if the entry names none.
         public var group: String?
     }
 
-    /// The position among all manifests of the origin; `nil` if the manifest has neither epoch nor revision.
+    /// The manifest's position in the order of all manifests of the origin; `nil` if it has neither epoch nor revision.
     var edition: Edition? {
         epoch == nil && revision == nil ? nil : Edition(epoch: epoch ?? 0, revision: revision ?? 0)
     }
 
     /// Reads a manifest.
     ///
-    /// An entry that cannot be used is found among ``problems`` and spoils no other.
+    /// An entry that cannot be used appears in ``problems`` and does not affect the others.
     ///
     /// - Parameters:
     ///   - data: The manifest's bytes.
-    ///   - mode: How strictly versions are read.
-    ///   - limit: How many bytes are read at most.
+    ///   - mode: The strictness of parsing versions.
+    ///   - limit: The largest number of bytes.
     /// - Throws: ``TextStoreError/Code/malformedManifest`` or ``TextStoreError/Code/tooLarge``.
     public init(parsing data: Data, mode: SemanticVersion.Mode = .strict, limit: Int = 1_000_000) throws(TextStoreError) {
         guard data.count <= limit else {
             throw TextStoreError(
-                .tooLarge, "reading a manifest: its \(data.count) bytes are more than the limit of \(limit); raise the limit")
+                .tooLarge, "cannot read the manifest: its \(data.count) bytes exceed the limit of \(limit); raise the limit")
         }
         let bytes = [UInt8](data)
         let read = bytes.withUnsafeBufferPointer { bytes in
@@ -109,7 +109,7 @@ public struct VersionManifest: Hashable, Sendable {
         }
         switch read {
         case .failure(let malformed):
-            throw .malformed("it is no JSON at byte \(malformed.offset): \(malformed.reason)")
+            throw .malformed("it is not JSON at byte \(malformed.offset), because \(malformed.reason)")
         case .success(.object(let members)):
             try self.init(members, mode: mode)
         case .success(let other):
@@ -124,7 +124,7 @@ public struct VersionManifest: Hashable, Sendable {
         expires = nil
         let rich = members.filter { $0.name == "texts" }
         if let member = rich.first, case .object(let inner) = member.value {
-            guard rich.count == 1 else { throw .malformed("“texts” stands there twice") }
+            guard rich.count == 1 else { throw .malformed("it has two members “texts”") }
             texts = inner
             revision = try Self.number("revision", in: members)
             epoch = try Self.number("epoch", in: members)
@@ -135,9 +135,9 @@ public struct VersionManifest: Hashable, Sendable {
         var seen: Set<String> = []
         for member in texts {
             guard seen.insert(member.name).inserted else {
-                // Neither of the two is more right than the other.
+                // Neither duplicate can be preferred.
                 let group = entries.removeValue(forKey: member.name)?.group ?? Self.group(of: member.value)
-                problems.append(Problem(identifier: member.name, reason: "it stands in the manifest more than once", group: group))
+                problems.append(Problem(identifier: member.name, reason: "the manifest lists it more than once", group: group))
                 continue
             }
             switch Self.entry(member.value, mode: mode, revision: revision) {
@@ -158,7 +158,7 @@ public struct VersionManifest: Hashable, Sendable {
         }
     }
 
-    /// The group that an entry names, malformed or not: its set must not switch without it.
+    /// Returns the group that an entry names, malformed or not, because its set must not switch without it.
     private static func group(of value: JSONValue) -> String? {
         guard case .object(let members) = value else { return nil }
         for case .string(let group) in members.lazy.filter({ $0.name == "group" }).map(\.value) where !group.isEmpty { return group }
@@ -170,7 +170,7 @@ public struct VersionManifest: Hashable, Sendable {
         case nil: return nil
         case .string(let text)?:
             guard let date = RFC3339.date(text) else {
-                throw .malformed("“\(text.prefix(64))” is no date and time such as 2030-01-01T00:00:00Z")
+                throw .malformed("“\(text.prefix(64))” is not a date and time such as 2030-01-01T00:00:00Z")
             }
             return date
         case .some(let other): throw .malformed("its expiry is \(other.kind) instead of a string")
@@ -179,7 +179,7 @@ public struct VersionManifest: Hashable, Sendable {
 
     private static func single(_ name: String, in members: [JSONValue.Member]) throws(TextStoreError) -> JSONValue? {
         let found = members.filter { $0.name == name }
-        guard found.count <= 1 else { throw .malformed("“\(name)” stands there twice") }
+        guard found.count <= 1 else { throw .malformed("it has two members “\(name)”") }
         return found.first?.value
     }
 
@@ -206,7 +206,7 @@ public struct VersionManifest: Hashable, Sendable {
     ) throws(Refusal) -> Entry {
         func value(_ name: String) throws(Refusal) -> JSONValue? {
             let found = members.filter { $0.name == name && $0.value != .null }
-            guard found.count <= 1 else { throw Refusal(reason: "its “\(name)” stands there twice") }
+            guard found.count <= 1 else { throw Refusal(reason: "it has two members “\(name)”") }
             return found.first?.value
         }
         func string(_ name: String) throws(Refusal) -> String? {
@@ -227,7 +227,7 @@ public struct VersionManifest: Hashable, Sendable {
         switch try value("length") {
         case nil: break
         case .number(let digits)?:
-            guard let length = Int(digits), length >= 0 else { throw Refusal(reason: "its “length” is no number of bytes") }
+            guard let length = Int(digits), length >= 0 else { throw Refusal(reason: "its “length” is not a number of bytes") }
             entry.length = length
         case .some(let other): throw Refusal(reason: "its “length” is \(other.kind); write it as a number")
         }
@@ -245,6 +245,6 @@ public struct VersionManifest: Hashable, Sendable {
 
 extension TextStoreError {
     fileprivate static func malformed(_ reason: String) -> TextStoreError {
-        TextStoreError(.malformedManifest, "reading a manifest: \(reason); put the manifest right")
+        TextStoreError(.malformedManifest, "cannot read the manifest: \(reason); correct the manifest")
     }
 }

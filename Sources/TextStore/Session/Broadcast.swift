@@ -1,13 +1,13 @@
 import StoreCore
 
-/// Sends elements to all who listen at that moment.
+/// Sends elements to the streams that exist at that moment.
 final class Broadcast<Element: Sendable>: Sendable {
     private struct State {
         var listeners: [UInt64: AsyncStream<Element>.Continuation] = [:]
         var last: UInt64 = 0
     }
 
-    /// Guards who listens.
+    /// Guards the continuations of the streams.
     private let state = Lock(State())
 
     func makeStream() -> AsyncStream<Element> {
@@ -18,7 +18,7 @@ final class Broadcast<Element: Sendable>: Sendable {
             return state.last
         }
         continuation.onTermination = { [weak self] _ in
-            // Taken out of the lock first: releasing it may run code of the listener's.
+            // The continuation outlives the critical section, because releasing it may run code of the stream's consumer.
             _ = self?.state.withLock { $0.listeners.removeValue(forKey: number) }
         }
         return stream

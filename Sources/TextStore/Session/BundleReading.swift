@@ -1,9 +1,9 @@
 internal import Foundation
 import StoreCore
 
-/// Reads what came with the app.
+/// Reads the files that came with the app.
 enum BundleReading {
-    /// Reads the bundled texts, away from the caller's actor.
+    /// Reads the bundled texts, off the caller's actor.
     @concurrent
     static func texts(
         of sources: [TextSource], in bundle: Bundle
@@ -19,7 +19,7 @@ enum BundleReading {
                         text: text, digest: VersionedText.digest(of: text), fileDigest: data.withUnsafeBytes { SHA256.digest(of: $0) })
                 } catch {
                     throw TextStoreError(
-                        .unreadableBundleFile, identifier: source.identifier, "reading “\(file.path)” of the bundle: \(error.message)",
+                        .unreadableBundleFile, identifier: source.identifier, "cannot read “\(file.path)” of the bundle: \(error.message)",
                         underlyingError: error.underlyingError)
                 }
             }
@@ -37,7 +37,7 @@ enum BundleReading {
             return (
                 nil,
                 TextStoreError(
-                    .unreadableBundleFile, "reading the manifest “\(file.path)” of the bundle: \(error.message)",
+                    .unreadableBundleFile, "cannot read the manifest “\(file.path)” of the bundle: \(error.message)",
                     underlyingError: error.underlyingError)
             )
         }
@@ -45,10 +45,10 @@ enum BundleReading {
 
     private static func data(of file: BundleFile, in bundle: Bundle) throws(TextStoreError) -> Data {
         guard let url = file.url(in: bundle) else {
-            throw TextStoreError(.unreadableBundleFile, "there is no such file; add it to the target's resources")
+            throw TextStoreError(.unreadableBundleFile, "the file does not exist; add it to the target's resources")
         }
         do { return try Data(contentsOf: url) } catch {
-            throw TextStoreError(.unreadableBundleFile, "it cannot be read; look at its permissions", underlyingError: error)
+            throw TextStoreError(.unreadableBundleFile, "the file cannot be opened; check its permissions", underlyingError: error)
         }
     }
 }

@@ -1,20 +1,20 @@
 internal import Foundation
 import StoreCore
 
-/// What is to be fetched, as the session decided; the engine does it and says how it ended.
+/// A fetch that the session has decided on; the engine runs it and reports its end.
 enum SessionAction: Sendable {
     case fetchManifest(ticket: UInt64, VersionSource, RemoteFile, ManifestRecord)
     case fetchSet(SetPlan)
 }
 
-/// How a whole set is brought together.
+/// The plan of fetching a whole set.
 struct SetPlan: Sendable {
     var ticket: UInt64
     var key: String
-    /// How often everything had been forgotten when this began.
+    /// The generation of the session when the fetch began.
     var generation: UInt64
     var items: [Item]
-    /// What the manifest offered of every text of the set.
+    /// The manifest's offers for every text of the set.
     var offers: [String: SessionState.Offer?]
 
     /// One text of the set.
@@ -23,32 +23,32 @@ struct SetPlan: Sendable {
         var rank: Rank
         var work: Work
 
-        /// What asks the origin whether its text has changed; sent only to the address that gave it.
+        /// The validator of the conditional request; sent only to the address that supplied it.
         var validator: Validator? {
             guard case .fetch(let file, _, let known?) = work, known.facts.url == file.url.absoluteString else { return nil }
             return known.facts.validator
         }
     }
 
-    /// Where a text of the set comes from.
+    /// The source of a text of the set.
     enum Work: Sendable {
         case fetch(RemoteFile, TextValidation.Expectation, known: TextRecord?)
-        /// It is here already, in the bundle or waiting.
+        /// A record on the shelf or of the bundle.
         case copy(TextRecord)
-        /// It cannot be had.
+        /// No source; the reason is the error.
         case refuse(TextStoreError)
     }
 }
 
 extension SessionState {
-    /// What the origin has of a text.
+    /// The version of a text that the origin offers.
     struct Offer: Equatable, Sendable {
         var rank: Rank
-        /// `nil` for a text without version.
+        /// The manifest's entry; `nil` for an unversioned text.
         var entry: VersionManifest.Entry?
     }
 
-    /// What the origin has of a text, as far as that is known.
+    /// Returns the origin's offer for a text; `nil` if none is known.
     func offer(for identifier: String) -> Offer? {
         let floor = held[identifier]?.floor
         if versionSource?.remoteFile != nil {
@@ -58,32 +58,32 @@ extension SessionState {
             }
             guard unusable[identifier] == nil else { return nil }
         }
-        // An unversioned text is older than every version, so where one was active there is nothing to be had.
+        // An unversioned text is older than every version, so it is no offer for a text that once had a version.
         guard floor == nil, sources[identifier]?.remoteFile != nil, bundledManifest?.entries[identifier] == nil else { return nil }
         return Offer(rank: Rank(), entry: nil)
     }
 
-    /// Whether a newer text is to be fetched.
+    /// Returns whether a newer text should be fetched.
     private func wants(_ identifier: String, at now: Date, _ policy: TextStorePolicy) -> Bool {
         wants(identifier, offer(for: identifier), at: now, policy)
     }
 
-    /// The request that confirms the bytes of an active text once; `nil` if they need no confirmation.
+    /// Returns the request that confirms the bytes of an active text once; `nil` if they need no confirmation.
     ///
-    /// Without a digest, the origin may have published the version before the bytes: they are confirmed at the next check.
+    /// Without a digest, the origin may have published the version before the bytes, so the next check confirms them.
     private func confirmation(_ identifier: String, _ offer: Offer?) -> SetPlan.Item? {
         guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil,
             let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
-            // What waits replaces the active text, and is confirmed then.
+            // A waiting record of this rank replaces the active text, and is confirmed then.
             text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
             let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt,
-            // The address was good when the text was fetched; if it is not now, the text stays.
+            // The address was valid when the text was fetched; if it no longer is, the text stays.
             let source = sources[identifier], let file = try? address(of: entry, source)
         else { return nil }
         return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, entry), known: record))
     }
 
-    /// Why a set may not switch to what the manifest publishes; `nil` if every member is acceptable as published.
+    /// Returns why a set may not switch to the manifest's versions; `nil` if every member is acceptable as published.
     private func obstacle(of set: String, at now: Date) -> TextStoreError? {
         let members = members(of: set)
         guard let manifest, members.contains(where: { manifest.entries[$0] != nil || unusable[$0] != nil }) else { return nil }
@@ -95,13 +95,13 @@ extension SessionState {
         return nil
     }
 
-    /// Why a text of a group is not acceptable as published; `nil` if it is.
+    /// Returns why a text of a group is not acceptable as published; `nil` if it is.
     private func refusal(of identifier: String, in manifest: VersionManifest) -> TextStoreError? {
         if let problem = unusable[identifier] {
-            return TextStoreError(.malformedEntry, "its entry in the manifest is not used: \(problem.reason)")
+            return TextStoreError(.malformedEntry, "cannot use its entry in the manifest: \(problem.reason)")
         }
         guard let offer = offer(for: identifier), let entry = offer.entry else {
-            return TextStoreError(.incompleteSet, "the manifest lists other texts of the set, and not this one; let it list all of them")
+            return TextStoreError(.incompleteSet, "the manifest lists other texts of the set but not this one; list all of them")
         }
         guard let floor = held[identifier]?.floor, offer.rank < floor.rank else { return nil }
         return .belowFloor(identifier, offered: entry.version, floor: floor)
@@ -117,15 +117,15 @@ extension SessionState {
         return !isHere(identifier, offer.rank, entry)
     }
 
-    /// When a text without version is to be asked for again; `nil` where it is not here, or the clock was set back since it came.
+    /// Returns when an unversioned text expires; `nil` if it is missing, or if the clock was set back since its last check.
     private func expiry(ofUnversioned identifier: String, at now: Date, _ policy: TextStorePolicy) -> Date? {
         guard let text = held[identifier], let record = text.active else { return nil }
-        // A check is later than the fetch, whatever the clock says.
+        // A check is always later than the fetch, so its date is preferred whatever the clock shows.
         let checkedAt = text.checked ?? record.facts.fetchedAt
         return checkedAt > now ? nil : checkedAt.addingTimeInterval(policy.textExpiry.timeInterval)
     }
 
-    /// Whether the newest text is on the shelf, active or waiting, or in the bundle.
+    /// Returns whether the newest text is active, waiting, or bundled.
     private func isHere(_ identifier: String, _ rank: Rank, _ entry: VersionManifest.Entry) -> Bool {
         func fits(_ found: Rank, _ digest: SHA256.Digest?) -> Bool {
             if found > rank { return true }
@@ -139,9 +139,9 @@ extension SessionState {
 
     // MARK: Beginning
 
-    /// Begins what is due.
+    /// Begins the fetches that are due.
     ///
-    /// - Parameter keys: Which sets are looked at; `nil` for all.
+    /// - Parameter keys: The sets to examine; `nil` for all.
     mutating func begin(
         _ keys: Set<String>? = nil, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
     ) -> [SessionAction] {
@@ -157,7 +157,7 @@ extension SessionState {
         return beginSets(keys?.sorted() ?? sets, at: now, instant, policy)
     }
 
-    /// Begins everything, due or not.
+    /// Begins all fetches, due or not.
     mutating func beginForced(at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> [SessionAction] {
         isForced = true
         retryAll(at: instant)
@@ -180,7 +180,7 @@ extension SessionState {
                 items = members(of: key).compactMap { item($0, kept[$0], now) }
                 guard !items.isEmpty else { continue }
             } else {
-                // A set that is held back stays as it is, bytes included.
+                // A set that is held back keeps its bytes, too.
                 guard hasMember(of: key, where: { confirmation($0, offer(for: $0)) != nil }), obstacle(of: key, at: now) == nil else {
                     setFailure(nil, of: key)
                     continue
@@ -196,7 +196,7 @@ extension SessionState {
         return actions
     }
 
-    /// Keeps a set as it is until another manifest arrives.
+    /// Holds a set back until another manifest arrives.
     private mutating func hold(_ set: String, _ obstacle: TextStoreError) {
         guard failures[set]?.error != obstacle else { return }
         setFailure(SetFailure(error: obstacle, count: 0, retryAt: nil), of: set)
@@ -210,7 +210,7 @@ extension SessionState {
             return SetPlan.Item(identifier: identifier, rank: offer.rank, work: .fetch(file, expectation(source, file, nil), known: active))
         }
         func fits(_ rank: Rank, _ digest: SHA256.Digest) -> Bool { rank == offer.rank && entry.allows(digest) }
-        // What is active stays active: only a set with something new is switched.
+        // An active text that matches needs no item: a switch leaves it active.
         if let active, fits(active.rank, active.facts.fileDigest) { return nil }
         if let floor = held[identifier]?.floor, offer.rank < floor.rank { return nil }
         for here in [held[identifier]?.pending[set(of: identifier)], kept].compactMap({ $0 }) where fits(here.rank, here.facts.fileDigest) {
@@ -240,7 +240,7 @@ extension SessionState {
             mediaTypes: file.mediaTypes, emptiness: source.emptiness, limit: file.limit, length: entry?.length, sha256: entry?.sha256)
     }
 
-    /// Where a text stands that a manifest names.
+    /// Returns the file of a text that a manifest lists.
     private func address(of entry: VersionManifest.Entry, _ source: TextSource) throws(TextStoreError) -> RemoteFile {
         let base = versionSource?.remoteFile?.url
         var file: RemoteFile
@@ -248,15 +248,15 @@ extension SessionState {
             guard let url = URL(string: written, relativeTo: base)?.absoluteURL, let scheme = url.scheme?.lowercased(),
                 scheme == "https" || (scheme == "http" && base?.scheme?.lowercased() == "http"), url.host() != nil
             else {
-                throw TextStoreError(.malformedEntry, "its address in the manifest is “\(written.prefix(64))”; let it be one of HTTPS")
+                throw TextStoreError(.malformedEntry, "cannot use its address in the manifest, “\(written.prefix(64))”; use HTTPS")
             }
             file = source.remoteFile ?? RemoteFile(url: url)
-            // Fields such as an API key are for the origin that the source names, and for no other.
+            // Header fields such as an API key are meant for the source's origin only.
             if !file.url.hasOrigin(of: url) { file.headers = [:] }
             file.url = url
         } else {
             guard let remote = source.remoteFile else {
-                throw TextStoreError(.notAvailable, "neither its source nor the manifest says where the new version stands; add a url")
+                throw TextStoreError(.notAvailable, "cannot fetch the new version: neither source nor manifest has an address; add one")
             }
             file = remote
         }
@@ -267,9 +267,9 @@ extension SessionState {
 
     // MARK: Ending
 
-    /// The manifest's fetch has ended.
+    /// Takes the result of the manifest's fetch.
     ///
-    /// - Returns: What begins next; `nil` where the fetch was of a source that is no longer asked.
+    /// - Returns: The fetches that begin next; `nil` if the fetch was abandoned meanwhile.
     mutating func manifestEnded(
         ticket: UInt64, _ record: ManifestRecord, _ manifest: VersionManifest?, _ failure: TextStoreError?, at now: Date,
         _ instant: MonotonicInstant, _ policy: TextStorePolicy
@@ -279,25 +279,25 @@ extension SessionState {
         manifestRecord = record
         manifestFailure = failure
         if let manifest { replaceManifest(manifest) } else { touchAll() }
-        // What that raises is raised when the shelf is told of it next, which is at once.
+        // The floors that this raises are saved by the shelf's next publication, which follows immediately.
         _ = resolve()
         touchAll()
         return beginSets(sets, at: now, instant, policy)
     }
 
-    /// The fetch of a set has ended; nothing, where it does not count any more.
+    /// Takes the result of a set's fetch, unless it was abandoned meanwhile.
     ///
-    /// - Parameter kept: Verified texts that a failed set need not fetch again.
+    /// - Parameter kept: Verified texts that the next attempt need not fetch again.
     mutating func setEnded(
         _ plan: SetPlan, _ failure: TextStoreError?, keeping kept: [TextRecord] = [], at instant: MonotonicInstant,
         _ policy: TextStorePolicy
     ) {
-        // An outdated one is under way until what is wanted now has been begun.
+        // An outdated fetch stays in flight until `restart` replaces it.
         guard flights[plan.key] == plan.ticket, !isOutdated(plan) else { return }
         setFlight(nil, of: plan.key)
         let failure = failure.map { failure in
             let count = (failures[plan.key]?.count ?? 0) + 1
-            // A set that the newest manifest took back is fetched as soon as that manifest counts here.
+            // A withdrawn set is fetched again as soon as the newer manifest counts in this process.
             let retryAt = failure.code == .withdrawn ? nil : instant.advanced(by: policy.delay(after: failure, failures: count))
             return SetFailure(
                 error: failure, count: count, retryAt: retryAt,
@@ -306,26 +306,26 @@ extension SessionState {
         setFailure(failure, of: plan.key)
     }
 
-    /// Begins anew what was fetched as a manifest said that is not the newest any more: whoever waits, waits for what the newest one says.
+    /// Fetches a set again if its plan came from an older manifest, so that callers wait for the newest version.
     mutating func restart(
         _ plan: SetPlan, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
     ) -> [SessionAction] {
         guard flights[plan.key] == plan.ticket else { return [] }
         setFlight(nil, of: plan.key)
-        // When the manifest is here, all that it wants is begun.
+        // The manifest's arrival begins all fetches.
         return manifestFlight == nil ? beginSets([plan.key], at: now, instant, policy) : []
     }
 
-    /// Whether the manifest has come to offer something else of a set since its fetch began.
+    /// Returns whether the offers for a set have changed since its fetch began.
     func isOutdated(_ plan: SetPlan) -> Bool {
         plan.offers.contains { identifier, offered in offer(for: identifier) != offered || set(of: identifier) != plan.key }
     }
 
     // MARK: Time
 
-    /// When something is next to be done for observers; `nil` where time alone changes nothing.
+    /// Returns the next time at which observers need an action; `nil` if time alone changes nothing.
     ///
-    /// - Parameter identifiers: Which texts are looked at, as far as they are observed; `nil` for all.
+    /// - Parameter identifiers: The texts to examine if they are observed; `nil` for all.
     func nextDeadline(
         of identifiers: [String]?, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
     ) -> MonotonicInstant? {
@@ -348,11 +348,11 @@ extension SessionState {
         return next
     }
 
-    /// Until when a read of a text needs no more than a look; the past where something is due.
+    /// Returns the time until which a read of a text needs no action; the past if one is due.
     func endOfQuiet(of identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Date {
         var end = Date.distantFuture
         if let expires = manifest?.expires, expires > now { end = expires }
-        // What is under way makes itself known; before the manifest is here nothing else begins.
+        // A fetch in flight ends this period itself, and nothing else begins before the manifest has arrived.
         guard manifestFlight == nil else { return end }
         if versionSource?.remoteFile != nil { end = min(end, manifestRecord?.dueAt(now) ?? .distantPast) }
         guard flights.isEmpty || flights[set(of: identifier)] == nil else { return end }
@@ -369,24 +369,24 @@ extension SessionState {
 }
 
 extension URL {
-    /// Whether both have the same scheme, host and port.
+    /// Returns whether both have the same scheme, host, and port.
     fileprivate func hasOrigin(of other: URL) -> Bool {
         scheme?.lowercased() == other.scheme?.lowercased() && host()?.lowercased() == other.host()?.lowercased() && port == other.port
     }
 }
 
 extension TextStoreError {
-    /// One text keeps its whole set from being switched.
+    /// Makes the error of a set that one of its texts keeps from switching.
     static func incomplete(_ set: String, because fault: TextStoreError) -> TextStoreError {
         TextStoreError(
-            .incompleteSet, identifier: fault.identifier, "its set “\(set.dropFirst(6))” was not switched, because: \(fault.message)",
+            .incompleteSet, identifier: fault.identifier, "cannot switch its set “\(set.dropFirst(6))”: \(fault.message)",
             underlyingError: fault, retryAfter: fault.retryAfter)
     }
 
     static func expiredManifest(_ date: Date) -> TextStoreError {
         TextStoreError(
             .expiredManifest,
-            "the manifest expired at \(date.formatted(.iso8601)), so its versions replace no text; publish a newer one, or set the "
+            "cannot use the manifest's versions: it expired at \(date.formatted(.iso8601)); publish a newer manifest, or correct the "
                 + "device's clock")
     }
 }

@@ -1,9 +1,9 @@
 internal import Foundation
 import StoreCore
 
-/// What follows from what is known: the best text of each.
+/// Derives the best text of each identifier.
 extension SessionState {
-    /// What an app shows of a text.
+    /// The text of an identifier as the app sees it.
     enum Sight: Sendable {
         case unknown
         /// Its files are being read.
@@ -22,15 +22,15 @@ extension SessionState {
         return .missing(
             TextStoreError(
                 .notAvailable, identifier: identifier,
-                "neither cache nor bundle has it, and the origin has not brought it; put a file into the bundle, to have one from the first "
-                    + "start on",
+                "cannot provide the text: neither cache nor bundle has it, and the origin has not delivered it; add a bundled file to have a "
+                    + "text from the first start on",
                 underlyingError: reason))
     }
 
-    /// Since when what is known of versions has expired; `nil` where it has not.
+    /// Returns since when the manifest has expired; `nil` if it has not.
     func manifestExpired(at now: Date) -> Date? { manifest?.expires.flatMap { $0 <= now ? $0 : nil } }
 
-    /// The state that an observer is shown; `nil` while the first one is not known.
+    /// Returns the state for an observer; `nil` until the first one is known.
     func state(of identifier: String, at now: Date) -> LoadingState<VersionedText>? {
         let isLoading = manifestFlight != nil || flights[set(of: identifier)] != nil
         switch look(identifier, at: now) {
@@ -45,14 +45,14 @@ extension SessionState {
         }
     }
 
-    /// Why a text may not be the newest.
+    /// Returns the failure due to which a text may not be the newest; `nil` without one.
     func failure(of identifier: String) -> TextStoreError? {
         failures[set(of: identifier)]?.error ?? manifestFailure
     }
 
-    /// Why a text that a caller waited for may not be what the origin has; `nil` if the origin confirmed it.
+    /// Returns why an awaited text may not be the origin's newest; `nil` if the origin confirmed it.
     ///
-    /// A check counts if it is not older than the caller would have waited: the texts are as new then as a response would have made them.
+    /// A check counts if it is not older than the caller's timeout: a response could not have been newer.
     ///
     /// - Parameter start: When the caller began to wait.
     func fallbackReason(of identifier: String, at now: Date, askedSince start: Date, _ awaiting: TextAwaiting) -> TextStoreError? {
@@ -62,17 +62,17 @@ extension SessionState {
         guard start.timeIntervalSince(checkedAt) > timeout.timeInterval else { return nil }
         return TextStoreError(
             .checkedRecently, identifier: identifier,
-            "waiting for the origin: it was last asked at \(checkedAt.formatted(.iso8601)), and is not due; call refresh() to ask at once")
+            "cannot confirm the text: the origin was last checked at \(checkedAt.formatted(.iso8601)); call refresh() to check now")
     }
 
-    /// When the origin was last asked for the version of a text, or for the text itself if it has none; `nil` if there is no origin.
+    /// Returns when the origin was last asked for the version of a text, or for an unversioned text itself; `nil` if there is no origin.
     private func checkedAt(_ identifier: String) -> Date? {
         if versionSource?.remoteFile != nil { return manifestRecord?.attemptedAt }
         guard sources[identifier]?.remoteFile != nil, offer(for: identifier) != nil, let text = held[identifier] else { return nil }
         return text.checked ?? text.active?.facts.fetchedAt
     }
 
-    /// Decides anew which text is the best of each, where something has become known.
+    /// Resolves the texts and groups that have changed since the last resolution.
     ///
     /// - Returns: Bundled texts that raise the floor.
     mutating func resolve() -> [Risen] {
@@ -84,7 +84,7 @@ extension SessionState {
         for group in unresolved.groups {
             let members = groups[group] ?? []
             let choice = choose(group, members), isAsBefore = choice == choices.updateValue(choice, forKey: group)
-            // Where the group stays what it was, one more text of it costs no other one.
+            // An unchanged choice leaves the group's other texts as they are.
             for identifier in isAsBefore ? members.intersection(unresolved.texts) : members {
                 set(identifier, choose(identifier, choice), &risen)
             }
@@ -102,7 +102,7 @@ extension SessionState {
         risen.append(Risen(identifier: identifier, rank: found.rank, digest: found.text.digestBits))
     }
 
-    /// Where a text that is a set of its own is taken from.
+    /// Returns the source of a text without a group.
     private func choose(_ identifier: String) -> Resolution.Origin? {
         guard let record = record(identifier) else { return bundled[identifier] == nil ? nil : .bundle }
         guard bundled[identifier] != nil else { return .cache }
@@ -112,20 +112,20 @@ extension SessionState {
         ]).first
     }
 
-    /// Where the texts of a group are taken from, all of them.
+    /// The source of a group's texts, the same for all of them.
     struct Choice: Equatable {
-        /// The bundled ones rather than the cached ones.
+        /// Whether the bundled texts are used rather than the cached ones.
         var isBundled = false
-        /// The cached ones are the previous ones, because an active one is damaged.
+        /// Whether the previous cached texts are used, because an active one is damaged.
         var isBack = false
-        /// An active one is damaged, and one of the others has no previous one: what is left of the cached set is no set.
+        /// Whether the cached texts no longer form a set, because an active one is damaged and another one has no previous record.
         var isTorn = false
     }
 
-    /// Where a group is taken from: the whole cached set, or the whole bundled one.
+    /// Chooses the source of a group: the whole cached set, or the whole bundled one.
     ///
-    /// A cached text that is not registered yet counts with what the bundle's manifest says of it. Else the choice, and the floors that
-    /// follow from it, would depend on which text is registered first.
+    /// A cached text that is not registered yet counts with its entry in the bundle's manifest. Otherwise the choice, and the floors that
+    /// follow from it, would depend on the order of registration.
     private func choose(_ group: String, _ members: Set<String>) -> Choice {
         var choice = Choice()
         choice.isBack = !damaged.isDisjoint(with: members)
@@ -143,7 +143,7 @@ extension SessionState {
         return choice
     }
 
-    /// Where one text of a group is taken from.
+    /// Returns the source of one text of a group.
     private func choose(_ identifier: String, _ choice: Choice) -> Resolution.Origin? {
         if isCached(identifier, choice), !choice.isBundled { return .cache }
         if bundled[identifier] != nil { return .bundle }
@@ -155,7 +155,7 @@ extension SessionState {
         return found.active != nil || found.isDamaged
     }
 
-    /// The record of a text that is used: the active one, or the one before where that is damaged.
+    /// Returns the record in use: the active one, or the previous one if an active one of the group is damaged.
     func record(_ identifier: String) -> TextRecord? {
         guard let found = held[identifier] else { return nil }
         guard !damaged.isEmpty else { return found.active }
@@ -188,7 +188,7 @@ extension SessionState {
         }
         text.isBelowFloor = floor.map { rank < $0.rank } ?? false
         let isNewer = offer(for: identifier).map { $0.rank > rank } ?? false
-        // A malformed entry holds its whole set back, so the text may be as outdated as the others.
+        // A malformed entry holds the whole set back, so the text may be as outdated as the others.
         if isNewer || (groupOf[identifier] != nil && unusable[identifier] != nil) { text.staleSince = manifestRecord?.receivedAt }
         return Resolved(text: text, rank: rank)
     }

@@ -2,17 +2,17 @@ internal import Foundation
 import StoreCore
 
 extension SessionState {
-    /// What the shelf has of a text; an object, for it is passed on and looked at often, and there is much in it.
+    /// The shelf's records of a text; a class, because it is large and often passed on and read.
     final class Held: Sendable {
         let active: TextRecord?
-        /// Read only where an active file is damaged.
+        /// The record that was active before; read only if an active file is damaged.
         let previous: TextRecord?
         /// Whether the active file is damaged.
         let isDamaged: Bool
-        /// By the sets that wait.
+        /// The waiting records, by their sets.
         let pending: [String: TextRecord]
         let floor: Floor?
-        /// When it was last found unchanged.
+        /// The time when the text was last found unchanged.
         let checked: Date?
 
         init(
@@ -27,7 +27,7 @@ extension SessionState {
         }
     }
 
-    /// A bundled text that is shown and newer than all that was: it raises the floor.
+    /// A shown bundled text that is newer than every earlier text and raises the floor.
     struct Risen: Sendable {
         var identifier: String
         var rank: Rank
@@ -41,11 +41,11 @@ extension SessionState {
         var fileDigest: SHA256.Digest
     }
 
-    /// The best text that is here; an object, so that who reads holds the lock no longer than it takes to find it.
+    /// The best available text; a class, so that a read holds the lock only for the lookup.
     final class Resolved: Sendable {
         let text: VersionedText
         let rank: Rank
-        /// When nothing needs to be done for it; `nil` where that is not known.
+        /// The period in which reads of the text need no action; `nil` if it is unknown.
         let quiet: Quiet?
 
         init(text: VersionedText, rank: Rank, quiet: Quiet? = nil) {
@@ -56,7 +56,7 @@ extension SessionState {
 
         func with(_ quiet: Quiet?) -> Resolved { Resolved(text: text, rank: rank, quiet: quiet) }
 
-        /// The text as it is shown when what is known of versions has expired.
+        /// Returns the text as it is shown after the manifest has expired.
         func text(ifExpired date: Date?) -> VersionedText {
             guard let date, text.staleSince == nil else { return text }
             var text = text
@@ -65,25 +65,25 @@ extension SessionState {
         }
     }
 
-    /// A set that could not be fetched, or is held back.
+    /// A set whose fetch failed, or that is held back.
     struct SetFailure: Sendable {
         var error: TextStoreError
         var count: Int
-        /// `nil` where only another manifest helps, not time.
+        /// The time of the next attempt; `nil` if only another manifest helps.
         var retryAt: MonotonicInstant?
-        /// Verified texts of the set, by their identifiers: only the others are fetched again.
+        /// The verified texts of the set by their identifiers, which the next attempt need not fetch.
         var kept: [String: TextRecord] = [:]
     }
 
-    /// A stretch of the wall clock, so that who sets that clock ends it, forwards as well as backwards.
+    /// A period of the wall clock in which reads need no action; setting the clock forward or back ends it.
     struct Quiet: Sendable {
-        /// The era in which that was found; in another one it no longer holds.
+        /// The era in which the period was computed; the period is void in any other era.
         let era: UInt64
         let from: Date
         let until: Date
-        /// When the manifest has expired.
+        /// The time since when the manifest has expired.
         let expiredSince: Date?
-        /// Whether time has no part in anything; worked out once, for it is asked at each read.
+        /// Whether the period has no end; stored, because every read asks for it.
         let isEndless: Bool
 
         init(era: UInt64, from: Date, until: Date, expiredSince: Date?) {

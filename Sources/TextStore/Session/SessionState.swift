@@ -1,59 +1,59 @@
 internal import Foundation
 import StoreCore
 
-/// All that is known of a session, and what follows from it. Pure: no lock, clock, task or file; time and tickets are arguments.
+/// The knowledge of a session, and its consequences. Pure: no lock, clock, task, or file; time and tickets are arguments.
 struct SessionState: Sendable {
-    // What is known.
+    // MARK: Knowledge
     var sources: [String: TextSource] = [:]
-    /// Registered texts whose files have been read.
+    /// Registered texts with loaded files.
     var loaded: Set<String> = []
     var bundled: [String: BundledText] = [:]
     var bundleFaults: [String: TextStoreError] = [:]
-    /// What is on the shelf of each text.
+    /// The shelf's records of each text.
     private(set) var held: [String: Held] = [:]
-    /// How often everything was forgotten; what was begun before belongs to what is gone.
+    /// The number of times that everything was deleted; fetches of an earlier generation are dropped.
     private(set) var generation: UInt64 = 0
     var versionSource: VersionSource? { didSet { stir() } }
     var bundledManifest: VersionManifest?
     private(set) var manifest: VersionManifest?
-    /// Texts whose entry in the manifest cannot be used.
+    /// Texts with an unusable entry in the manifest.
     private(set) var unusable: [String: VersionManifest.Problem] = [:]
     var manifestRecord: ManifestRecord? { didSet { stir() } }
-    /// The digests of texts that were fetched in this start.
+    /// The digests of texts that were fetched in this process.
     var fetched: [String: SHA256.Digest] = [:]
 
-    // What goes on.
+    // MARK: Work in progress
     var manifestFlight: UInt64? { didSet { stir() } }
     private(set) var flights: [String: UInt64] = [:]
     var manifestFailure: TextStoreError? { didSet { stir() } }
     private(set) var failures: [String: SetFailure] = [:]
-    /// Whether sets are fetched although they need not be, once the manifest is here.
+    /// Whether sets are fetched even if they are not due, once the manifest has arrived.
     var isForced = false
     var observers: [String: Int] = [:]
-    /// Callers whose time is over.
+    /// Callers whose timeout has passed.
     private(set) var expired: Set<UInt64> = []
     var timer: (ticket: UInt64, deadline: MonotonicInstant)?
     private var lastTicket: UInt64 = 0
 
-    // What follows.
+    // MARK: Derived state
     var resolved: [String: Resolved] = [:]
-    /// Rises when something has changed on which the quiet of all texts depends.
+    /// Rises whenever the quiet periods of all texts may have changed.
     private var era: UInt64 = 0
-    /// The texts that have changed since observers were looked at.
+    /// The texts that have changed since observers were last notified.
     var changed = ChangedParts.nothing
-    /// The texts of each group that have been read, by the group's key.
+    /// The loaded texts of each group, by the group's key.
     private(set) var groups: [String: Set<String>] = [:]
-    /// The key of the group of each text that has been read and has one.
+    /// The group's key of each loaded text that has a group.
     private(set) var groupOf: [String: String] = [:]
-    /// What is active on the shelf of each group, registered or not, by the group's key.
+    /// The active ranks of each group on the shelf, registered or not, by the group's key.
     private(set) var shelved: [String: [String: Rank]] = [:]
-    /// The key of the group that each text of the shelf was switched with.
+    /// The key of the group with which each text of the shelf was switched.
     private var shelvedGroups: [String: String] = [:]
-    /// Texts whose active files are damaged.
+    /// Texts with damaged active files.
     private(set) var damaged: Set<String> = []
-    /// How each group was chosen last.
+    /// The last choice for each group.
     var choices: [String: Choice] = [:]
-    /// Texts and groups of which something has become known that was not there when they were resolved.
+    /// The texts and groups that have changed since they were last resolved.
     var unresolved: (texts: Set<String>, groups: Set<String>) = ([], [])
 
     mutating func ticket() -> UInt64 {
@@ -63,29 +63,29 @@ struct SessionState: Sendable {
 
     // MARK: Registering
 
-    /// Takes sources, all of them or none.
+    /// Registers sources, all of them or none.
     ///
     /// - Throws: ``TextStoreError/Code/invalidName`` or ``TextStoreError/Code/conflictingSource``.
     mutating func register(_ new: [TextSource]) throws(TextStoreError) {
-        // Looked at first and taken then: a copy of all sources would make each registration cost as much as all before it.
+        // Validating before storing avoids a copy of all sources, which would make each registration as expensive as all earlier ones.
         var places: [String: Int] = [:]
         for (place, source) in new.enumerated() {
             guard !source.identifier.isEmpty else {
-                throw TextStoreError(.invalidName, "registering a text: its identifier is empty; give it a name")
+                throw TextStoreError(.invalidName, "cannot register a text: its identifier is empty; pass one")
             }
             if let known = places.updateValue(place, forKey: source.identifier).map({ new[$0] }) ?? sources[source.identifier],
                 known != source
             {
                 throw TextStoreError(
                     .conflictingSource, identifier: source.identifier,
-                    "registering it: it is registered with another source already; give one of them another identifier")
+                    "cannot register it: the identifier already has another source; choose another identifier for one of them")
             }
         }
         sources.reserveCapacity(sources.count + places.count)
         for source in new { sources[source.identifier] = source }
     }
 
-    /// The files of registered texts have been read.
+    /// Marks registered texts as loaded, with the results of reading their bundled files.
     mutating func load(_ identifiers: [String], _ bundled: [String: Result<BundledText, TextStoreError>]) {
         for (identifier, outcome) in bundled {
             switch outcome {
@@ -97,7 +97,7 @@ struct SessionState: Sendable {
         for identifier in identifiers { changed.insert(identifier) }
     }
 
-    /// Takes over what the shelf has of some texts.
+    /// Takes over the shelf's records of some texts.
     mutating func take(
         _ texts: [(identifier: String, held: Held)], of groups: ([String: [String: Rank]], [String: String]), generation: UInt64
     ) {
@@ -114,7 +114,7 @@ struct SessionState: Sendable {
 
     // MARK: Sets
 
-    /// Takes another manifest, or none: it may put texts into other sets.
+    /// Replaces the manifest, which may move texts to other sets.
     mutating func replaceManifest(_ new: VersionManifest?) {
         manifest = new
         stir()
@@ -126,7 +126,7 @@ struct SessionState: Sendable {
         touchAll()
     }
 
-    /// Something that all texts depend on has changed.
+    /// Marks all texts as changed.
     mutating func touchAll() { touch(loaded) }
 
     private mutating func touch(_ identifiers: some Sequence<String>) {
@@ -152,54 +152,54 @@ struct SessionState: Sendable {
     private func groupKey(of identifier: String) -> String? {
         let problem = unusable[identifier]
         if let group = manifest?.entries[identifier]?.group ?? problem?.group ?? sources[identifier]?.group { return "group/" + group }
-        // A malformed entry may not say its group: the last switch does, or the bundle.
+        // A malformed entry may lack its group; the last switch then decides, or else the bundle.
         if problem != nil { return shelvedGroups[identifier] ?? bundledManifest?.entries[identifier]?.group.map { "group/" + $0 } }
-        // As long as the manifest is not here that would say, a set is what was switched as one.
+        // Until the manifest has arrived, the last switch decides.
         return manifest == nil && versionSource?.remoteFile != nil ? shelvedGroups[identifier] : nil
     }
 
-    /// The set that a text is fetched and switched with; a text without group is a set of its own.
+    /// Returns the set that a text is fetched and switched with; a text without a group is a set of its own.
     func set(of identifier: String) -> String {
         groupOf[identifier] ?? groupKey(of: identifier) ?? "text/" + identifier
     }
 
-    /// The texts of a set that have been read, in the order of their names.
+    /// Returns the loaded texts of a set, sorted.
     func members(of set: String) -> [String] {
         guard set.hasPrefix("text/") else { return (groups[set] ?? []).sorted() }
         let identifier = String(set.dropFirst(5))
         return loaded.contains(identifier) && groupOf[identifier] == nil ? [identifier] : []
     }
 
-    /// Whether a set has a text that is so; asked at each registration, so it puts nothing in order.
+    /// Returns whether a text of a set satisfies a condition. Called at each registration, so it does not sort.
     func hasMember(of set: String, where isSo: (String) -> Bool) -> Bool {
         set.hasPrefix("text/") ? members(of: set).contains(where: isSo) : groups[set]?.contains(where: isSo) ?? false
     }
 
-    /// All sets of texts that have been read, in the order of their names.
+    /// All sets of loaded texts, sorted.
     var sets: [String] { (loaded.lazy.filter { groupOf[$0] == nil }.map { "text/" + $0 } + groups.keys).sorted() }
 
-    // MARK: Going on
+    // MARK: Fetches
 
-    /// Lets a set be under way, or no longer.
+    /// Sets or clears the fetch of a set.
     mutating func setFlight(_ flight: UInt64?, of set: String) {
         flights[set] = flight
         stir(set: set)
     }
 
-    /// A set could not be fetched, or that no longer counts.
+    /// Sets or clears the failure of a set.
     mutating func setFailure(_ failure: SetFailure?, of set: String) {
         if failure == nil, failures[set] == nil { return }
         failures[set] = failure
         stir(set: set)
     }
 
-    /// Lets everything that failed be tried again now.
+    /// Makes all failed sets due for an attempt now.
     mutating func retryAll(at instant: MonotonicInstant) {
         for (set, failure) in failures where failure.retryAt != nil { failures[set]?.retryAt = instant }
         stir()
     }
 
-    /// What is under way, and what has failed, was decided by what no longer holds.
+    /// Abandons all fetches and failures, because their basis has changed.
     mutating func forgetFetches() {
         manifestFlight = nil
         flights = [:]
@@ -207,7 +207,7 @@ struct SessionState: Sendable {
         failures = [:]
     }
 
-    /// A caller who waits for a text has waited long enough, or waits no more.
+    /// Records that a caller's timeout has passed, or that the caller no longer waits.
     mutating func setExpired(_ isExpired: Bool, _ caller: UInt64, of identifier: String) {
         if isExpired { expired.insert(caller) } else { expired.remove(caller) }
         changed.insert(identifier)
@@ -215,16 +215,16 @@ struct SessionState: Sendable {
 
     // MARK: Changes and quiet
 
-    /// The texts that have changed since this was asked last.
+    /// Returns the texts that have changed since the last call.
     mutating func takeChanges() -> ChangedParts { changed.take() }
 
-    /// Something that all texts depend on has changed, be it the time: nobody knows for how long all is quiet.
+    /// Marks all texts as changed and ends their quiet periods, also because time has passed.
     mutating func stir() {
         changed = .everything
         era += 1
     }
 
-    /// Something has changed of each text of a set.
+    /// Marks the texts of a set as changed and ends their quiet periods.
     private mutating func stir(set: String) {
         for identifier in members(of: set) {
             changed.insert(identifier)
@@ -232,15 +232,15 @@ struct SessionState: Sendable {
         }
     }
 
-    /// The best text that is here, where it is known that now nothing needs to be done for it.
+    /// Returns the best available text if its quiet period is known and of this era.
     func quiet(_ identifier: String) -> Resolved? {
         guard let found = resolved[identifier], found.quiet?.era == era else { return nil }
         return found
     }
 
-    /// Looks at a text, and for how long time alone changes nothing of it: reads until then need no more than a look.
+    /// Returns the best available text and computes its quiet period, until which further reads need no action.
     ///
-    /// - Returns: The best text that is here, and whether something is due for it; `nil` where there is none.
+    /// - Returns: The text, and whether an action is due for it; `nil` if no text is available.
     mutating func see(
         _ identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy
     ) -> (text: VersionedText, isDue: Bool)? {
@@ -254,6 +254,7 @@ struct SessionState: Sendable {
 
 extension TextStoreError {
     static func unknown(_ identifier: String) -> TextStoreError {
-        TextStoreError(.unknownIdentifier, identifier: identifier, "no text of that identifier is registered; register its source first")
+        TextStoreError(
+            .unknownIdentifier, identifier: identifier, "cannot find the text: its identifier is not registered; register its source first")
     }
 }

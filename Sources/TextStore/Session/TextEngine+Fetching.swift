@@ -4,26 +4,26 @@ import StoreCore
 extension TextEngine {
     // MARK: The manifest
 
-    /// Fetches the manifest, takes it where it is good, and begins what follows from it.
+    /// Fetches the manifest, accepts it if it is good, and begins the fetches that follow from it.
     func beginManifest(_ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: ManifestRecord) {
-        // A validator is worth something only beside the body that it describes.
+        // A validator is useful only together with the body that it describes.
         let validator = record.body == nil ? nil : record.validator
         launch(ticket) { [verify, time] fetcher in
-            await Self.verified(await Self.answer(of: fetcher, file, validator, "getting the manifest"), file, verify, time)
-        } then: { engine, answer in
-            await engine.takeManifest(answer, ticket, source, file, record)
+            await Self.verified(await Self.response(of: fetcher, file, validator, "get the manifest"), file, verify, time)
+        } then: { engine, response in
+            await engine.takeManifest(response, ticket, source, file, record)
         }
     }
 
     private func takeManifest(
-        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile,
+        _ response: Result<FetchResult<RemoteText>, TextStoreError>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile,
         _ known: ManifestRecord
     ) async {
         var record = known
         var manifest: VersionManifest?
         var failure: TextStoreError?
         do throws(TextStoreError) {
-            manifest = try await newManifest(try answer.get(), ticket, source, file, &record)
+            manifest = try await newManifest(try response.get(), ticket, source, file, &record)
             record.succeeded(at: time.date, policy)
         } catch {
             failure = error
@@ -32,86 +32,86 @@ extension TextEngine {
         }
         let (ended, taken) = (record, manifest)
         let isCurrent = session.read { $0.manifestFlight == ticket }
-        if isCurrent, let manifest { tellRefusals(of: manifest) }
-        // Saved before anybody sees it: who waits for the manifest may end the process next.
-        if let fault = await shelf.keep(ended, of: ticket) { tell(.fault(fault)) }
+        if isCurrent, let manifest { reportRefusals(of: manifest) }
+        // Saved before it becomes visible, because a caller that waits for the manifest may end the process next.
+        if let fault = await shelf.keep(ended, of: ticket) { report(.fault(fault)) }
         let now = time.date, instant = time.now
         let actions = session.update { session in
             session.manifestEnded(ticket: ticket, ended, taken, failure, at: now, instant, policy)
         }
         guard let actions else { return }
         if let failure {
-            tell(.refused(failure))
+            report(.refused(failure))
         } else {
-            tell(.checked(revision: session.read { $0.manifest?.revision }))
+            report(.checked(revision: session.read { $0.manifest?.revision }))
         }
         if taken != nil {
             let held = session.read { $0.failures.sorted { $0.key < $1.key }.map(\.value).filter { $0.retryAt == nil } }
-            for failure in held { tell(.refused(failure.error)) }
+            for failure in held { report(.refused(failure.error)) }
         }
-        // What is bundled may have become part of another set.
-        tell(await shelf.change())
+        // Bundled texts may have become part of another set.
+        report(await shelf.change())
         perform(actions)
     }
 
-    /// Looks at what the origin has answered.
+    /// Evaluates the response to a request for the manifest.
     ///
-    /// - Returns: The new manifest; `nil` if the server confirmed the last one, or the fetch was abandoned meanwhile.
+    /// - Returns: The new manifest; `nil` if the server confirmed the last one, or if the fetch was abandoned meanwhile.
     @concurrent
     private func newManifest(
-        _ answer: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
+        _ response: FetchResult<RemoteText>, _ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: inout ManifestRecord
     ) async throws(TextStoreError) -> VersionManifest? {
-        switch answer {
+        switch response {
         case .notModified:
             guard record.body != nil else {
                 throw TextStoreError(
-                    .unexpectedStatus, "getting the manifest: the origin confirmed one that is not here; look at the server")
+                    .unexpectedStatus, "cannot get the manifest: the origin sent a 304 to an unconditional request; check the server")
             }
             return nil
-        case .modified(let answer, _, let validator):
-            let manifest = try VersionManifest(parsing: answer.bytes, mode: source.mode, limit: file.limit).taken(by: source)
-            guard let turn = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
+        case .modified(let response, _, let validator):
+            let manifest = try VersionManifest(parsing: response.bytes, mode: source.mode, limit: file.limit).taken(by: source)
+            guard let outcome = try await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.manifestFlight == ticket })
             else { return nil }
-            tell(turn)
-            record.body = answer.bytes
+            report(outcome)
+            record.body = response.bytes
             record.validator = validator
-            record.headers = verify.map { _ in TextVerification.fields(answer.headers) }
+            record.headers = verify.map { _ in TextVerification.fields(response.headers) }
             record.receivedAt = time.date
             return manifest
         }
     }
 
-    private func tellRefusals(of manifest: VersionManifest) {
-        for refusal in manifest.refusals { tell(.refused(refusal)) }
+    private func reportRefusals(of manifest: VersionManifest) {
+        for refusal in manifest.refusals { report(.refused(refusal)) }
         var session = session.current
         session.replaceManifest(manifest)
         let offers = session.loaded.sorted().compactMap { id in session.offer(for: id).map { (id, $0) } }
         let floors = session.held.compactMapValues(\.floor)
         for (identifier, offer) in offers {
             guard let floor = floors[identifier], offer.rank < floor.rank else { continue }
-            tell(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
+            report(.refused(.belowFloor(identifier, offered: offer.rank.version, floor: floor)))
         }
     }
 
     // MARK: Sets
 
-    /// What came of one text.
+    /// The result of fetching one text.
     enum Fetched: Sendable {
         case new(TextRecord)
         case unchanged(String)
     }
 
-    /// Fetches a set, and stores it where all of it is good.
+    /// Fetches a set, and stores it if all of it is good.
     func beginSet(_ plan: SetPlan) {
         launch(plan.ticket) { [verify, time] fetcher in
-            await Self.answers(of: fetcher, plan.items, verify, time)
-        } then: { engine, answers in
-            await engine.takeSet(answers, plan)
+            await Self.responses(of: fetcher, plan.items, verify, time)
+        } then: { engine, responses in
+            await engine.takeSet(responses, plan)
         }
     }
 
-    private func takeSet(_ answers: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
-        let results = await fetched(plan.items, answers)
+    private func takeSet(_ responses: [Result<FetchResult<RemoteText>, TextStoreError>?], _ plan: SetPlan) async {
+        let results = await fetched(plan.items, responses)
         var records: [TextRecord] = []
         var unchanged: [String] = []
         var faults: [TextStoreError] = []
@@ -123,12 +123,12 @@ extension TextEngine {
             }
         }
         let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
-        // Legal: the session was cleared meanwhile, and what was on its way belongs to what is gone.
+        // The session was cleared meanwhile, which makes this result obsolete.
         guard isCurrent else { return }
-        // A newer manifest may have taken the texts back: they are fetched again as that one says.
+        // A newer manifest may have withdrawn the texts; they are fetched again as it lists them.
         if isOutdated { return goOn(after: plan) }
         let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
-        for fault in faults { tell(.refused(fault)) }
+        for fault in faults { report(.refused(fault)) }
         if let failure {
             end(plan, failure, keeping: records.filter(\.facts.isVerified))
         } else {
@@ -139,25 +139,25 @@ extension TextEngine {
     private func store(_ plan: SetPlan, _ records: [TextRecord], _ unchanged: [String]) async {
         let instant = time.now
         do throws(TextStoreError) {
-            let turn = try await shelf.store(
+            let outcome = try await shelf.store(
                 plan.key, records, isActivated: policy.activation == .immediately, begun: plan.generation,
                 unchanged: (unchanged, time.date),
                 onSaved: { [self] in
-                    // Told before anybody is shown them: whoever sees the text finds it in the log.
-                    for record in records { tell(.saved(identifier: record.identifier, version: record.facts.version)) }
+                    // Reported before the text becomes visible, so that the log already has an entry for every shown text.
+                    for record in records { report(.saved(identifier: record.identifier, version: record.facts.version)) }
                 },
                 { [policy] session in
-                    // In one step with the new text: nobody is shown the old one as complete.
+                    // One step with the new text, so that the old one is never shown as completed.
                     for record in records { session.fetched[record.identifier] = record.facts.digest }
                     session.setEnded(plan, nil, at: instant, policy)
                 })
-            guard let turn else { return }
-            tell(turn)
+            guard let outcome else { return }
+            report(outcome)
             goOn(after: plan)
         } catch {
-            tell(.refused(error))
-            // What another process has changed, be it the very text that was refused, is shown before it is tried again.
-            tell(await shelf.change())
+            report(.refused(error))
+            // Another process may have caused the refusal; its changes become visible before the next attempt.
+            report(await shelf.change())
             end(plan, error)
         }
     }
@@ -175,21 +175,23 @@ extension TextEngine {
 
     @concurrent
     private func fetched(
-        _ items: [SetPlan.Item], _ answers: [Result<FetchResult<RemoteText>, TextStoreError>?]
+        _ items: [SetPlan.Item], _ responses: [Result<FetchResult<RemoteText>, TextStoreError>?]
     ) async -> [Result<Fetched, TextStoreError>] {
-        zip(items, answers).map { item, answer in
-            do throws(TextStoreError) { return .success(try fetched(item, answer)) } catch { return .failure(error.about(item.identifier)) }
+        zip(items, responses).map { item, response in
+            do throws(TextStoreError) { return .success(try fetched(item, response)) } catch {
+                return .failure(error.about(item.identifier))
+            }
         }
     }
 
     private func fetched(
-        _ item: SetPlan.Item, _ answer: Result<FetchResult<RemoteText>, TextStoreError>?
+        _ item: SetPlan.Item, _ response: Result<FetchResult<RemoteText>, TextStoreError>?
     ) throws(TextStoreError) -> Fetched {
-        switch (item.work, try answer?.get()) {
+        switch (item.work, try response?.get()) {
         case (.refuse(let error), _): throw error
         case (.copy(let record), _): return .new(record)
-        case (.fetch(let file, let expected, _), .modified(let answer, _, let validator)):
-            let record = try record(of: answer, validator, item, file.url.absoluteString, expected)
+        case (.fetch(let file, let expected, _), .modified(let response, _, let validator)):
+            let record = try record(of: response, validator, item, file.url.absoluteString, expected)
             guard case .fetch(_, _, let known?) = item.work, known.rank.version != nil, known.rank == record.rank,
                 known.facts.fileDigest == record.facts.fileDigest, known.facts.isVerified == record.facts.isVerified
             else { return .new(record) }
@@ -198,31 +200,31 @@ extension TextEngine {
             guard let known, item.validator != nil else {
                 throw TextStoreError(
                     .unexpectedStatus,
-                    "getting \(file.url.absoluteString): the origin confirmed a text that is not here; look at the server")
+                    "cannot get \(file.url.absoluteString): the origin sent a 304 to an unconditional request; check the server")
             }
             return try confirmed(known, item, expected)
         }
     }
 
     private func record(
-        of answer: RemoteText, _ validator: Validator?, _ item: SetPlan.Item, _ url: String, _ expected: TextValidation.Expectation
+        of response: RemoteText, _ validator: Validator?, _ item: SetPlan.Item, _ url: String, _ expected: TextValidation.Expectation
     ) throws(TextStoreError) -> TextRecord {
-        let text = try TextValidation.text(of: answer, expected)
+        let text = try TextValidation.text(of: response, expected)
         let facts = TextRecord.Facts(
             version: item.rank.version, epoch: item.rank.epoch, digest: VersionedText.digest(of: text),
-            fileDigest: answer.bytes.withUnsafeBytes { SHA256.digest(of: $0) }, validator: validator, url: url,
+            fileDigest: response.bytes.withUnsafeBytes { SHA256.digest(of: $0) }, validator: validator, url: url,
             isVerified: expected.sha256 != nil || verify != nil, fetchedAt: time.date)
         return TextRecord(
-            identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(answer.headers))
+            identifier: item.identifier, text: text, facts: facts, headers: verify == nil ? [:] : TextVerification.fields(response.headers))
     }
 
-    /// The origin says that the bytes that are here are those of the version it has now.
+    /// Evaluates a 304 response: the known bytes are those of the offered version.
     private func confirmed(
         _ known: TextRecord, _ item: SetPlan.Item, _ expected: TextValidation.Expectation
     ) throws(TextStoreError) -> Fetched {
         if let sha256 = expected.sha256, sha256 != known.facts.fileDigest.hex {
             throw TextStoreError(
-                .digestMismatch, "the origin confirms a text whose SHA-256 is not what the manifest says; it or a cache before it is stale")
+                .digestMismatch, "cannot use the confirmed text: its SHA-256 is not the manifest's; check the origin and its caches")
         }
         if known.rank == item.rank { return .unchanged(known.identifier) }
         var facts = known.facts
@@ -235,50 +237,50 @@ extension TextEngine {
 
     // MARK: The origin
 
-    /// Asks the origin in a task that does not keep the engine: when nobody has it any more, what is on its way is given up.
+    /// Sends requests in a task that does not retain the engine, so that releasing the store cancels them.
     ///
     /// - Parameters:
-    ///   - ticket: The fetch's own number.
-    ///   - ask: Asks.
-    ///   - take: Takes what was answered.
-    private func launch<Answer: Sendable>(
-        _ ticket: UInt64, _ ask: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Answer,
-        then take: @escaping @Sendable (TextEngine, Answer) async -> Void
+    ///   - ticket: The fetch's ticket.
+    ///   - send: Sends the requests.
+    ///   - take: Takes the responses.
+    private func launch<Response: Sendable>(
+        _ ticket: UInt64, _ send: @escaping @Sendable (any Origin<RemoteFile, RemoteText>) async -> Response,
+        then take: @escaping @Sendable (TextEngine, Response) async -> Void
     ) {
         tasks.withLock { tasks in
             tasks[ticket] = Task { [weak self, fetcher] in
-                let answer = await ask(fetcher)
+                let response = await send(fetcher)
                 guard let self else { return }
-                await take(self, answer)
+                await take(self, response)
                 _ = self.tasks.withLock { $0.removeValue(forKey: ticket) }
             }
         }
     }
 
-    private static func answer(
+    private static func response(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ file: RemoteFile, _ validator: Validator?, _ operation: String
     ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
         do { return .success(try await fetcher.respond(to: .content(file, revalidating: validator)).result) } catch {
-            return .failure(.wrapping(error, .unreachable, "\(operation): the fetcher failed; try again later"))
+            return .failure(.wrapping(error, .unreachable, "cannot \(operation): the fetcher failed; try again later"))
         }
     }
 
-    /// What the origin answers for each text of a set, side by side; `nil` for one that it need not be asked for.
+    /// Fetches the texts of a set concurrently; the result is `nil` for an item that needs no request.
     @concurrent
-    private static func answers(
+    private static func responses(
         of fetcher: any Origin<RemoteFile, RemoteText>, _ items: [SetPlan.Item], _ verify: TextVerifier?, _ time: any TimeSource
     ) async -> [Result<FetchResult<RemoteText>, TextStoreError>?] {
         await withTaskGroup(of: (Int, Result<FetchResult<RemoteText>, TextStoreError>).self) { group in
             for (number, item) in items.enumerated() {
                 guard case .fetch(let file, let expected, let known) = item.work else { continue }
                 group.addTask {
-                    let answer = await answer(of: fetcher, file, item.validator, "getting \(file.url.absoluteString)")
-                    return (number, await verified(answer, item, expected, known, verify, time))
+                    let response = await response(of: fetcher, file, item.validator, "get \(file.url.absoluteString)")
+                    return (number, await verified(response, item, expected, known, verify, time))
                 }
             }
-            var answers = [Result<FetchResult<RemoteText>, TextStoreError>?](repeating: nil, count: items.count)
-            for await (number, answer) in group { answers[number] = answer }
-            return answers
+            var responses = [Result<FetchResult<RemoteText>, TextStoreError>?](repeating: nil, count: items.count)
+            for await (number, response) in group { responses[number] = response }
+            return responses
         }
     }
 }

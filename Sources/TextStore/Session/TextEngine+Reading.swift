@@ -2,11 +2,11 @@ internal import Foundation
 import StoreCore
 
 extension TextEngine {
-    /// The text in memory, where nothing is due and it needs no more than a look.
+    /// Returns the text from memory if no action is due for it.
     @usableFromInline
     func resident(_ identifier: String) -> VersionedText? {
         guard let found = session.read({ $0.quiet(identifier) }), let quiet = found.quiet else { return nil }
-        // Where time changes nothing it is not asked for: that would be half the price.
+        // Reading the clock would take half of the time of this method, so it is skipped when time changes nothing.
         if quiet.isEndless { return found.text }
         guard quiet.contains(quickDate) else { return nil }
         return found.text(ifExpired: quiet.expiredSince)
@@ -43,14 +43,14 @@ extension TextEngine {
         try await session.wait(for: identifier) { $0.loaded.contains(identifier) ? () : nil }
     }
 
-    /// Waits until nothing is under way for a text.
+    /// Waits until no fetch is in flight for a text.
     ///
-    /// - Returns: Whether the time was over before.
+    /// - Returns: Whether the timeout passed first.
     private func waitUntilSettled(_ identifier: String, _ timeout: Duration) async throws -> Bool {
         let ticket = session.update { $0.ticket() }
         let deadline = time.now.advanced(by: timeout)
         let timer = Task { [time, session] in
-            // Cancelled when the text is here.
+            // Canceled as soon as the wait has ended.
             guard (try? await time.sleep(until: deadline)) != nil else { return }
             session.update { $0.setExpired(true, ticket, of: identifier) }
         }
@@ -74,25 +74,26 @@ extension TextEngine {
     }
 
     func clear() async throws {
-        let turn = try await shelf.clear { session in
-            // What is on its way belongs to what is gone.
+        let outcome = try await shelf.clear { session in
+            // Fetches in flight belong to the deleted state.
             session.forgetFetches()
             session.replaceManifest(nil)
             session.manifestRecord = nil
             session.fetched = [:]
         }
-        tell(turn)
+        report(outcome)
         if session.read({ !$0.observers.isEmpty }) { begin(isForced: true) }
     }
 }
 
 extension TextStoreError {
     fileprivate static func tooSlow(_ identifier: String) -> TextStoreError {
-        TextStoreError(.timedOut, identifier: identifier, "waiting for the origin: it has not answered in time; the fetch goes on")
+        TextStoreError(
+            .timedOut, identifier: identifier, "cannot wait any longer: the origin did not respond in time; the fetch continues")
     }
 }
 
-/// One observer of one text.
+/// An observer of one text.
 final class TextObserver: LoadingStateSource {
     private let engine: TextEngine
     private let identifier: String
@@ -124,7 +125,7 @@ final class TextObserver: LoadingStateSource {
             self.last = state
             return state
         } catch {
-            // Cancelled, which is the only way for a wait to fail.
+            // Canceled; a wait fails for no other reason.
             leave()
             return nil
         }

@@ -1,7 +1,7 @@
 internal import Foundation
 import StoreCore
 
-/// Verifies kept bytes again, because an app update may have added or changed the verifier since they were saved.
+/// Repeated verification of kept bytes, because an app update may have added or changed the verifier since they were saved.
 extension TextEngine {
     /// Verifies the records of texts before the session shows them.
     ///
@@ -9,9 +9,9 @@ extension TextEngine {
     ///   - identifiers: The texts; `nil` for all that are registered.
     ///   - bundled: The digests of bundled files that the session does not know yet. Bundled files came with the app and need no
     ///     verification.
-    ///   - withPending: Whether the sets that wait for activation count too.
+    ///   - withPending: Whether to include the sets that wait for activation.
     func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest] = [:], withPending: Bool = false) async {
-        // Refusing a record may bring back the previous one, which the verifier has not seen either.
+        // Refusing a record may restore the previous one, which the verifier has not seen either.
         while case let records = await shelf.recordsToVerify(identifiers, withPending: withPending), !records.isEmpty {
             await shelf.take(await verdicts(on: records, bundled))
         }
@@ -29,7 +29,7 @@ extension TextEngine {
                     guard !isBundled, let refusal = await refusal(of: TextVerification(record, as: record.facts.version)) else {
                         return (file, true)
                     }
-                    tell(.refused(refusal))
+                    report(.refused(refusal))
                     return (file, false)
                 }
             }
@@ -51,7 +51,7 @@ extension TextEngine {
         }.value
     }
 
-    /// Verifies what another process has saved. Until the verdict, the session keeps what it shows.
+    /// Verifies records that another process has saved. Until the verdict, the session keeps the text that it shows.
     func verifyChanges() {
         let isRunning = isVerifying.withLock { isVerifying in
             defer { isVerifying = true }
@@ -62,7 +62,7 @@ extension TextEngine {
             guard let self else { return }
             await verifyKept(nil)
             isVerifying.withLock { $0 = false }
-            tell(await shelf.lookAgain())
+            report(await shelf.lookAgain())
             // A refused record is fetched again.
             begin()
         }
@@ -71,43 +71,43 @@ extension TextEngine {
     /// Activates the waiting sets whose records the verifier accepts.
     func activate() async throws -> Bool {
         if verify != nil { await verifyKept(nil, withPending: true) }
-        let turn = try await shelf.activatePending()
-        tell(turn)
-        return turn.hasSwitched
+        let outcome = try await shelf.activatePending()
+        report(outcome)
+        return outcome.hasSwitched
     }
 
     // MARK: Responses
 
     /// Verifies a response with a manifest, before anything parses it.
     static func verified(
-        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource
+        _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ file: RemoteFile, _ verify: TextVerifier?, _ time: any TimeSource
     ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
-        // A larger one is refused by its size.
-        guard let verify, case .success(.modified(let response, _, _)) = answer, response.bytes.count <= file.limit else { return answer }
+        // An oversized response is refused later because of its size.
+        guard let verify, case .success(.modified(let response, _, _)) = result, response.bytes.count <= file.limit else { return result }
         do throws(TextStoreError) {
             try await verify.verify(TextVerification(response), time)
-            return answer
+            return result
         } catch {
             return .failure(error)
         }
     }
 
-    /// Verifies a response with a text, after size, digest and declared type and before anything parses it; or the text that a 304 confirms for
-    /// another version.
+    /// Verifies a response with a text after checking its size, digest, and declared type, and before anything parses it. A 304 that
+    /// confirms the known text for another version has that text verified.
     static func verified(
-        _ answer: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
+        _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
         _ known: TextRecord?, _ verify: TextVerifier?, _ time: any TimeSource
     ) async -> Result<FetchResult<RemoteText>, TextStoreError> {
-        guard let verify else { return answer }
+        guard let verify else { return result }
         do throws(TextStoreError) {
-            switch try answer.get() {
+            switch try result.get() {
             case .modified(let response, _, _):
                 try TextValidation.check(response, expected)
                 try await verify.verify(TextVerification(response, item.identifier, item.rank.version), time)
             case .notModified:
                 if let known, known.rank != item.rank { try await verify.verify(TextVerification(known, as: item.rank.version), time) }
             }
-            return answer
+            return result
         } catch {
             return .failure(error)
         }

@@ -1,25 +1,25 @@
 internal import Foundation
 import StoreCore
 
-/// Drives a session: does what its state decides, and tells the state how it ended.
+/// Drives a session: carries out the fetches that its state decides on, and returns their results to it.
 @usableFromInline
 final class TextEngine: Sendable {
-    /// One lock for all that is known: a read is one look under it.
+    /// The session's state, guarded by a single lock, so that a read needs one lookup under it.
     let session = WatchedState(SessionState()) { $0.takeChanges() }
     let shelf: Shelf
     let fetcher: any Origin<RemoteFile, RemoteText>
     let bundle: Bundle
     let policy: TextStorePolicy
     let time: any TimeSource
-    /// Whether time is the system's, which can be asked at a lower price.
+    /// Whether the clock is the system's, which has a cheaper, coarse variant.
     private let isOnSystemTime: Bool
     let verify: TextVerifier?
     let onEvent: (@Sendable (TextStoreEvent) -> Void)?
     let acceptances: AcceptanceLedger
     private let increases = Broadcast<VersionIncrease>()
-    /// The fetches that are under way, by their tickets.
+    /// The fetches in flight, by their tickets.
     let tasks = Lock<[UInt64: Task<Void, Never>]>([:])
-    /// Guards whether a task verifies what another process has saved.
+    /// Whether a task is verifying the records of another process.
     let isVerifying = Lock(false)
 
     init(
@@ -39,11 +39,11 @@ final class TextEngine: Sendable {
     }
 
     deinit {
-        // Nobody reads or observes any longer, or he would hold the engine.
+        // Callers and observers retain the engine, so any task still running is unwanted.
         for task in tasks.withLock({ Array($0.values) }) { task.cancel() }
     }
 
-    /// The wall clock as a read looks at it; on the system's it may be some milliseconds late, and a text is looked at anew as much later.
+    /// The date for reads. The system's coarse clock may lag by some milliseconds, and expiry is then noticed that much later.
     var quickDate: Date { isOnSystemTime ? Date(timeIntervalSince1970: coarseSeconds()) : time.date }
 
     // MARK: Registering
@@ -54,15 +54,15 @@ final class TextEngine: Sendable {
         }
         try result.get()
         let bundled = await BundleReading.texts(of: sources, in: bundle)
-        for case .failure(let fault) in bundled.values { tell(.refused(fault)) }
+        for case .failure(let fault) in bundled.values { report(.refused(fault)) }
         let identifiers = sources.map(\.identifier)
         if verify != nil {
             // A fault of the bundle was reported above.
             await verifyKept(identifiers, bundled.compactMapValues { try? $0.get().fileDigest })
         }
-        let turn = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
-        tell(turn)
-        // Whether these texts have versions may be said only next; without that, the first look at one begins to refresh it.
+        let outcome = await shelf.admit(identifiers, activatesPending: policy.activation != .manually) { $0.load(identifiers, bundled) }
+        report(outcome)
+        // The version source is usually set next. Without one, the first read of a text begins its refresh.
         let isLookedAt = session.read { session in
             session.versionSource != nil || identifiers.contains { session.observers[$0] != nil }
         }
@@ -71,58 +71,58 @@ final class TextEngine: Sendable {
 
     func setVersionSource(_ source: VersionSource) async {
         let (bundled, fault) = await BundleReading.manifest(of: source, in: bundle)
-        if let fault { tell(.refused(fault)) }
-        for refusal in bundled?.refusals ?? [] { tell(.refused(refusal)) }
+        if let fault { report(.refused(fault)) }
+        for refusal in bundled?.refusals ?? [] { report(.refused(refusal)) }
         if session.read({ $0.versionSource != source }) { await shelf.forgetManifest() }
         let (record, manifest) = await keptManifest(of: source)
-        let turn = await shelf.change { session in
-            // Set again: a manifest that has come meanwhile is newer than the file that was read before.
+        let outcome = await shelf.change { session in
+            // If the same source was set meanwhile, its manifest may be newer than the file read above.
             guard session.versionSource != source else { return }
             session.versionSource = source
             session.bundledManifest = bundled
-            // What is under way was decided without these versions.
+            // Earlier fetches were planned without these versions.
             session.forgetFetches()
             session.manifestRecord = record
             session.replaceManifest(manifest)
         }
-        tell(turn)
+        report(outcome)
         begin()
     }
 
-    /// The manifest as it was saved; nothing where it is of another address, or older than one that was seen.
+    /// Returns the saved manifest; `nil` if it has another address, or is older than one that was accepted.
     @concurrent
     private func keptManifest(of source: VersionSource) async -> (ManifestRecord?, VersionManifest?) {
         guard let file = source.remoteFile else { return (nil, nil) }
         let (copies, faults) = shelf.manifestFile.load()
-        for fault in faults { tell(.fault(fault)) }
+        for fault in faults { report(.fault(fault)) }
         guard let record = copies.first?.value, record.url == file.url.absoluteString else { return (nil, nil) }
         guard let body = record.body else { return (record, nil) }
         if let refusal = await refusal(of: TextVerification(bytes: Array(body), headers: record.headers ?? [:])) {
-            tell(.refused(refusal))
+            report(.refused(refusal))
             return (nil, nil)
         }
-        // What was read before is read again, unless the source is read more strictly now, or another process has seen a higher revision:
-        // then it is asked for anew.
+        // A saved manifest parses again unless the source's mode is stricter now, and is accepted unless another process has accepted a
+        // higher revision. Otherwise it is fetched again.
         guard let manifest = try? VersionManifest(parsing: body, mode: source.mode, limit: file.limit).taken(by: source),
             // The source may be set twice: the first call may accept a newer manifest while the second one verifies this one.
-            let turn = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
+            let outcome = try? await shelf.accept(manifest, policy, isVerified: verify != nil, where: { $0.versionSource != source })
         else { return (nil, nil) }
-        tell(turn)
+        report(outcome)
         return (record, manifest)
     }
 
     // MARK: Fetching
 
-    /// Begins what is due, and sees to it that observers are served when more becomes due.
+    /// Begins the fetches that are due, and sets the timer for the next ones.
     func begin(isForced: Bool = false) {
-        // The clock is looked at under the lock: a check that ended after that look would seem to be one of the future, and be repeated.
+        // The clock is read under the lock: otherwise a check that ends in between would appear to be in the future, and be repeated.
         let actions = session.update { [time, policy] session in
             isForced ? session.beginForced(at: time.date, time.now, policy) : session.begin(at: time.date, time.now, policy)
         }
         perform(actions)
     }
 
-    /// Begins what is due of some texts; what others there are costs nothing.
+    /// Begins the fetches that are due for some texts; the cost does not depend on the other texts.
     func begin(_ identifiers: [String]) {
         let actions = session.update { [time, policy] session in
             session.begin(Set(identifiers.map { session.set(of: $0) }), at: time.date, time.now, policy)
@@ -130,7 +130,9 @@ final class TextEngine: Sendable {
         perform(actions, of: identifiers)
     }
 
-    /// - Parameter identifiers: The texts for which something may have become due; `nil` for all.
+    /// Carries out actions and sets the timer.
+    ///
+    /// - Parameter identifiers: The texts for which an action may be due; `nil` for all.
     func perform(_ actions: [SessionAction], of identifiers: [String]? = nil) {
         for action in actions {
             switch action {
@@ -141,9 +143,9 @@ final class TextEngine: Sendable {
         arm(identifiers)
     }
 
-    /// Sets the timer for observers, where there are any.
+    /// Sets the timer if texts are observed.
     ///
-    /// - Parameter identifiers: The texts of which something has changed; `nil` for all. The timer knows of the others already.
+    /// - Parameter identifiers: The texts that have changed; `nil` for all. The current timer already covers the others.
     func arm(_ identifiers: [String]? = nil) {
         guard session.read({ !$0.observers.isEmpty }) else { return }
         let now = time.date, instant = time.now
@@ -155,28 +157,28 @@ final class TextEngine: Sendable {
         }
         guard let armed else { return }
         Task { [weak self, time] in
-            // Never cancelled: a timer that is no longer needed finds another ticket than its own.
+            // Never canceled: an outdated timer finds another ticket than its own.
             guard (try? await time.sleep(until: armed.deadline)) != nil, let self else { return }
             let isMine = session.update { session in
                 guard session.timer?.ticket == armed.ticket else { return false }
                 session.timer = nil
                 session.stir()
-                // Nobody looks any more: what is due begins when somebody does.
+                // Without observers, the next read or observer begins the fetches.
                 return !session.observers.isEmpty
             }
             if isMine { begin() }
         }
     }
 
-    // MARK: Telling
+    // MARK: Reporting
 
-    func tell(_ event: TextStoreEvent) { onEvent?(event) }
+    func report(_ event: TextStoreEvent) { onEvent?(event) }
 
-    func tell(_ turn: Shelf.Turn) {
-        for fault in turn.faults { tell(.fault(fault)) }
-        for event in turn.events { tell(event) }
-        for increase in turn.increases { increases.send(increase) }
-        if turn.hasUnverified { verifyChanges() }
+    func report(_ outcome: Shelf.Outcome) {
+        for fault in outcome.faults { report(.fault(fault)) }
+        for event in outcome.events { report(event) }
+        for increase in outcome.increases { increases.send(increase) }
+        if outcome.hasUnverified { verifyChanges() }
     }
 
     func makeIncreases() -> AsyncStream<VersionIncrease> { increases.makeStream() }

@@ -1,6 +1,6 @@
 public import StoreCore
 
-/// How a store of texts refreshes and switches.
+/// The rules for refreshing and switching the texts of a store.
 ///
 /// ```swift
 /// var policy = TextStorePolicy()
@@ -8,41 +8,41 @@ public import StoreCore
 /// policy.checkInterval = .seconds(3600)
 /// ```
 public struct TextStorePolicy: Sendable {
-    /// When a fetched set of texts becomes the active one.
+    /// The time at which a fetched set becomes active.
     public var activation: Activation
-    /// How long after a check, good or bad, the manifest is not asked for again by itself; it survives a restart.
+    /// The minimum interval between two checks of the manifest, successful or not; survives a restart.
     public var checkInterval: Duration
-    /// How long a text without version is used before it is asked for again.
+    /// The time after which an unversioned text is fetched again.
     public var textExpiry: Duration
-    /// How long is waited after failures, growing from one to the next; the number of attempts plays no part.
+    /// The growing pauses after failures; the policy's number of attempts is ignored.
     public var backOff: RetryPolicy
-    /// What the files of the session survive.
+    /// The events that saved files survive.
     public var durability: Durability
-    /// The highest epoch of a manifest that counts without verification; a store that verifies manifests accepts every epoch it verifies.
+    /// The highest epoch that the store accepts without verification; a store that verifies manifests accepts every epoch it verifies.
     public var acceptedEpoch: UInt64
-    /// The most by which a manifest's revision exceeds the last one without a `revisionJumped` event.
+    /// The largest increase of a manifest's revision without a `revisionJumped` event.
     public var revisionJump: UInt64
 
-    /// When a fetched set of texts becomes the active one.
+    /// The time at which a fetched set becomes active.
     public enum Activation: Hashable, Sendable {
-        /// As soon as all of it is here.
+        /// As soon as the whole set has been saved.
         case immediately
-        /// When the app is started again.
+        /// At the next start of the app.
         case atNextLaunch
-        /// When `activate()` is called.
+        /// By a call of `activate()`.
         case manually
     }
 
     /// Makes a policy.
     ///
     /// - Parameters:
-    ///   - activation: When a fetched set becomes the active one.
-    ///   - checkInterval: How long after a check the manifest is not asked for again by itself.
-    ///   - textExpiry: How long a text without version is used before it is asked for again.
-    ///   - backOff: How long is waited after failures.
-    ///   - durability: What the files of the session survive.
-    ///   - acceptedEpoch: The highest epoch of a manifest that counts without verification.
-    ///   - revisionJump: By how much a manifest's revision may exceed the last one before an event reports it.
+    ///   - activation: The time at which a fetched set becomes active.
+    ///   - checkInterval: The minimum interval between two checks of the manifest.
+    ///   - textExpiry: The time after which an unversioned text is fetched again.
+    ///   - backOff: The growing pauses after failures.
+    ///   - durability: The events that saved files survive.
+    ///   - acceptedEpoch: The highest epoch that the store accepts without verification.
+    ///   - revisionJump: The largest increase of a manifest's revision that causes no event.
     public init(
         activation: Activation = .immediately, checkInterval: Duration = .seconds(15 * 60), textExpiry: Duration = .seconds(24 * 3600),
         backOff: RetryPolicy = .exponential(base: .seconds(5), cap: .seconds(3600)), durability: Durability = .crash,
@@ -57,7 +57,7 @@ public struct TextStorePolicy: Sendable {
         self.durability = durability
     }
 
-    /// How long to wait after a failure.
+    /// Returns the pause after a failure.
     func delay(after error: TextStoreError, failures: Int) -> Duration {
         var endless = backOff
         endless.attempts = .max
@@ -66,12 +66,12 @@ public struct TextStorePolicy: Sendable {
     }
 }
 
-/// How long a caller waits for a text.
+/// The time that a caller waits for a text.
 public enum TextAwaiting: Hashable, Sendable {
-    /// Not at all: what is here.
+    /// Returns the best text on the device without waiting.
     case nothing
-    /// Until the newest text is here, or so long; manifest and text together.
+    /// Waits for the newest text until the timeout, which covers manifest and text.
     ///
-    /// Sends no request before the next check is due. A check that is not older than the timeout counts as a response.
+    /// The store sends no request before the next check is due. A check that is not older than the timeout counts as a response.
     case remote(timeout: Duration)
 }

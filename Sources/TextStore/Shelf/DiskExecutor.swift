@@ -1,7 +1,7 @@
 internal import Dispatch
 
-/// A thread of its own for what blocks as the disk does: another process may have the session's lock for seconds, and the few threads that
-/// all tasks share would stand still meanwhile.
+/// Runs jobs that block on the disk on a queue of their own, because another process may hold the session's lock for seconds. The shared
+/// threads of the concurrency runtime stay free.
 final class DiskExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "TextStore.disk")
 

@@ -1,22 +1,22 @@
 internal import Foundation
 import StoreCore
 
-/// The floors of all texts of a session, and the highest edition of a manifest: neither ever falls.
+/// The floors of all texts of a session, and the highest edition of a manifest; neither ever falls.
 struct Floors: Hashable, Sendable {
     var texts: [String: Floor] = [:]
     var edition: Edition?
 
-    /// The highest of both.
+    /// Raises these floors to the maximum of both.
     mutating func formMaximum(_ other: Floors) {
         if texts.isEmpty { texts = other.texts } else { texts.merge(other.texts) { $0.rank < $1.rank ? $1 : $0 } }
         if let seen = other.edition { edition = max(edition ?? seen, seen) }
     }
 
-    /// A text has become the active one.
+    /// Raises the floor of a text that has become active.
     ///
-    /// - Returns: What is to be told; `nil` where the version has not risen.
+    /// - Returns: The increase to report; `nil` if the version has not risen.
     mutating func activated(_ identifier: String, rank: Rank, digest: SHA256.Digest) -> VersionIncrease? {
-        // An unversioned text has nothing that a later one could fall below.
+        // An unversioned text needs no floor, because every later version is higher.
         guard let version = rank.version else { return nil }
         guard let old = texts[identifier] else {
             texts[identifier] = Floor(rank: rank, withdrawn: nil, digest: digest)
@@ -38,7 +38,7 @@ struct Floors: Hashable, Sendable {
 }
 
 extension Floors {
-    /// The floors of some texts, as they are saved.
+    /// Returns the floors of some texts as they are saved.
     func bytes(of identifiers: some Collection<String>) -> [UInt8] {
         var writer = RecordWriter()
         writer.put(edition) { $0.put($1) }
@@ -51,7 +51,7 @@ extension Floors {
         return writer.bytes
     }
 
-    /// Reads what was saved.
+    /// Reads saved floors.
     init(reading bytes: UnsafeRawBufferPointer) throws(RecordReader.Foreign) {
         var reader = RecordReader(bytes)
         edition = try reader.optional { reader throws(RecordReader.Foreign) in try reader.edition() }

@@ -1,36 +1,36 @@
 internal import Foundation
 import StoreCore
 
-/// A file that grows by whole entries, in two copies: an entry is there or it is not, and damage costs no more than the entry it hits.
+/// An append-only file in two copies. An entry is either whole or absent, and damage affects only the entries it hits.
 ///
-/// Adding an entry costs the same whatever there is already. When most of the file is history it is written anew, in one step, as a single
-/// entry that says all. A value, owned by whoever holds the session's lock while he adds.
+/// The cost of adding an entry does not depend on the file's size. Once history dominates, the file is rewritten in one step as a single
+/// entry with the whole state. A value; its owner holds the session's lock while it adds.
 struct Journal: Sendable {
-    /// One entry, as it stands in the file: marker, length, number, checksum, content.
+    /// An entry, which the file frames with a marker, its length, its number, and a checksum.
     struct Entry: Sendable {
         var serial: UInt64
         var content: ArraySlice<UInt8>
     }
 
-    /// What was found in the files.
+    /// The result of reading both copies.
     struct Reading: Sendable {
-        /// Entries of either copy, each once, in order.
+        /// The entries of either copy, each once, in order.
         var entries: [Entry] = []
         var faults: [TextStoreError] = []
     }
 
-    /// What is known of one copy.
+    /// The state of one copy.
     private struct Copy: Sendable {
         var status: FileStatus?
-        /// Where the last whole entry ends.
+        /// The offset of the end of the last whole entry.
         var end = 0
-        /// How many there are.
+        /// The number of whole entries.
         var count = 0
-        /// Whether it has something else than the whole entries that the other copy has.
+        /// Whether the copy differs from the sequence of all whole entries.
         var isDamaged = false
     }
 
-    /// What the files are called, without the number of the copy.
+    /// The name of the files, without the number of the copy.
     let name: String
     let directory: Directory
     let options: FileWriteOptions
@@ -38,7 +38,7 @@ struct Journal: Sendable {
     /// The number of the last entry.
     private(set) var serial: UInt64 = 0
     private var hasRead = false
-    /// How long the files may become before they are written anew.
+    /// The size beyond which the files are rewritten.
     private var limit = Self.slack
 
     private static let marker: [UInt8] = [0xB7, 0x53, 0x4A, 0x01]
@@ -55,12 +55,12 @@ struct Journal: Sendable {
 
     // MARK: Reading
 
-    /// Reads what is there, unless nothing has changed since this journal has looked last.
+    /// Reads both copies; `nil` if they are unchanged since the last read.
     mutating func read() -> Reading? {
         var reading = Reading()
         let before = copies.map(\.status)
         let now = copies.indices.map { number in
-            // What cannot be examined cannot be read either, and that is told then.
+            // A file without a status cannot be read either, and reading reports the fault.
             (try? directory.status(of: file(number))) ?? nil
         }
         guard now != before || !hasRead else { return nil }
@@ -71,7 +71,7 @@ struct Journal: Sendable {
             do throws(TextStoreError) {
                 let (bytes, status) = try SealedFile.contents(of: file(number), in: directory)
                 copies[number].status = status
-                // The copies are alike except after an accident.
+                // The copies are equal except after an accident.
                 if number > 0, Self.areEqual(bytes, contents[0]) {
                     copies[number] = copies[0]
                     copies[number].status = status
@@ -90,12 +90,12 @@ struct Journal: Sendable {
         return reading
     }
 
-    /// As `==` says, which looks at one byte after the other.
-    private static func areEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
-        one.count == other.count && memcmp(one, other, one.count) == 0
+    /// Compares two arrays with `memcmp`, because `==` compares byte by byte.
+    private static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        left.count == right.count && memcmp(left, right, left.count) == 0
     }
 
-    /// Finds the whole entries of one copy.
+    /// Collects the whole entries of one copy.
     private mutating func take(_ bytes: [UInt8], _ number: Int, _ reading: inout Reading) {
         var position = 0
         var isBroken = false
@@ -107,7 +107,7 @@ struct Journal: Sendable {
                 copies[number].count += 1
             } else if Self.isTail(bytes, at: position), !(position + 1..<bytes.count).contains(where: { Self.entry(bytes, at: $0) != nil })
             {
-                // The process that wrote it was killed; nobody was told that it is there.
+                // A process was killed while it wrote this entry, so it was never reported as saved.
                 break
             } else {
                 isBroken = true
@@ -117,10 +117,10 @@ struct Journal: Sendable {
         guard isBroken else { return }
         copies[number].isDamaged = true
         let path = directory.path(of: file(number))
-        reading.faults.append(TextStoreError(.damagedFile, "reading \(path): a part of it is damaged; that part is not used"))
+        reading.faults.append(TextStoreError(.damagedFile, "cannot read a part of \(path): it is damaged; the other parts are used"))
     }
 
-    /// The whole entry at a place; `nil` where there is none.
+    /// Returns the whole entry at an offset; `nil` without one.
     private static func entry(_ bytes: [UInt8], at position: Int) -> Entry? {
         guard bytes.count - position >= headSize, bytes[position..<position + 4].elementsEqual(marker) else { return nil }
         let (length, serial, sum) = bytes.withUnsafeBytes { raw in
@@ -131,14 +131,14 @@ struct Journal: Sendable {
             )
         }
         let start = position + headSize
-        // Compared before it is converted: an `Int` of 32 bits does not hold every length.
+        // The length is compared before its conversion, because a 32-bit `Int` cannot represent every value.
         guard UInt64(length) <= UInt64(bytes.count - start), serial < .max else { return nil }
         let content = bytes[start..<start + Int(length)]
         guard content.withUnsafeBytes({ Checksum64.of($0, seed: serial) }) == sum else { return nil }
         return Entry(serial: serial, content: content)
     }
 
-    /// Whether the file ends within an entry that begins here.
+    /// Returns whether the file ends within an entry that begins at an offset.
     private static func isTail(_ bytes: [UInt8], at position: Int) -> Bool {
         let rest = bytes.count - position
         guard bytes[position..<min(bytes.count, position + 4)].elementsEqual(marker.prefix(rest)) else { return false }
@@ -147,9 +147,9 @@ struct Journal: Sendable {
         return UInt64(length) > UInt64(rest - headSize)
     }
 
-    /// Puts the entries of both copies into one order.
+    /// Merges the entries of both copies into one order.
     private mutating func merge(_ reading: inout Reading) {
-        // Copies put back from elsewhere may have other entries under one number: both count, that of the first copy last.
+        // Copies restored from different backups may number different entries alike. Both count, that of the first copy last.
         let sorted = reading.entries.enumerated().sorted { ($0.element.serial, $1.offset) < ($1.element.serial, $0.offset) }
         reading.entries = []
         for (_, entry) in sorted {
@@ -162,24 +162,24 @@ struct Journal: Sendable {
 
     // MARK: Writing
 
-    /// Whether so much of the files is history that each start is the slower for it.
+    /// Whether history makes up enough of the files to slow each start.
     var isLong: Bool { copies.contains { $0.end > Self.slack && $0.count > 1 } }
 
-    /// Writes the files anew, without their history.
+    /// Rewrites the files without their history.
     mutating func shorten(_ whole: [UInt8]) throws(TextStoreError) -> [TextStoreError] { try save(whole, isWhole: true) }
 
-    /// Adds an entry; the first copy first.
+    /// Adds an entry, to the first copy first.
     ///
     /// - Parameters:
     ///   - content: The entry.
-    ///   - whole: The entry that says all, should the files be written anew.
-    /// - Returns: Why the second copy could not be written; the entry is there all the same.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` where the first copy could not be written; nothing has changed then.
+    ///   - whole: The entry with the whole state, for a rewrite.
+    /// - Returns: The fault if only the second copy could not be written; the entry is then saved nevertheless.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; nothing has changed then.
     mutating func add(_ content: [UInt8], whole: () -> [UInt8]) throws(TextStoreError) -> [TextStoreError] {
         let mustRewrite = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
         if !mustRewrite {
             do throws(TextStoreError) { return try save(content, isWhole: false) } catch {
-                // A file that may not grow, or a disk with hardly any room, may still take what is there now without its history.
+                // A file that cannot grow, or an almost full disk, may still accept the state without its history.
                 guard copies[0].end > Self.headSize + whole().count else { throw error }
             }
         }
@@ -194,7 +194,7 @@ struct Journal: Sendable {
             do throws(StoreError) {
                 if isWhole { try rewrite(bytes, number) } else { try append(bytes, number) }
             } catch {
-                let failure = TextStoreError(.fileSystem, "saving a file of the session: \(error.message)", underlyingError: error)
+                let failure = TextStoreError(.fileSystem, "cannot save a file of the session: \(error.message)", underlyingError: error)
                 if number == 0 { throw failure }
                 copies[number].isDamaged = true
                 faults.append(failure)
@@ -214,11 +214,11 @@ struct Journal: Sendable {
         guard let handle = try DirectoryHandle(opening: directory) else {
             throw .fileSystem("opening directory", path: directory.path, errno: ENOENT)
         }
-        // A backup by hard links must keep what it has.
+        // Hard links of a backup must keep the old content.
         let file = try WritableFile.unshared(file(number), in: handle, isCopied: true, mode: 0o600)
         let end = copies[number].end
         do throws(StoreError) {
-            // What a killed process has begun here is no part of the file.
+            // A killed process may have left part of an entry here.
             if try file.status().size > end { try file.truncate(to: end) }
             try options.probe?(.created)
             try bytes.withUnsafeBufferPointer { bytes throws(StoreError) in try file.write(UnsafeRawBufferPointer(bytes), at: end) }
@@ -226,8 +226,8 @@ struct Journal: Sendable {
             if options.durability == .power { try file.synchronize() }
             copies[number] = Copy(status: try file.status(), end: end + bytes.count, count: copies[number].count + 1)
         } catch {
-            // Half an entry is none; it goes with the next one at the latest. Where the file cannot even be examined, the next look at it
-            // finds another status, and it is read anew.
+            // The next entry overwrites a partial one. If even the file's status is unavailable, the next comparison fails, and the file is
+            // read again.
             try? file.truncate(to: end)
             copies[number].status = (try? file.status()) ?? copies[number].status
             throw error

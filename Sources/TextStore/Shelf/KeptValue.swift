@@ -1,9 +1,9 @@
 internal import Foundation
 import StoreCore
 
-/// A small value in one or two files beside each other, each written whole: one of two may be damaged, and nothing is lost.
+/// A small value in one or two files, each written whole, so that one damaged copy of two loses nothing.
 struct KeptValue<Value: Codable & Sendable>: Sendable {
-    /// What the files are called, without the number of the copy.
+    /// The name of the files, without the number of the copy.
     let name: String
     let directory: Directory
     var copies = 2
@@ -15,7 +15,7 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
         var value: Value
     }
 
-    /// What could be read, the newest first, and what could not.
+    /// Returns the readable copies, the newest first, and the faults of the others.
     func load() -> (copies: [Copy], faults: [TextStoreError]) {
         var found: [Copy] = []
         var faults: [TextStoreError] = []
@@ -29,15 +29,15 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
         return (found.sorted { $0.serial > $1.serial }, faults)
     }
 
-    /// Saves a value, first copy first.
+    /// Saves a value, in the first copy first.
     ///
-    /// - Returns: Why a copy behind the first could not be written; the value is saved all the same.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` where not even the first copy could be written; nothing has changed then.
+    /// - Returns: The faults of later copies; the value is saved nevertheless.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; nothing has changed then.
     func save(_ value: Value, serial: UInt64) throws(TextStoreError) -> [TextStoreError] {
         let bytes: [UInt8]
         do { bytes = Array(try JSONEncoder().encode(Copy(serial: serial, value: value))) } catch {
             throw TextStoreError(
-                .fileSystem, "encoding “\(name)” of the session: this is a defect of the framework", underlyingError: error)
+                .fileSystem, "cannot encode “\(name)” of the session: this is a defect of the framework; report it", underlyingError: error)
         }
         try makeDirectory()
         try SealedFile.write(bytes, as: file(0), in: directory, options: options)
@@ -54,7 +54,7 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
 
     func makeDirectory() throws(TextStoreError) {
         do throws(StoreError) { try directory.create(durability: options.durability) } catch {
-            throw TextStoreError(.fileSystem, "making the session's directory: \(error.message)", underlyingError: error)
+            throw TextStoreError(.fileSystem, "cannot create the session's directory: \(error.message)", underlyingError: error)
         }
     }
 
@@ -65,7 +65,7 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
         do { return try JSONDecoder().decode(Copy.self, from: Data(bytes)) } catch {
             let path = directory.path(of: file(number))
             throw TextStoreError(
-                .damagedFile, "reading \(path): another version of the framework wrote it; it is not used", underlyingError: error)
+                .damagedFile, "cannot read \(path): another version of the framework wrote it; the file is ignored", underlyingError: error)
         }
     }
 }

@@ -1,9 +1,9 @@
 internal import Foundation
 import StoreCore
 
-/// Which files are the texts of a session: the one place that says so, and writing one change of it is what switches a set.
+/// The files that hold the texts of a session. Writing one change of the pointer switches a set.
 struct Pointer: Sendable {
-    /// A file, and what is in it as far as order goes.
+    /// A file with the rank and digest of its text.
     struct Place: Hashable, Sendable {
         var file: RecordName
         var rank: Rank
@@ -13,35 +13,35 @@ struct Pointer: Sendable {
 
     /// The active files, by text.
     private(set) var active: [String: Place] = [:]
-    /// Those that were active before.
+    /// The previously active files, by text.
     private(set) var previous: [String: Place] = [:]
-    /// Sets that are here and wait to be activated, by set and text.
+    /// The waiting sets, by set and text.
     private(set) var pending: [String: [String: Place]] = [:]
-    /// When an unversioned text was last found unchanged.
+    /// The times at which unversioned texts were last found unchanged.
     private(set) var checked: [String: Date] = [:]
     /// The active texts that were switched as one group, by the group's key.
     private(set) var groups: [String: [String: Rank]] = [:]
-    /// The key of the group that each of them was switched with.
+    /// The group's key of each of these texts.
     private(set) var groupsByText: [String: String] = [:]
-    /// The sets that wait, by text.
+    /// The waiting sets, by text.
     private var setsByText: [String: Set<String>] = [:]
 
-    /// The sets that wait and have a text.
+    /// Returns the waiting sets that contain a text.
     func sets(of identifier: String) -> Set<String> { setsByText[identifier] ?? [] }
 
-    /// One step from a pointer to the next; the steps, in order, are what is saved.
+    /// A step from one pointer to the next; the journal saves the steps in order.
     enum Change: Sendable {
-        /// Everything is as it is here.
+        /// Replaces the whole pointer.
         case whole(Pointer)
-        /// Sets that waited do so no longer, and files have become the active ones, all of them at once.
+        /// Removes waiting sets and activates files, all in one step.
         case switched(dropped: [String], activated: [String: Place])
-        /// A set is here and waits.
+        /// Adds a waiting set.
         case waits(set: String, [String: Place])
-        /// Unversioned texts were found unchanged.
+        /// Records that unversioned texts were found unchanged.
         case confirmed([String], Date)
     }
 
-    /// All files that something refers to.
+    /// The files with a reference.
     var files: Set<RecordName> {
         var files = Set(active.values.map(\.file))
         files.formUnion(previous.values.map(\.file))
@@ -49,9 +49,9 @@ struct Pointer: Sendable {
         return files
     }
 
-    /// Takes a step; costs as much as is in it.
+    /// Applies a step; the cost depends on the step's size only.
     ///
-    /// - Returns: The files that nothing refers to any more.
+    /// - Returns: The files that have lost their last reference.
     @discardableResult
     mutating func take(_ change: Change) -> Set<RecordName> {
         var released: Set<RecordName> = []
@@ -62,7 +62,7 @@ struct Pointer: Sendable {
             self = pointer
         case .switched(let dropped, let activated):
             for (identifier, place) in activated {
-                // A set that did not wait is dropped all the same, alone.
+                // A single dropped set need not have waited: it is activated immediately.
                 let set = dropped.count == 1 ? dropped[0] : dropped.first { pending[$0]?[identifier] == place }
                 join(identifier, set, place.rank)
             }
@@ -78,7 +78,7 @@ struct Pointer: Sendable {
             }
             for set in dropped { released.formUnion(keepPrevious(of: set, beside: activated)) }
         case .waits(let set, let places):
-            // A set that waits with an older state of the same texts would tear this one apart; it goes whole.
+            // Another waiting set with older records of these texts would tear this one apart, so it is removed whole.
             for other in Set(places.keys.flatMap { sets(of: $0) }) where other != set { released.formUnion(replace(other, by: nil)) }
             released.formUnion(replace(set, by: places))
             released.subtract(places.values.map(\.file))
@@ -88,9 +88,9 @@ struct Pointer: Sendable {
         return released
     }
 
-    /// Adds the members that a switch does not change to the previous set of their group, so that it was published as a whole.
+    /// Adds the members that a switch leaves unchanged to their group's previous set, so that the previous set is complete.
     ///
-    /// - Returns: The files that nothing refers to any more.
+    /// - Returns: The files that have lost their last reference.
     private mutating func keepPrevious(of set: String, beside activated: [String: Place]) -> Set<RecordName> {
         guard let members = groups[set]?.keys, members.contains(where: { activated[$0] != nil }) else { return [] }
         var released: Set<RecordName> = []
@@ -112,9 +112,9 @@ struct Pointer: Sendable {
         groups[group, default: [:]][identifier] = rank
     }
 
-    /// Lets a set wait, or no longer.
+    /// Replaces or removes a waiting set.
     ///
-    /// - Returns: The files of the one that waited under this name.
+    /// - Returns: The files of the replaced set.
     private mutating func replace(_ set: String, by places: [String: Place]?) -> Set<RecordName> {
         let old = pending[set] ?? [:]
         for identifier in old.keys {
@@ -192,7 +192,7 @@ extension Pointer {
         let pending = try reader.table { reader throws(RecordReader.Foreign) in try reader.places() }
         checked = try reader.table { reader throws(RecordReader.Foreign) in try reader.date() }
         for (set, places) in pending { _ = replace(set, by: places) }
-        // Groups were not saved at first.
+        // Pointers of early versions have no groups.
         guard !reader.isAtEnd else { return }
         try reader.all { reader throws(RecordReader.Foreign) in
             let group = try reader.text()

@@ -1,9 +1,10 @@
 internal import Foundation
 import StoreCore
 
-/// Puts values one behind the other, as ``RecordReader`` takes them out again.
+/// Encodes values as ``RecordReader`` decodes them.
 ///
-/// Not JSON: a thousand records are read at a start, and Foundation's decoder would take longer for their heads than the disk for all of them.
+/// JSON would be too slow: a start reads a thousand records, and Foundation's decoder would take longer for their heads than the disk for
+/// the whole files.
 struct RecordWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -35,11 +36,11 @@ struct RecordWriter {
     mutating func put(_ version: SemanticVersion?) { put(version) { $0.put($1.description) } }
 }
 
-/// Takes values out in the order in which they were put in.
+/// Decodes values in the order in which they were encoded.
 ///
-/// What it reads has a right checksum; where it is of another form all the same, another version of the framework wrote it.
+/// The bytes have passed their checksum, so another format means that another version of the framework wrote them.
 struct RecordReader {
-    /// The bytes are not what a writer of this form has put there.
+    /// The bytes are not in this format.
     struct Foreign: Error {}
 
     private let bytes: UnsafeRawBufferPointer
@@ -65,7 +66,7 @@ struct RecordReader {
 
     mutating func text() throws(Foreign) -> String {
         let part = try utf8()
-        // What the checksum lets through was written from a string; finding it valid first takes half as long as making the string.
+        // Bytes that pass the checksum came from a string; validating them would cost half as much as making the string.
         return String(decoding: part, as: UTF8.self)
     }
 
@@ -74,7 +75,7 @@ struct RecordReader {
         return digest
     }
 
-    /// The bytes of a string, where they are.
+    /// Returns the bytes of a string without copying them.
     mutating func utf8() throws(Foreign) -> UnsafeRawBufferPointer {
         let size = try number()
         guard size <= UInt64(bytes.count - position) else { throw Foreign() }
@@ -90,11 +91,11 @@ struct RecordReader {
         for _ in 0..<(try number()) { try body(&self) }
     }
 
-    /// Names, and what is behind each of them.
+    /// Decodes a dictionary.
     mutating func table<Value>(_ body: (inout RecordReader) throws(Foreign) -> Value) throws(Foreign) -> [String: Value] {
         let count = try number()
         var table: [String: Value] = [:]
-        // Whatever the number says, no name takes less than its length does.
+        // Each name takes at least the eight bytes of its length, which bounds a malformed count.
         table.reserveCapacity(Int(min(count, UInt64(bytes.count - position) / 8)))
         for _ in 0..<count {
             let name = try text()
@@ -105,7 +106,7 @@ struct RecordReader {
 
     mutating func version() throws(Foreign) -> SemanticVersion? {
         guard try flag() else { return nil }
-        // What was written once is read again, however strictly it was read then.
+        // Lenient parsing accepts every version that was valid when it was saved.
         guard let version = SemanticVersion(try text(), mode: .lenient) else { throw Foreign() }
         return version
     }

@@ -1,8 +1,8 @@
 import StoreCore
 
-/// The name of a record's file, which no other record has: the identifier's digest, and 64 random bits.
+/// The unique name of a record's file: the identifier's digest, and 64 random bits.
 ///
-/// Held as numbers: a start looks at thousands of them, and strings of their length would each be memory of their own.
+/// Stored as numbers, because a start examines thousands of names, and each string of that length would need an allocation.
 struct RecordName: Hashable, Sendable {
     private let identifier: SHA256.Digest
     private let random: UInt64
@@ -10,20 +10,20 @@ struct RecordName: Hashable, Sendable {
     private static let ending = ".text"
     private static let size = 64 + 1 + 16 + ending.utf8.count
 
-    /// A name for a new record of a text.
+    /// Makes a name for a new record of a text.
     init(of identifier: String) {
         self.identifier = FileNames.digest(of: identifier)
         random = UInt64.random(in: .min ... .max)
     }
 
-    /// Reads the name of a file; `nil` where that is not a record's.
+    /// Reads the name of a file; `nil` if the file is not a record.
     init?(_ name: String) {
         var name = name
         guard let found = name.withUTF8({ Self(utf8: UnsafeRawBufferPointer($0)) }) else { return nil }
         self = found
     }
 
-    /// Reads a name as it is saved.
+    /// Reads a saved name.
     init?(utf8 name: UnsafeRawBufferPointer) {
         let name = name.bindMemory(to: UInt8.self)
         guard name.count == Self.size, name[64] == UInt8(ascii: "-"), name[81...].elementsEqual(Self.ending.utf8),
@@ -33,7 +33,7 @@ struct RecordName: Hashable, Sendable {
         self.random = random
     }
 
-    /// The name as the file has it.
+    /// The name of the file.
     var text: String {
         String(unsafeUninitializedCapacity: Self.size) { name in
             identifier.write(hex: name)

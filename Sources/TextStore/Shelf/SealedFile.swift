@@ -1,16 +1,16 @@
 internal import Foundation
 import StoreCore
 
-/// A whole file with a checksum in front: what is read is what was written, or nothing.
+/// A whole file with a checksum in its head: a read returns the written bytes, or nothing.
 enum SealedFile {
-    /// Tells our temporary files from those of others.
+    /// The kind that distinguishes this module's temporary files from others.
     static let temporaryKind = "text"
     private static let magic = Array("SHtext01".utf8)
     private static let headSize = 16
 
-    /// Writes a file in one step, old or new and never half.
+    /// Writes a file atomically.
     ///
-    /// - Throws: ``TextStoreError/Code/fileSystem``; the old file is then still there.
+    /// - Throws: ``TextStoreError/Code/fileSystem``; the old file then remains.
     static func write(
         _ payload: [UInt8], as name: String, in directory: Directory, options: FileWriteOptions
     ) throws(TextStoreError) {
@@ -21,20 +21,20 @@ enum SealedFile {
         do {
             try AtomicFile.write(bytes, as: name, in: directory, kind: temporaryKind, options: options)
         } catch {
-            throw TextStoreError(.fileSystem, "saving a file of the session: \(error.message)", underlyingError: error)
+            throw TextStoreError(.fileSystem, "cannot save a file of the session: \(error.message)", underlyingError: error)
         }
     }
 
     /// Reads a file.
     ///
-    /// - Returns: What was written; `nil` where there is no such file.
+    /// - Returns: The written bytes; `nil` if the file does not exist.
     /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem``.
     static func read(_ name: String, in directory: Directory) throws(TextStoreError) -> [UInt8]? {
         var reader = try Reader(directory)
         return try reader.read(name) { Array($0) }
     }
 
-    /// The bytes of a file as they are, and what the system knows of it; no status where there is no file.
+    /// Returns the raw bytes of a file with its status, which is `nil` if the file does not exist.
     static func contents(of name: String, in directory: Directory) throws(TextStoreError) -> ([UInt8], FileStatus?) {
         var reader = try Reader(directory)
         var bytes: [UInt8] = []
@@ -42,7 +42,7 @@ enum SealedFile {
         return (bytes, status)
     }
 
-    /// What was written, of all bytes of a file; `nil` where they are others.
+    /// Returns the written bytes from the raw ones; `nil` if their checksum or head is wrong.
     private static func payload(of bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         guard bytes.count >= headSize, bytes.starts(with: magic) else { return nil }
         let payload = UnsafeRawBufferPointer(rebasing: bytes[headSize...])
@@ -50,12 +50,12 @@ enum SealedFile {
         return Checksum64.of(payload) == sealed ? payload : nil
     }
 
-    /// Reads files of one directory one after the other: it is opened once, and all of them come through one buffer.
+    /// Reads files of one directory in sequence with one directory handle and one buffer.
     ///
-    /// A start reads thousands of small files; their paths and their memory would cost more than their bytes.
+    /// A start reads thousands of small files, for which paths and allocations would cost more than the bytes.
     struct Reader {
         let directory: Directory
-        /// `nil` where there is no directory, and then no file.
+        /// The open directory; `nil` if it does not exist.
         private let handle: DirectoryHandle?
         private var buffer: [UInt8] = []
 
@@ -67,25 +67,25 @@ enum SealedFile {
         /// Reads a file.
         ///
         /// - Parameters:
-        ///   - name: Its name.
-        ///   - body: Takes from what was written what is wanted; the bytes are gone afterwards.
-        /// - Returns: What the body made of it; `nil` where there is no such file.
+        ///   - name: The file's name.
+        ///   - body: Converts the written bytes, which are valid during the call only.
+        /// - Returns: The body's result; `nil` if the file does not exist.
         /// - Throws: ``TextStoreError/Code/damagedFile`` or ``TextStoreError/Code/fileSystem``.
         mutating func read<Value>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Value) throws(TextStoreError) -> Value? {
             guard let file = try open(name) else { return nil }
-            // Most files come whole at once; what is longer, damaged or no file at all is looked at more closely.
+            // One read suffices for most files. Larger, damaged, and special files take the slower path.
             if let value = readAtOnce(file, body) { return value }
             var value: Value?
             _ = try contents(of: file) { bytes in value = SealedFile.payload(of: bytes).map(body) }
             if let value { return value }
             throw TextStoreError(
                 .damagedFile,
-                "reading \(directory.path(of: name)): it does not begin as a file of a session, or its checksum is wrong; it is not used")
+                "cannot use \(directory.path(of: name)): its head or checksum is wrong; the file is ignored")
         }
 
-        /// Hands on the bytes of a file as they are.
+        /// Passes the raw bytes of a file to a closure.
         ///
-        /// - Returns: What the system knows of the file; `nil` where there is none, and then nothing is handed on.
+        /// - Returns: The status of the file; `nil` if it does not exist, and then the closure is not called.
         mutating func contents(of name: String, _ body: (UnsafeRawBufferPointer) -> Void) throws(TextStoreError) -> FileStatus? {
             guard let file = try open(name) else { return nil }
             return try contents(of: file, body)
@@ -99,7 +99,7 @@ enum SealedFile {
         private mutating func readAtOnce<Value>(_ file: borrowing OpenFile, _ body: (UnsafeRawBufferPointer) -> Value) -> Value? {
             if buffer.isEmpty { buffer = [UInt8](repeating: 0, count: 1 << 14) }
             return buffer.withUnsafeMutableBytes { buffer in
-                // What keeps it from being read is told by who looks more closely.
+                // The slower path reports the error.
                 guard let count = try? file.read(atOnceInto: buffer), count < buffer.count else { return nil }
                 return SealedFile.payload(of: UnsafeRawBufferPointer(rebasing: buffer[..<count])).map(body)
             }
@@ -110,7 +110,7 @@ enum SealedFile {
         ) throws(TextStoreError) -> FileStatus {
             do throws(StoreError) {
                 let status = try file.status()
-                // Read as a damaged file: whoever put a directory or a pipe there did not write one of ours.
+                // A directory or a pipe in the file's place is not ours, and is treated as a damaged file.
                 let size = status.kind == .regular ? status.size : 0
                 if buffer.count < size { buffer = [UInt8](repeating: 0, count: max(size, 1 << 14)) }
                 try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) in
@@ -125,7 +125,7 @@ enum SealedFile {
         }
 
         private static func failed(_ error: StoreError) -> TextStoreError {
-            TextStoreError(.fileSystem, "reading a file of the session: \(error.message)", underlyingError: error)
+            TextStoreError(.fileSystem, "cannot read a file of the session: \(error.message)", underlyingError: error)
         }
     }
 }

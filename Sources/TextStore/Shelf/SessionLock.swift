@@ -1,25 +1,25 @@
 internal import Foundation
 import StoreCore
 
-/// One writer at a time in a session's directory, of this process or another one; the kernel lets go when a process ends, however it ends.
+/// Serializes the writers of a session's directory in all processes; the kernel releases the lock when a process ends.
 ///
-/// Whoever has it reads what others have written before he writes, so that nothing that only rises is overwritten by something lower.
+/// A holder reads the changes of other processes before it writes, so that a floor is never overwritten by a lower one.
 struct SessionLock {
-    /// The file that is locked; there is nothing in it.
+    /// The locked file, which is empty.
     static let fileName = "lock"
-    /// How long another process may usually have it: longer than any save takes.
+    /// The usual patience: longer than any save takes.
     static let usualPatience = Duration.seconds(5)
 
     let directory: Directory
-    /// How long another process may have it.
+    /// The time that another process may hold the lock.
     var patience = Self.usualPatience
 
-    /// Takes the lock until what is returned is let go of.
+    /// Takes the lock; releasing the result releases it.
     ///
-    /// Blocks its thread as the disk does; nobody holds the lock longer than it takes to write a few files.
+    /// Blocks the calling thread. Every holder releases the lock after writing a few files.
     ///
-    /// - Returns: What holds the lock; `nil` where the directory is missing or the disk knows no locks.
-    /// - Throws: ``TextStoreError/Code/fileSystem``, also where another process does not let go of it.
+    /// - Returns: The holder of the lock; `nil` if the directory does not exist or the disk supports no locks.
+    /// - Throws: ``TextStoreError/Code/fileSystem``, also if another process keeps the lock for too long.
     func take() throws(TextStoreError) -> WritableFile? {
         do throws(StoreError) {
             guard let handle = try DirectoryHandle(opening: directory) else { return nil }
@@ -29,7 +29,7 @@ struct SessionLock {
                 guard waited < patience else {
                     throw StoreError(
                         .fileSystem,
-                        "locking \(directory.path(of: Self.fileName)): another process has had it for \(patience); end that process")
+                        "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
                 }
                 Thread.sleep(forTimeInterval: 0.001)
                 waited += .milliseconds(1)
@@ -37,7 +37,7 @@ struct SessionLock {
             return file
         } catch {
             if let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) { return nil }
-            throw TextStoreError(.fileSystem, "taking the session for this process: \(error.message)", underlyingError: error)
+            throw TextStoreError(.fileSystem, "cannot lock the session: \(error.message)", underlyingError: error)
         }
     }
 }

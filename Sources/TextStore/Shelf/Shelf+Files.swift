@@ -3,9 +3,9 @@ internal import Foundation
 import StoreCore
 
 extension Shelf {
-    // MARK: Beside other processes
+    // MARK: Coordination with other processes
 
-    /// Does something while no other process writes.
+    /// Runs a closure while no other process writes.
     func locked<Result>(_ body: () throws(TextStoreError) -> Result) throws(TextStoreError) -> Result {
         let held = try lock.take()
         defer { withExtendedLifetime(held) {} }
@@ -14,18 +14,19 @@ extension Shelf {
         return result
     }
 
-    /// Removes what killed processes have left, and leaves out of the journals what the next start need not read.
+    /// Removes the leftovers of killed processes, and shortens the journals for the next start.
     ///
-    /// After the first thing that needs the session's lock anyway, and not when the shelf is opened: the texts of a start do not wait for it.
+    /// Runs after the first operation that needs the session's lock anyway, rather than at opening, so that the first texts do not wait for
+    /// it.
     private func tidy() {
         isUntidy = false
         sweep()
         shorten()
     }
 
-    /// Takes over what another store of this session has written; floors only rise.
+    /// Reads the changes of other stores of this session; floors only rise.
     ///
-    /// - Returns: Whether all floors could be read, and there were any.
+    /// - Returns: Whether the floors exist and were read completely.
     @discardableResult
     func catchUp() -> Bool {
         if let reading = pointerJournal.read() {
@@ -60,46 +61,46 @@ extension Shelf {
         if case .success(let value) = read { return value }
         let path = directory.path(of: journal.file(0))
         faults.append(
-            TextStoreError(.damagedFile, "reading \(path): another version of the framework wrote a part of it; that part is not used"))
+            TextStoreError(.damagedFile, "cannot read a part of \(path): another version of the framework wrote it; that part is ignored"))
         return nil
     }
 
-    // MARK: Letting the session know
+    // MARK: Publishing
 
-    /// Lets the session know what is here of some texts, in one step with another change of it.
-    func publish(_ identifiers: some Sequence<String>, _ turn: Turn, _ change: Change = { _ in }) -> Turn {
-        var turn = turn
+    /// Publishes the records of some texts to the session, in one step with another change of it.
+    func publish(_ identifiers: some Sequence<String>, _ outcome: Outcome, _ change: Change = { _ in }) -> Outcome {
+        var outcome = outcome
         var change = change
         var identifiers = Array(identifiers)
         repeat {
             var hadDamage = !damaged.isEmpty
             var texts = held(identifiers)
-            // What another process has changed may be any text. A damaged one may take its whole set back to the previous one, so the
-            // others' are needed too. And while they are read it may happen again.
+            // Another process may have changed any text. A damaged text may restore the previous set, so all records are read again. Damage
+            // found during that read repeats it.
             while isForeign || hadDamage != !damaged.isEmpty {
                 isForeign = false
                 hadDamage = !damaged.isEmpty
                 texts = held(Array(registered))
             }
-            let (told, also, generation, groups) = (texts, change, generation, (pointer.groups, pointer.groupsByText))
+            let (published, also, generation, groups) = (texts, change, generation, (pointer.groups, pointer.groupsByText))
             let risen = session.update { session in
                 also(&session)
-                session.take(told, of: groups, generation: generation)
+                session.take(published, of: groups, generation: generation)
                 return session.resolve()
             }
             change = { _ in }
             identifiers = risen.map(\.identifier)
-            if !risen.isEmpty { turn.increases += raise(risen) }
+            if !risen.isEmpty { outcome.increases += raise(risen) }
         } while !identifiers.isEmpty
-        // A damaged text is looked at again when the others of its set are, and told of once.
-        var told: Set<String> = []
-        turn.hasUnverified = unverified.values.contains { registered.contains($0.identifier) }
-        turn.faults += faults.filter { told.insert("\($0.identifier ?? "") \($0.message)").inserted }
+        // Reading the other texts of a set repeats the fault of a damaged one, which is reported once.
+        var reported: Set<String> = []
+        outcome.hasUnverified = unverified.values.contains { registered.contains($0.identifier) }
+        outcome.faults += faults.filter { reported.insert("\($0.identifier ?? "") \($0.message)").inserted }
         faults = []
-        return turn
+        return outcome
     }
 
-    /// Bundled texts have become the active ones.
+    /// Raises the floors of bundled texts that have become active.
     private func raise(_ bundled: [SessionState.Risen]) -> [VersionIncrease] {
         do throws(TextStoreError) {
             try makeDirectory()
@@ -110,7 +111,7 @@ extension Shelf {
                 return increases
             }
         } catch {
-            // They are raised in memory, and by the same bundle again at the next start.
+            // The floors are raised in memory, and the same bundle raises them again at the next start.
             faults.append(error)
             return risen(bundled)
         }
@@ -125,13 +126,13 @@ extension Shelf {
         return identifiers.compactMap { registered.contains($0) ? ($0, held($0)) : nil }
     }
 
-    /// Reads the files of texts, registered or not.
+    /// Reads the records of texts, registered or not.
     func read(_ identifiers: [String]) {
         preload(identifiers)
         for identifier in identifiers { _ = held(identifier) }
     }
 
-    /// Reads the active files of several texts side by side: a start waits for all of them.
+    /// Reads the active records of several texts concurrently, because a start waits for all of them.
     private func preload(_ identifiers: [String]) {
         guard identifiers.count > 1 else { return }
         let missing = identifiers.compactMap { identifier in
@@ -140,7 +141,7 @@ extension Shelf {
         let portion = 64
         let found = Lock<[(RecordName, TextRecord)]>([])
         DispatchQueue.concurrentPerform(iterations: (missing.count + portion - 1) / portion) { [directory] number in
-            // What cannot be read is read once more by who needs it, and told there.
+            // A record that cannot be read here is read again on its own, which reports the fault.
             guard var reader = try? SealedFile.Reader(directory) else { return }
             let records = missing[number * portion..<min(missing.count, (number + 1) * portion)].compactMap { identifier, place in
                 (try? TextRecord.read(place, of: identifier, with: &reader)).map { (place.file, $0) }
@@ -158,7 +159,7 @@ extension Shelf {
         if let place = pointer.active[identifier] {
             active = record(place, of: identifier)
             if active == nil, unverified[place.file] != nil {
-                // Another process has saved it: until the verdict, the session keeps what it shows.
+                // Another process has saved it. Until the verdict, the session keeps the text that it shows.
                 active = session.read { $0.held[identifier]?.active }
             } else {
                 if active == nil, verdicts[place.file] == nil { active = recordAnew(place, of: identifier) }
@@ -178,7 +179,7 @@ extension Shelf {
             floor: floors.texts[identifier], checked: pointer.checked[identifier])
     }
 
-    /// The record of a place; what cannot be read is told once.
+    /// Returns the record of a place, and reports a fault once.
     func record(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
         if let record = loaded[place.file] { return record }
         if verdicts[place.file] == false || unverified[place.file] != nil { return nil }
@@ -191,23 +192,23 @@ extension Shelf {
         }
     }
 
-    /// The record of an active text after its file was not found: another process may have switched or cleared meanwhile and removed it.
+    /// Returns the active record after its file was not found, because another process may have replaced it meanwhile.
     private func recordAnew(_ place: Pointer.Place, of identifier: String) -> TextRecord? {
-        let told = faults.count
-        // Where the lock cannot be had the text stays what was told already: damaged.
+        let count = faults.count
+        // Without the lock, the text stays damaged, as reported above.
         return
             (try? locked { () throws(TextStoreError) in
                 catchUp()
                 guard pointer.active[identifier] != place else { return nil }
-                // It was no fault then.
-                if told > 0 { faults.remove(at: told - 1) }
+                // The file was removed by a switch, so the reported fault was none.
+                if count > 0 { faults.remove(at: count - 1) }
                 return pointer.active[identifier].flatMap { record($0, of: identifier) }
             }) ?? nil
     }
 
     // MARK: Writing
 
-    /// The floors of places that have become active, saved.
+    /// Raises and saves the floors of places that have become active.
     func activated(_ places: [String: Pointer.Place]) -> [VersionIncrease] {
         var increases: [VersionIncrease] = []
         for (identifier, place) in places.sorted(by: { $0.key < $1.key }) {
@@ -217,7 +218,7 @@ extension Shelf {
         return increases
     }
 
-    /// Writes a step of the pointer, and removes what nothing refers to any more.
+    /// Saves a step of the pointer, and removes files that have lost their last reference.
     func step(_ change: Pointer.Change) throws(TextStoreError) {
         faults += try pointerJournal.add(change.bytes) {
             var next = pointer
@@ -233,25 +234,25 @@ extension Shelf {
             faults += try floorJournal.add(floors.bytes(of: unsaved)) { floors.bytes(of: floors.texts.keys) }
             unsaved = []
         } catch {
-            // It comes with the next one; and the record itself carries its version, from which the floor is found again.
+            // The next save repeats it. The record also carries its version, from which the floor can be restored.
             faults.append(error)
         }
     }
 
-    /// Leaves out what the next start need not read.
+    /// Removes history from the journals.
     func shorten() {
         do throws(TextStoreError) {
             if pointerJournal.isLong { faults += try pointerJournal.shorten(Pointer.Change.whole(pointer).bytes) }
             if floorJournal.isLong { faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys)) }
         } catch {
-            // The history stays, and nothing is lost by that.
+            // The journals keep their history; nothing is lost.
             faults.append(error)
         }
     }
 
     func makeDirectory() throws(TextStoreError) {
         do throws(StoreError) { try directory.create(durability: options.durability) } catch {
-            throw TextStoreError(.fileSystem, "making the session's directory: \(error.message)", underlyingError: error)
+            throw TextStoreError(.fileSystem, "cannot create the session's directory: \(error.message)", underlyingError: error)
         }
     }
 
@@ -264,13 +265,13 @@ extension Shelf {
 
     private func remove(_ file: String) {
         do throws(StoreError) { try directory.remove(file) } catch {
-            faults.append(TextStoreError(.fileSystem, "removing an old file: \(error.message)", underlyingError: error))
+            faults.append(TextStoreError(.fileSystem, "cannot remove an old file: \(error.message)", underlyingError: error))
         }
     }
 
-    /// Removes records that nothing refers to, and what killed processes have left of files that they were writing.
+    /// Removes unreferenced records, and temporary files of killed processes.
     ///
-    /// Only after an hour, because another process may be about to refer to them.
+    /// Spares files younger than an hour, because another process may be about to reference them.
     func sweep(evenYoung: Bool = false) {
         let files = pointer.files
         do throws(StoreError) {
@@ -289,7 +290,7 @@ extension Shelf {
                 if isOld || (evenYoung && isRecord) { remove(name) }
             }
         } catch {
-            faults.append(TextStoreError(.fileSystem, "looking for old files: \(error.message)", underlyingError: error))
+            faults.append(TextStoreError(.fileSystem, "cannot list old files: \(error.message)", underlyingError: error))
         }
     }
 }

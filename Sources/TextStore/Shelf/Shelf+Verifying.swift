@@ -1,11 +1,11 @@
 import StoreCore
 
-/// Records that a verifier accepts before the session shows them.
+/// Verification of records before the session shows them.
 ///
-/// Verification is asynchronous and the shelf's methods never suspend, so the engine verifies between two calls: it takes the records without
-/// a verdict, and returns the verdicts. A refused record is treated as a damaged one.
+/// Verification is asynchronous and the shelf's methods never suspend, so the engine verifies between two calls: it takes the records
+/// without a verdict, and returns the verdicts. A refused record counts as a damaged one.
 extension Shelf {
-    /// Takes a record that was read from its file.
+    /// Keeps a record that was read from its file.
     ///
     /// - Returns: The record; `nil` if the verifier has refused it or has not seen it yet.
     func count(_ record: TextRecord, _ file: RecordName) -> TextRecord? {
@@ -21,19 +21,19 @@ extension Shelf {
         return loaded[file]
     }
 
-    /// Reads the records that the session would show of some texts, and returns those without a verdict.
+    /// Reads the records of some texts that the session would show, and returns those without a verdict.
     ///
     /// - Parameters:
     ///   - identifiers: The texts; `nil` for all that are registered.
-    ///   - withPending: Whether the sets that wait for activation count too, registered or not.
+    ///   - withPending: Whether to include the waiting sets, registered or not.
     func recordsToVerify(_ identifiers: [String]?, withPending: Bool = false) -> [RecordName: TextRecord] {
         guard verifies else { return [:] }
         catchUp()
         let identifiers = identifiers ?? Array(registered), hadDamage = !damaged.isEmpty
         read(identifiers)
-        // The session has no previous records of the other texts, and needs them to take a set back.
+        // The session lacks the previous records of the other texts, and needs them to restore the previous set.
         if hadDamage != !damaged.isEmpty { isForeign = true }
-        // The previous records may be shown instead of refused ones, and those of a whole set.
+        // Previous records, also those of a whole set, may be shown instead of refused ones.
         if !damaged.isEmpty { read(identifiers + registered) }
         var wanted = Set(identifiers).union(damaged.isEmpty ? [] : registered)
         if withPending || !isOpen {
@@ -45,16 +45,16 @@ extension Shelf {
         return unverified.filter { wanted.contains($0.value.identifier) }
     }
 
-    /// Whether a record needs the verifier's verdict before its set may switch.
+    /// Returns whether a record needs the verifier's verdict before its set may switch.
     ///
     /// A copy of a bundled text needs none before its registration, because the store does not know the bundle's file earlier. The copy is
-    /// verified then, before the session shows it.
+    /// verified at registration, before the session shows it.
     func awaitsVerdict(_ place: Pointer.Place, of identifier: String) -> Bool {
         guard let record = unverified[place.file] else { return false }
         return record.facts.url != nil || registered.contains(identifier)
     }
 
-    /// Takes the verifier's verdicts.
+    /// Takes over the verifier's verdicts.
     func take(_ verdicts: [RecordName: Bool]) {
         for (file, isGood) in verdicts {
             guard let record = unverified.removeValue(forKey: file) else { continue }
@@ -64,9 +64,9 @@ extension Shelf {
     }
 
     /// Publishes all registered texts to the session again.
-    func lookAgain() -> Turn {
+    func lookAgain() -> Outcome {
         isForeign = true
-        return publish([], Turn())
+        return publish([], Outcome())
     }
 }
 

@@ -3,10 +3,11 @@ import StoreCore
 
 /// The files of a session.
 ///
-/// An actor on a thread of its own, none of whose methods suspends: comparing with the floor, storing, and letting the session know are
-/// one critical section, so that whoever looks sees changes in the order in which they were made. The session's lock makes it one beside
-/// other processes too. The order on disk is records, pointer, floors, so that whatever the process dies between, the pointer names whole
-/// files and the floor is never above all of them.
+/// The actor has a queue of its own, and none of its methods suspends. Comparing with the floor, storing, and publishing to the session are
+/// therefore one critical section, and observers see changes in order. The session's lock extends this to other processes.
+///
+/// The order on disk is records, pointer, floors. Wherever a process is killed, the pointer names whole files, and no floor is above every
+/// saved version.
 actor Shelf {
     let directory: Directory
     let options: FileWriteOptions
@@ -27,35 +28,35 @@ actor Shelf {
     var verdicts: [RecordName: Bool] = [:]
     /// The records without a verdict, by their files.
     var unverified: [RecordName: TextRecord] = [:]
-    /// Registered texts whose active file is damaged.
+    /// Registered texts with a damaged active file.
     var damaged: Set<String> = []
-    /// Whether another process has changed so much that all texts are to be looked at again.
+    /// Whether another process has changed enough to read all texts again.
     var isForeign = false
     var floorsAreWhole = false
-    /// Texts whose floors have risen and could not be saved.
+    /// Texts with raised floors that could not be saved.
     var unsaved: Set<String> = []
     private(set) var isOpen = false
-    /// Whether nobody has looked for what killed processes have left since this shelf was opened.
+    /// Whether the leftovers of killed processes have not been removed since this shelf was opened.
     var isUntidy = false
-    /// How often everything was forgotten.
+    /// The number of times that everything was deleted.
     var generation: UInt64 = 0
     /// The newest manifest that was accepted in this process; `nil` while none is known.
     var newest: VersionManifest?
     var faults: [TextStoreError] = []
 
-    /// What came of a call, beside what the session knows by then.
-    struct Turn: Sendable {
+    /// The result of a call, apart from the session's change.
+    struct Outcome: Sendable {
         var increases: [VersionIncrease] = []
         var faults: [TextStoreError] = []
         /// Refused sets, and manifests worth a report.
         var events: [TextStoreEvent] = []
-        /// Whether anything became active that was not.
+        /// Whether the call activated another text.
         var hasSwitched = false
-        /// Whether registered texts have records that wait for the verifier.
+        /// Whether registered texts have records without a verdict.
         var hasUnverified = false
     }
 
-    /// What the session is told in the same step.
+    /// A change of the session in the same step.
     typealias Change = @Sendable (inout SessionState) -> Void
 
     init(
@@ -76,54 +77,54 @@ actor Shelf {
 
     // MARK: Registering
 
-    /// Reads the records of texts; at the first call also the pointer and the floors.
+    /// Reads the records of texts. The first call also reads the pointer and the floors.
     ///
-    /// Costs as much as these texts, whatever was admitted before.
+    /// The cost depends on these texts only, not on those admitted before.
     ///
     /// - Parameters:
     ///   - identifiers: The texts.
-    ///   - activatesPending: Whether sets that wait are activated at the first call.
-    ///   - change: What else the session is told.
-    func admit(_ identifiers: [String], activatesPending: Bool, _ change: Change = { _ in }) -> Turn {
-        var turn = Turn()
+    ///   - activatesPending: Whether the first call activates waiting sets.
+    ///   - change: A change of the session in the same step.
+    func admit(_ identifiers: [String], activatesPending: Bool, _ change: Change = { _ in }) -> Outcome {
+        var outcome = Outcome()
         if !isOpen {
             isOpen = true
             do throws(TextStoreError) {
-                turn = try locked { () throws(TextStoreError) in open(activatesPending: activatesPending, mayWrite: true) }
+                outcome = try locked { () throws(TextStoreError) in open(activatesPending: activatesPending, mayWrite: true) }
             } catch {
-                // What is there can be read all the same; at worst a file goes while it is read, and is looked for again.
+                // Reading works without the lock. If a file is removed meanwhile, it is looked up again.
                 faults.append(error)
-                turn = open(activatesPending: false, mayWrite: false)
+                outcome = open(activatesPending: false, mayWrite: false)
             }
             isUntidy = true
         }
         registered.formUnion(identifiers)
-        return publish(identifiers, turn, change)
+        return publish(identifiers, outcome, change)
     }
 
-    private func open(activatesPending: Bool, mayWrite: Bool) -> Turn {
-        var turn = Turn()
+    private func open(activatesPending: Bool, mayWrite: Bool) -> Outcome {
+        var outcome = Outcome()
         let floorsWereRead = catchUp()
         if activatesPending, !pointer.pending.isEmpty {
             do throws(TextStoreError) {
-                try switchPending(&turn)
+                try switchPending(&outcome)
             } catch {
                 faults.append(error)
             }
         }
-        // The pointer is ahead of the floors where the process died in between: what it did not tell is told now.
+        // A process that dies between pointer and floors reports no increase, so the increase is reported now.
         let behind = pointer.active.filter { identifier, place in
             floors.texts[identifier].map { $0.rank < place.rank } ?? (place.rank.version != nil)
         }
         if mayWrite {
-            // Without a readable floor nobody knows what was told: nothing is told twice.
-            if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { turn.increases += increases }
+            // Without readable floors, it is unknown which increases were reported; none is reported twice.
+            if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { outcome.increases += increases }
         } else {
             for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
         }
-        // Nothing of it has been shown yet.
+        // The session has not shown any of it yet.
         isForeign = false
-        return turn
+        return outcome
     }
 
     // MARK: Storing
@@ -132,34 +133,34 @@ actor Shelf {
     ///
     /// - Parameters:
     ///   - set: The set's key.
-    ///   - records: Its texts.
-    ///   - isActivated: Whether the set becomes the active one, or waits.
+    ///   - records: The set's texts.
+    ///   - isActivated: Whether the set becomes active; otherwise it waits.
     ///   - begun: The generation in which the set's fetch began.
-    ///   - unchanged: Texts of the set that were found unchanged, and when.
-    ///   - onSaved: Called when all is saved, before anybody sees it, and not under a lock.
-    ///   - change: What else the session is told; not called where nothing is stored.
-    /// - Returns: `nil` where everything was forgotten since then.
-    /// - Throws: ``TextStoreError/Code/belowFloor``, ``TextStoreError/Code/incompleteSet`` or ``TextStoreError/Code/fileSystem``; the old set is
-    ///   then whole and active.
+    ///   - unchanged: Texts of the set that were found unchanged, with the time of the check.
+    ///   - onSaved: Called after the save, before the texts become visible, and not under a lock.
+    ///   - change: A change of the session in the same step; not called if nothing is stored.
+    /// - Returns: `nil` if everything was deleted since the fetch began.
+    /// - Throws: ``TextStoreError/Code/belowFloor``, ``TextStoreError/Code/incompleteSet``, ``TextStoreError/Code/withdrawn``, or
+    ///   ``TextStoreError/Code/fileSystem``; the old set then remains whole and active.
     func store(
         _ set: String, _ records: [TextRecord], isActivated: Bool, begun: UInt64, unchanged: ([String], Date) = ([], .distantPast),
         onSaved: @Sendable () -> Void = {}, _ change: Change = { _ in }
-    ) throws(TextStoreError) -> Turn? {
+    ) throws(TextStoreError) -> Outcome? {
         guard begun == generation else { return nil }
-        var turn = Turn()
+        var outcome = Outcome()
         if !records.isEmpty {
             try makeDirectory()
-            turn.hasSwitched = isActivated
-            turn.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
+            outcome.hasSwitched = isActivated
+            outcome.increases = try locked { () throws(TextStoreError) in try write(set, records, isActivated) }
         }
         if !unchanged.0.isEmpty { confirm(unchanged.0, at: unchanged.1) }
         onSaved()
-        return publish(records.map(\.identifier) + unchanged.0, turn, change)
+        return publish(records.map(\.identifier) + unchanged.0, outcome, change)
     }
 
     private func write(_ set: String, _ records: [TextRecord], _ isActivated: Bool) throws(TextStoreError) -> [VersionIncrease] {
         catchUp()
-        // The records are a set only beside the members that this process left as they were.
+        // The records form a set only together with the other members as this process knows them.
         let new = Set(records.map(\.identifier))
         let isForeign = session.read { state in
             state.members(of: set).contains { identifier in
@@ -170,7 +171,7 @@ actor Shelf {
         }
         if isForeign, set.hasPrefix("group/") {
             throw TextStoreError(
-                .incompleteSet, "another process has changed or cleared other texts of the set meanwhile; the set is fetched again")
+                .incompleteSet, "cannot store the set: another process has changed other texts of it; the set is fetched again")
         }
         for record in records {
             guard let floor = floors.texts[record.identifier], record.rank < floor.rank else { continue }
@@ -194,7 +195,7 @@ actor Shelf {
         return isActivated ? activated(places) : []
     }
 
-    /// Unversioned texts were found unchanged.
+    /// Records that unversioned texts were found unchanged.
     private func confirm(_ identifiers: [String], at date: Date) {
         do throws(TextStoreError) {
             try locked { () throws(TextStoreError) in
@@ -202,7 +203,7 @@ actor Shelf {
                 try step(.confirmed(identifiers, date))
             }
         } catch {
-            // They are asked for again at the next start, no more.
+            // Without the record, the next start merely asks for them again.
             faults.append(error)
             pointer.take(.confirmed(identifiers, date))
         }
@@ -210,24 +211,24 @@ actor Shelf {
 
     // MARK: Switching
 
-    /// Activates every waiting set; drops a damaged, refused, outdated or withdrawn one whole, and reports it.
+    /// Activates every waiting set; removes a damaged, refused, outdated, or withdrawn one whole, and reports it.
     ///
-    /// A set that another process has saved since the verification stays until the next one.
-    func activatePending() throws(TextStoreError) -> Turn {
-        var turn = Turn()
+    /// A set that another process has saved since the verification stays until the next verification.
+    func activatePending() throws(TextStoreError) -> Outcome {
+        var outcome = Outcome()
         try locked { () throws(TextStoreError) in
             catchUp()
-            try switchPending(&turn)
+            try switchPending(&outcome)
         }
-        return publish(registered, turn)
+        return publish(registered, outcome)
     }
 
-    private func switchPending(_ turn: inout Turn) throws(TextStoreError) {
+    private func switchPending(_ outcome: inout Outcome) throws(TextStoreError) {
         guard !pointer.pending.isEmpty else { return }
         var places: [String: Pointer.Place] = [:]
         var dropped: [String] = []
         var events: [TextStoreEvent] = []
-        // A process that knows a newer manifest has dropped what that one takes back.
+        // A process that knows a newer manifest has already removed the sets that it withdraws.
         let newest = isBehind ? nil : newest
         for (set, waiting) in pointer.pending.sorted(by: { $0.key < $1.key }) {
             let outdated = waiting.sorted { $0.key < $1.key }.compactMap { identifier, place in
@@ -246,57 +247,57 @@ actor Shelf {
             dropped.append(set)
         }
         guard !dropped.isEmpty else { return }
-        turn.hasSwitched = places.contains { identifier, place in
+        outcome.hasSwitched = places.contains { identifier, place in
             let old = pointer.active[identifier]
             return old?.rank != place.rank || old?.digest != place.digest
         }
         try step(.switched(dropped: dropped, activated: places))
-        turn.events += events
-        turn.increases += activated(places)
+        outcome.events += events
+        outcome.increases += activated(places)
     }
 
-    /// Lets the session know something beside the files; bundled texts that are shown from then on raise the floor.
-    func change(_ change: Change = { _ in }) -> Turn { publish([], Turn(), change) }
+    /// Changes the session without changing files; bundled texts that become visible raise their floors.
+    func change(_ change: Change = { _ in }) -> Outcome { publish([], Outcome(), change) }
 
-    /// Accepts a manifest, and drops the waiting sets that it takes back.
+    /// Accepts a manifest, and removes the waiting sets that it withdraws.
     ///
-    /// The sets go before the edition is saved: a process that is killed in between knows neither, and asks for the manifest again.
+    /// The sets are removed before the edition is saved, so a process killed in between fetches the manifest again.
     ///
     /// - Parameters:
     ///   - manifest: The manifest.
-    ///   - policy: The highest epoch that counts without verification, and the largest jump of a revision that is not reported.
-    ///   - isVerified: Whether the app's own verification has seen the manifest.
+    ///   - policy: Supplies the highest epoch accepted without verification, and the largest revision jump that causes no event.
+    ///   - isVerified: Whether the app's verifier has accepted the manifest.
     /// - Throws: ``TextStoreError/Code/outdatedManifest`` if a higher edition was accepted before, ``TextStoreError/Code/unverifiedEpoch``,
     ///   or ``TextStoreError/Code/fileSystem``.
-    func accept(_ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool) throws(TextStoreError) -> Turn {
+    func accept(_ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool) throws(TextStoreError) -> Outcome {
         let found = manifest.edition
         if found != nil { try makeDirectory() }
-        var turn = Turn(), changed: [String] = []
+        var outcome = Outcome(), changed: [String] = []
         try locked { () throws(TextStoreError) in
             catchUp()
             let seen = floors.edition
             try check(found ?? Edition(), against: seen, policy, isVerified: isVerified)
-            changed = try dropWithdrawn(by: manifest, &turn)
+            changed = try dropWithdrawn(by: manifest, &outcome)
             newest = manifest
             guard let found, found != seen else { return }
             if let seen, seen.epoch < found.epoch {
-                turn.events.append(.epochRaised(from: seen.epoch, to: found.epoch))
+                outcome.events.append(.epochRaised(from: seen.epoch, to: found.epoch))
             } else if let seen, found.revision - seen.revision > policy.revisionJump {
-                turn.events.append(.revisionJumped(from: seen.revision, to: found.revision))
+                outcome.events.append(.revisionJumped(from: seen.revision, to: found.revision))
             }
             floors.edition = found
             saveFloors([])
         }
-        return publish(changed, turn)
+        return publish(changed, outcome)
     }
 
-    /// Accepts a manifest in one step with the look whether it still counts.
+    /// Accepts a manifest if it still counts, in one step.
     ///
-    /// - Parameter counts: Whether the manifest counts: a fetch may be abandoned and a source replaced before their manifest is here.
+    /// - Parameter counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
     /// - Returns: `nil` if it does not count; nothing has changed then.
     func accept(
         _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool, where counts: @Sendable (SessionState) -> Bool
-    ) throws(TextStoreError) -> Turn? {
+    ) throws(TextStoreError) -> Outcome? {
         guard session.read(counts) else { return nil }
         return try accept(manifest, policy, isVerified: isVerified)
     }
@@ -307,22 +308,23 @@ actor Shelf {
         if let seen, found < seen {
             throw TextStoreError(
                 .outdatedManifest,
-                "the manifest is revision \(found.revision) of epoch \(found.epoch), and revision \(seen.revision) of epoch \(seen.epoch) "
-                    + "was accepted before; a cache before the origin may be stale, and a revision published too high needs a higher epoch")
+                "cannot accept the manifest: revision \(found.revision) of epoch \(found.epoch) is older than the accepted "
+                    + "revision \(seen.revision) of epoch \(seen.epoch); check for a stale cache in front of the origin, or raise the epoch after a "
+                    + "revision published too high")
         }
         guard !isVerified, found.epoch > max(seen?.epoch ?? 0, policy.acceptedEpoch) else { return }
         throw TextStoreError(
             .unverifiedEpoch,
-            "the manifest is of epoch \(found.epoch), and nothing has verified it; give the store a verification, or accept that epoch in "
-                + "its policy")
+            "cannot accept the manifest: nothing has verified its epoch \(found.epoch); pass a verifier to the store, or accept that epoch "
+                + "in its policy")
     }
 
-    /// The source of versions has changed: the newest manifest is not known.
+    /// Forgets the newest manifest, because the version source has changed.
     func forgetManifest() { newest = nil }
 
-    /// Saves the manifest that a fetch has brought, or that it failed, unless that fetch no longer counts.
+    /// Saves the manifest's record after a fetch, unless that fetch was abandoned.
     ///
-    /// - Returns: Why it could not be saved.
+    /// - Returns: The fault of the save, if any.
     func keep(_ record: ManifestRecord, of ticket: UInt64) -> TextStoreError? {
         guard session.read({ $0.manifestFlight == ticket }) else { return nil }
         return keep(record)
@@ -332,12 +334,13 @@ actor Shelf {
         do throws(TextStoreError) { return try manifestFile.save(record, serial: 1).first } catch { return error }
     }
 
-    /// Forgets all texts and the manifest; the floors stay.
-    func clear(_ change: Change = { _ in }) throws(TextStoreError) -> Turn {
+    /// Deletes all texts and the manifest; the floors stay.
+    func clear(_ change: Change = { _ in }) throws(TextStoreError) -> Outcome {
         try locked { () throws(TextStoreError) in
             catchUp()
             if !pointer.files.isEmpty || pointerJournal.serial > 0 {
-                // The records are floors too, the last ones where those could not be saved or have been damaged since.
+                // The records also serve as floors if the floor files could not be saved or were damaged since, so the floors are saved
+                // first.
                 faults += try floorJournal.shorten(floors.bytes(of: floors.texts.keys))
                 try step(.whole(Pointer()))
             }
@@ -345,19 +348,19 @@ actor Shelf {
         }
         generation += 1
         newest = nil
-        // An empty record is as good as none: its address is nobody's.
+        // An empty record replaces the saved one; its address matches no source.
         if let fault = keep(ManifestRecord(url: "")) { faults.append(fault) }
-        return publish(registered, Turn(), change)
+        return publish(registered, Outcome(), change)
     }
 }
 
 extension TextStoreError {
     static func belowFloor(_ identifier: String, offered: SemanticVersion?, floor: Floor) -> TextStoreError {
-        let version = offered.map { "version \($0)" } ?? "a text without version"
-        let highest = floor.rank.version.map { "\($0)" } ?? "a newer one"
+        let version = offered.map { "version \($0)" } ?? "unversioned text"
+        let highest = floor.rank.version.map { "version \($0)" } ?? "a newer one"
         return TextStoreError(
             .belowFloor, identifier: identifier,
-            "the origin offers \(version), and \(highest) was active before; to go back, let a manifest of a higher revision say “rollback”"
+            "cannot use the offered \(version): \(highest) was active before; to go back, publish a rollback with a higher revision"
         )
     }
 }

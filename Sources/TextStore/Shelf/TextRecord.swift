@@ -1,12 +1,12 @@
 internal import Foundation
 import StoreCore
 
-/// A text as it was fetched, with all that is known of it; saved as one file that is never written again.
+/// A fetched text with its facts, saved as one file that is never rewritten.
 final class TextRecord: Equatable, Sendable {
     let identifier: String
     let text: String
     let facts: Facts
-    /// The header fields of the response, by their names in lower case; kept only for a verifier, which sees them again at the next start.
+    /// The response's header fields by their lowercase names; kept only for a verifier, which sees them again at the next start.
     let headers: [String: String]
 
     init(identifier: String, text: String, facts: Facts, headers: [String: String] = [:]) {
@@ -20,13 +20,13 @@ final class TextRecord: Equatable, Sendable {
         lhs.identifier == rhs.identifier && lhs.text == rhs.text && lhs.facts == rhs.facts && lhs.headers == rhs.headers
     }
 
-    /// What is known of the text.
+    /// The facts about a text.
     struct Facts: Hashable, Sendable {
         var version: SemanticVersion?
         var epoch = Edition()
         /// The SHA-256 of the text's UTF-8.
         var digest: SHA256.Digest
-        /// The SHA-256 of the bytes as the origin sent them, a byte order mark included.
+        /// The SHA-256 of the bytes as the origin sent them, including a byte order mark.
         var fileDigest: SHA256.Digest
         var validator: Validator?
         /// The address that the validator belongs to.
@@ -57,26 +57,26 @@ final class TextRecord: Equatable, Sendable {
 
     /// Reads a record.
     ///
-    /// - Throws: ``TextStoreError/Code/damagedFile`` where there is none, too: a name was given because there was one.
+    /// - Throws: ``TextStoreError/Code/damagedFile``, also if the file is missing, because the pointer names it.
     static func read(_ place: Pointer.Place, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError)
         -> TextRecord
     {
         let directory = reader.directory, name = place.file
         func damaged(_ reason: String) -> TextStoreError {
             TextStoreError(
-                .damagedFile, identifier: identifier, "reading \(directory.path(of: name.text)): \(reason); the text is fetched again")
+                .damagedFile, identifier: identifier, "cannot use \(directory.path(of: name.text)): \(reason); the text is fetched again")
         }
         let found: TextRecord??
         do throws(TextStoreError) { found = try reader.read(name.text, TextRecord.init(reading:)) } catch { throw error.about(identifier) }
         guard let found else { throw damaged("the file is missing") }
         guard let record = found else { throw damaged("another version of the framework wrote it") }
-        guard record.identifier == identifier else { throw damaged("it is of another text") }
+        guard record.identifier == identifier else { throw damaged("it belongs to another text") }
         // A whole record, but not the one that was stored under this name.
         guard record.facts.digest == place.digest, record.rank == place.rank else { throw damaged("it holds another text or version") }
         return record
     }
 
-    /// Reads what was written; `nil` where it is of another form.
+    /// Reads a saved record; `nil` if it has another format.
     private convenience init?(reading bytes: UnsafeRawBufferPointer) {
         var reader = RecordReader(bytes)
         do throws(RecordReader.Foreign) {
@@ -96,7 +96,7 @@ extension RecordWriter {
         put(facts.version)
         put(facts.epoch)
         put(facts.digest)
-        // Nearly always the same; only a byte order mark makes them differ.
+        // The digests differ only because of a byte order mark.
         put(facts.fileDigest == facts.digest ? nil : facts.fileDigest) { $0.put($1) }
         put(facts.validator?.entityTag) { $0.put($1) }
         put(facts.validator?.lastModified) { $0.put($1) }
@@ -120,9 +120,9 @@ extension RecordReader {
     }
 }
 
-/// Names of files for names of anything: any string has one, it leads nowhere else, and two strings never share one.
+/// File names for arbitrary strings: every string has one, it contains no path, and two strings never share one.
 enum FileNames {
-    /// The SHA-256 of a name in the composed normal form, so that two spellings of one string are one name.
+    /// Returns the SHA-256 of a name in composed normal form, so that two spellings of one string are one name.
     static func digest(of name: String) -> SHA256.Digest {
         let composed = name.precomposedStringWithCanonicalMapping
         return SHA256.digest(of: Array(composed.utf8))

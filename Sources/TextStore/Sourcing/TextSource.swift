@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Where one text comes from: a file of the app's bundle, a file of a server, or both.
+/// The sources of one text: a file of the app's bundle, a file on a server, or both.
 ///
 /// ```swift
 /// let eula = TextSource(
@@ -8,20 +8,20 @@ public import Foundation
 ///     remoteFile: RemoteFile(url: base.appending(path: "eula.txt")))
 /// ```
 public struct TextSource: Hashable, Sendable, TextSourceProvider {
-    /// What names the text in the session and in manifests; anything but empty.
+    /// The name of the text in the session and in manifests; any string except the empty one.
     public var identifier: String
-    /// The file of the app's bundle.
+    /// The file in the app's bundle.
     public var bundleFile: BundleFile?
-    /// The file of the server; a manifest may give another address.
+    /// The file on the server; a manifest may give another address.
     public var remoteFile: RemoteFile?
-    /// The set that the text is fetched and switched with; a manifest may give another one.
+    /// The set that the text is fetched and switched with; a manifest may name another one.
     public var group: String?
-    /// Whether an empty text is a text.
+    /// Whether the text may be empty.
     public var emptiness: Emptiness
 
-    /// Whether an empty text is a text.
+    /// Whether a text may be empty.
     public enum Emptiness: Hashable, Sendable {
-        /// An empty answer is a failure of the server.
+        /// An empty response is a failure of the server.
         case refused
         /// The text may be empty.
         case allowed
@@ -30,11 +30,11 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
     /// Makes a source.
     ///
     /// - Parameters:
-    ///   - identifier: What names the text in the session and in manifests.
-    ///   - bundleFile: The file of the app's bundle.
-    ///   - remoteFile: The file of the server.
+    ///   - identifier: The name of the text in the session and in manifests.
+    ///   - bundleFile: The file in the app's bundle.
+    ///   - remoteFile: The file on the server.
     ///   - group: The set that the text is fetched and switched with.
-    ///   - emptiness: Whether an empty text is a text.
+    ///   - emptiness: Whether the text may be empty.
     public init(
         identifier: String, bundleFile: BundleFile? = nil, remoteFile: RemoteFile? = nil, group: String? = nil,
         emptiness: Emptiness = .refused
@@ -52,7 +52,7 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
     public var textIdentifier: String { identifier }
 }
 
-/// What has a text's source: an enum of all texts of an app, or `TextSource` itself.
+/// A type with a text's source: an enum of an app's texts, or `TextSource` itself.
 ///
 /// ```swift
 /// enum Legal: String, TextSourceProvider, CaseIterable {
@@ -64,10 +64,10 @@ public struct TextSource: Hashable, Sendable, TextSourceProvider {
 /// }
 /// ```
 public protocol TextSourceProvider: Sendable {
-    /// Where the text comes from.
+    /// The sources of the text.
     var textSource: TextSource { get }
 
-    /// The source's identifier, asked for at each read; enums of strings answer with their raw value.
+    /// The source's identifier, which each read asks for; string enums return their raw value.
     var textIdentifier: String { get }
 }
 
@@ -81,68 +81,68 @@ extension TextSourceProvider where Self: RawRepresentable, RawValue == String {
     public var textIdentifier: String { rawValue }
 }
 
-/// A file of a bundle.
+/// A file in a bundle.
 public struct BundleFile: Hashable, Sendable {
-    /// The name without extension.
+    /// The name without its extension.
     public var fileName: String
-    /// The extension without its dot; `nil` where the file has none.
+    /// The extension without its dot; `nil` for a file without one.
     public var fileExtension: String?
-    /// The folder in the bundle.
+    /// The subdirectory in the bundle.
     public var subdirectory: String?
 
-    /// Names a file of a bundle.
+    /// Makes a reference to a file in a bundle.
     ///
     /// - Parameters:
-    ///   - fileName: The name without extension.
+    ///   - fileName: The name without its extension.
     ///   - fileExtension: The extension without its dot.
-    ///   - subdirectory: The folder in the bundle.
+    ///   - subdirectory: The subdirectory in the bundle.
     public init(fileName: String, fileExtension: String? = nil, subdirectory: String? = nil) {
         self.fileName = fileName
         self.fileExtension = fileExtension
         self.subdirectory = subdirectory
     }
 
-    /// Where the file stands; `nil` where the bundle has no such file.
+    /// Returns the URL of the file; `nil` if the bundle does not contain it.
     func url(in bundle: Bundle) -> URL? {
         bundle.url(forResource: fileName, withExtension: fileExtension, subdirectory: subdirectory)
     }
 
-    /// The name for messages.
+    /// The file's path for messages.
     var path: String {
         (subdirectory.map { $0 + "/" } ?? "") + fileName + (fileExtension.map { "." + $0 } ?? "")
     }
 }
 
-/// A file of a server, and what may be asked and expected of it.
+/// A file on a server, with the rules for its request and response.
 public struct RemoteFile: Hashable, Sendable {
     /// The address.
     public var url: URL
-    /// Fields that go with the request, such as an API key.
+    /// Header fields of the request, such as an API key.
     public var headers: [String: String]
-    /// How many bytes the answer may have, decoded; more are not read.
+    /// The largest number of decoded bytes in the body; further bytes are not read.
     public var limit: Int
-    /// Media types that are taken beside `text/*`; `text/html`, and `text/markdown` that begins with HTML, only if listed here.
+    /// Accepted media types besides `text/*`. `text/html`, and `text/markdown` that begins with HTML, are accepted only if listed here.
     public var mediaTypes: Set<String>
-    /// How many bytes the answer must have; a manifest sets it.
+    /// The required number of bytes; set from a manifest.
     public var expectedLength: Int?
-    /// Whether caches on the way may answer.
+    /// Whether caches in front of the server may respond.
     public var caching: Caching
 
-    /// Whether caches on the way may answer.
+    /// Whether caches in front of a server may respond.
     public enum Caching: Hashable, Sendable {
-        /// As their own rules say; right where a digest guards the bytes.
+        /// They respond by their own rules; suitable if a digest protects the bytes.
         case allowed
-        /// Only after asking the origin (`Cache-Control: no-cache`).
+        /// They revalidate with the origin first (`Cache-Control: no-cache`).
         case revalidated
     }
 
-    /// Names a file of a server.
+    /// Makes a reference to a file on a server.
     ///
     /// - Parameters:
     ///   - url: The address.
-    ///   - headers: Fields that go with the request.
-    ///   - limit: How many bytes the answer may have, decoded.
-    ///   - mediaTypes: Media types that are taken beside `text/*`.
+    ///   - headers: Header fields of the request.
+    ///   - limit: The largest number of decoded bytes in the body.
+    ///   - mediaTypes: Accepted media types besides `text/*`.
     public init(url: URL, headers: [String: String] = [:], limit: Int = 1_000_000, mediaTypes: Set<String> = []) {
         self.url = url
         self.headers = headers
@@ -153,11 +153,11 @@ public struct RemoteFile: Hashable, Sendable {
     }
 }
 
-/// A response of a server: bytes that are not checked yet.
+/// A response of a server with unverified bytes.
 public struct RemoteText: Hashable, Sendable {
     /// The decoded bytes.
     public var bytes: Data
-    /// The `Content-Type`, verbatim.
+    /// The `Content-Type` field, verbatim.
     public var contentType: String?
     /// The header fields, for a verifier that reads a signature from one; names in any case.
     public var headers: [String: String]
@@ -166,7 +166,7 @@ public struct RemoteText: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - bytes: The decoded bytes.
-    ///   - contentType: The `Content-Type`, verbatim.
+    ///   - contentType: The `Content-Type` field, verbatim.
     ///   - headers: The header fields, for a verifier that reads a signature from one.
     public init(bytes: Data, contentType: String?, headers: [String: String] = [:]) {
         self.bytes = bytes
@@ -175,22 +175,22 @@ public struct RemoteText: Hashable, Sendable {
     }
 }
 
-/// Where the versions of all texts of a session come from: a manifest in the bundle for the bundled texts, one on a server for the newest.
+/// The manifests with the versions of a session's texts: one in the bundle for the bundled texts, and one on a server for the newest ones.
 public struct VersionSource: Hashable, Sendable {
     /// The manifest of the texts in the bundle.
     public var bundleFile: BundleFile?
     /// The manifest of the texts on the server.
     public var remoteFile: RemoteFile?
-    /// How strictly versions are read.
+    /// The strictness of parsing versions.
     public var mode: SemanticVersion.Mode
-    /// Whether pre-releases are taken from the server.
+    /// Whether pre-releases from the server are accepted.
     public var preReleases: PreReleases
 
-    /// Whether pre-releases are taken from the server.
+    /// Whether pre-releases from the server are accepted.
     public enum PreReleases: Hashable, Sendable {
-        /// An entry with a pre-release is reported and not used.
+        /// An entry with a pre-release is reported and ignored.
         case refused
-        /// They are versions like others.
+        /// Pre-releases are treated as other versions.
         case allowed
     }
 
@@ -199,8 +199,8 @@ public struct VersionSource: Hashable, Sendable {
     /// - Parameters:
     ///   - bundleFile: The manifest of the texts in the bundle.
     ///   - remoteFile: The manifest of the texts on the server.
-    ///   - mode: How strictly versions are read.
-    ///   - preReleases: Whether pre-releases are taken from the server.
+    ///   - mode: The strictness of parsing versions.
+    ///   - preReleases: Whether pre-releases from the server are accepted.
     public init(
         bundleFile: BundleFile? = nil, remoteFile: RemoteFile? = nil, mode: SemanticVersion.Mode = .strict,
         preReleases: PreReleases = .refused

@@ -1,13 +1,13 @@
-/// Recognizes a page of HTML by its first bytes, because a captive portal may send one as plain text.
+/// Recognizes an HTML page by its first bytes, because a captive portal may send one as plain text.
 enum HTMLSniffing {
-    /// The start tags that begin a page: the table of the WHATWG's MIME Sniffing standard (section 7.1), and the other elements of a head,
-    /// with which a page begins if it omits `<html>` and `<head>` (HTML, section 13.1.2.4).
+    /// The start tags that begin a page: the table of the WHATWG's MIME Sniffing standard (section 7.1), and further elements of a head.
+    /// The latter begin a page without `<html>` and `<head>` (HTML, section 13.1.2.4).
     private static let tags = [
         "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p", "base", "link",
         "meta", "noscript",
     ]
 
-    /// Returns whether a text begins as a page does. Costs one comparison for a text that does not begin with a bracket.
+    /// Returns whether a text begins like a page. Costs one comparison unless the text begins with a bracket.
     static func isPage(_ text: String) -> Bool {
         var rest = text.utf8[...]
         skipBlanks(&rest)

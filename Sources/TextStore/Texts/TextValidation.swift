@@ -1,9 +1,9 @@
 internal import Foundation
 import StoreCore
 
-/// Whether bytes from an origin are a text, and the text that was expected.
+/// Checks whether bytes from an origin are the expected text.
 enum TextValidation {
-    /// What is expected of the bytes.
+    /// The requirements for the bytes.
     struct Expectation {
         var mediaTypes: Set<String> = []
         var emptiness = TextSource.Emptiness.refused
@@ -12,64 +12,66 @@ enum TextValidation {
         var sha256: String?
     }
 
-    /// Checks bytes that a server gave.
+    /// Checks the bytes of a response.
     ///
     /// - Returns: The text, without its byte order mark.
-    /// - Throws: Why it is none; without the identifier.
-    static func text(of answer: RemoteText, _ expected: Expectation) throws(TextStoreError) -> String {
-        let allowsMarkup = try check(answer, expected)
-        let text = try self.text(of: answer.bytes, expected.emptiness)
+    /// - Throws: The reason for a refusal, without the identifier.
+    static func text(of response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> String {
+        let allowsMarkup = try check(response, expected)
+        let text = try self.text(of: response.bytes, expected.emptiness)
         if !allowsMarkup, HTMLSniffing.isPage(text) {
-            throw TextStoreError(.unexpectedMediaType, "the answer is a page of HTML; declare text/html where that is meant")
+            throw TextStoreError(.unexpectedMediaType, "cannot use the response: it is an HTML page; declare text/html if that is intended")
         }
         return text
     }
 
-    /// Checks size, digest and declared type, without parsing the bytes.
+    /// Checks size, digest, and declared type, without parsing the bytes.
     ///
     /// - Returns: Whether the type allows HTML.
     /// - Throws: The reason for a refusal, without the identifier.
     @discardableResult
-    static func check(_ answer: RemoteText, _ expected: Expectation) throws(TextStoreError) -> Bool {
-        let bytes = answer.bytes
+    static func check(_ response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> Bool {
+        let bytes = response.bytes
         guard bytes.count <= expected.limit else {
-            throw TextStoreError(.tooLarge, "the answer has \(bytes.count) bytes, more than the limit of \(expected.limit)")
+            throw TextStoreError(
+                .tooLarge, "cannot use the response: its \(bytes.count) bytes exceed the limit of \(expected.limit); raise the limit")
         }
         if let length = expected.length, length != bytes.count {
-            throw TextStoreError(.lengthMismatch, "the answer has \(bytes.count) bytes, the manifest says \(length)")
+            throw TextStoreError(
+                .lengthMismatch, "cannot use the response: it has \(bytes.count) bytes, and the manifest lists \(length); try again later")
         }
         if let sha256 = expected.sha256 {
             let digest = bytes.withUnsafeBytes { SHA256.digest(of: $0) }.hex
             guard digest == sha256 else {
                 throw TextStoreError(
                     .digestMismatch,
-                    "the answer's SHA-256 is \(digest), the manifest says \(sha256); the origin or a cache before it is stale")
+                    "cannot use the response: its SHA-256 is \(digest), not the manifest's \(sha256); check the origin and its caches")
             }
         }
-        return try checkMediaType(answer.contentType, expected.mediaTypes)
+        return try checkMediaType(response.contentType, expected.mediaTypes)
     }
 
     /// Reads strict UTF-8.
     static func text(of bytes: Data, _ emptiness: TextSource.Emptiness) throws(TextStoreError) -> String {
         let body = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
         guard emptiness == .allowed || !body.isEmpty else {
-            throw TextStoreError(.malformedText, "it is empty; allow that in its source where it is meant")
+            throw TextStoreError(.malformedText, "the text is empty; allow that in its source if it is intended")
         }
         let (text, hasNUL) = body.withUnsafeBytes { raw in
             let bytes = raw.bindMemory(to: UInt8.self)
             return (String(validating: bytes, as: UTF8.self), bytes.contains(0))
         }
-        guard !hasNUL else { throw TextStoreError(.malformedText, "it has a NUL character; it may be UTF-16 or no text at all") }
-        guard let text else { throw TextStoreError(.malformedText, "it is not UTF-8; save the file in that encoding") }
+        guard !hasNUL else { throw TextStoreError(.malformedText, "the text contains NUL; save the file as UTF-8") }
+        guard let text else { throw TextStoreError(.malformedText, "the text is not UTF-8; save the file as UTF-8") }
         return text
     }
 
-    /// Whether the type allows HTML; throws where it is no text's.
+    /// Returns whether the type allows HTML; throws if the type is not a text's.
     private static func checkMediaType(_ contentType: String?, _ declared: Set<String>) throws(TextStoreError) -> Bool {
         let parts = (contentType ?? "").split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
         guard let type = parts.first, !type.isEmpty else {
             guard declared.contains("") else {
-                throw TextStoreError(.unexpectedMediaType, "the answer has no Content-Type; let the server say text/plain")
+                throw TextStoreError(.unexpectedMediaType, "cannot use the response: it has no Content-Type; send text/plain")
             }
             return false
         }
@@ -77,15 +79,15 @@ enum TextValidation {
         let isMarkup = type == "text/html" || type == "application/xhtml+xml"
         guard isDeclared || (type.hasPrefix("text/") && !isMarkup) else {
             throw TextStoreError(
-                .unexpectedMediaType, "the answer is \(type.prefix(64)); declare that type in the source where it is meant")
+                .unexpectedMediaType, "cannot use the response: its type is \(type.prefix(64)); declare that type if it is intended")
         }
         for part in parts.dropFirst() where part.hasPrefix("charset=") {
             let charset = part.dropFirst(8).trimmingCharacters(in: CharacterSet(charactersIn: "\""))
             guard charset == "utf-8" || charset == "utf8" || charset == "us-ascii" else {
-                throw TextStoreError(.malformedText, "the answer is said to be \(charset.prefix(32)); texts are UTF-8")
+                throw TextStoreError(.malformedText, "cannot use the response: its charset is \(charset.prefix(32)); send UTF-8")
             }
         }
-        // Markdown may contain HTML anywhere (RFC 7763, section 1.1).
+        // RFC 7763 §1.1 allows HTML anywhere in Markdown.
         return isDeclared && (isMarkup || type == "text/markdown")
     }
 }

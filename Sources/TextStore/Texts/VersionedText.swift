@@ -1,9 +1,9 @@
 public import Foundation
 import StoreCore
 
-/// A text, its version, and its provenance.
+/// A text with its version and its source.
 ///
-/// Identifier, text and version are constant, so that ``digest`` and an acceptance are always those of the shown text.
+/// Identifier, text, and version are constants, so that ``digest`` and an acceptance are always those of the shown text.
 public struct VersionedText: Hashable, Sendable {
     /// The identifier of the text.
     public let identifier: String
@@ -11,24 +11,24 @@ public struct VersionedText: Hashable, Sendable {
     public let text: String
     /// The version; `nil` for an unversioned text, which is older than every version and not 0.0.0.
     public let version: SemanticVersion?
-    /// The source of the text.
+    /// The source from which the text was taken.
     public let origin: Origin
-    /// Since when something newer is known to exist that is not here, or what is known of versions has expired; `nil` where it is current.
+    /// Since when a newer version is known to exist, or since when the manifest has expired; `nil` for a current text.
     public var staleSince: Date?
-    /// Whether a digest or a signature has shown that the bytes are those of the version; what came with the app is verified.
+    /// Whether a digest or a verifier has confirmed that the bytes belong to the version; bundled texts are verified.
     public var isVerified: Bool
-    /// Whether a newer version was active once that is not here any more.
+    /// Whether a newer version was active before that is no longer available.
     public var isBelowFloor: Bool
-    /// Why this may not be the text of the origin, if the caller waited for that; `nil` if the origin confirmed the text.
+    /// The reason why an awaited text may not be the origin's newest; `nil` if the origin confirmed it.
     ///
     /// ``TextStoreError/Code/checkedRecently`` if the store sent no request because the last check is recent.
     public var fallbackReason: TextStoreError? {
         get { fallback?.reason }
         set { fallback = newValue.map(Fallback.init) }
     }
-    /// Out of line, for it is seldom there, and texts are copied at each read.
+    /// Stored out of line, because it is rare, and each read copies the text.
     private var fallback: Fallback?
-    /// The digest where it is known already.
+    /// The digest if it is already known.
     var knownDigest: SHA256.Digest?
 
     private final class Fallback: Sendable {
@@ -37,23 +37,23 @@ public struct VersionedText: Hashable, Sendable {
         init(_ reason: TextStoreError) { self.reason = reason }
     }
 
-    /// Where a text was taken from.
+    /// The source of a text.
     public enum Origin: String, Hashable, Sendable {
         /// The app's bundle.
         case bundle
-        /// A file of the session, saved by an earlier start of the app.
+        /// A file of the session that an earlier process has saved.
         case cache
-        /// The origin, in this start of the app.
+        /// The origin, in this process.
         case remote
     }
 
     /// Makes a text, for tests and previews.
     ///
     /// - Parameters:
-    ///   - identifier: What names the text.
+    ///   - identifier: The identifier of the text.
     ///   - text: The text itself.
     ///   - version: The version.
-    ///   - origin: Where the text was taken from.
+    ///   - origin: The source of the text.
     public init(identifier: String, text: String, version: SemanticVersion?, origin: Origin = .bundle) {
         self.identifier = identifier
         self.text = text
@@ -65,7 +65,7 @@ public struct VersionedText: Hashable, Sendable {
 
     /// The SHA-256 of the text's UTF-8, without a byte order mark, in 64 hexadecimal digits.
     ///
-    /// It costs a pass over the text where it came with the app, nothing elsewhere.
+    /// Hashes the text if it was made by the initializer; the store's texts have their digest already.
     public var digest: String { digestBits.hex }
 
     /// The digest as a number.
@@ -76,14 +76,14 @@ public struct VersionedText: Hashable, Sendable {
         return text.withUTF8 { SHA256.digest(of: UnsafeRawBufferPointer($0)) }
     }
 
-    /// Whether all that is known of both is equal; versions are compared as they are written.
+    /// Returns whether all properties are equal; versions are compared as written.
     public static func == (lhs: VersionedText, rhs: VersionedText) -> Bool {
         lhs.identifier == rhs.identifier && lhs.version?.description == rhs.version?.description && lhs.origin == rhs.origin
             && lhs.staleSince == rhs.staleSince && lhs.isVerified == rhs.isVerified && lhs.isBelowFloor == rhs.isBelowFloor
             && lhs.fallbackReason == rhs.fallbackReason && lhs.text == rhs.text
     }
 
-    /// Hashes what names the text and its version.
+    /// Hashes identifier, version, and text.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(identifier)
         hasher.combine(version?.description)
@@ -91,29 +91,29 @@ public struct VersionedText: Hashable, Sendable {
     }
 }
 
-/// A text whose version has risen.
+/// An increase of a text's version.
 public struct VersionIncrease: Hashable, Sendable {
-    /// The text.
+    /// The identifier of the text.
     public var identifier: String
-    /// The version that was active before; `nil` at the first installation, and where the text was unversioned.
+    /// The version that was active before; `nil` at the first installation, and if the text was unversioned.
     public var from: SemanticVersion?
     /// The version that is active now.
     public var to: SemanticVersion
-    /// Whether the text differs, and not its version alone.
+    /// Whether the text has changed, and not only its version.
     public var textChanged: Bool
-    /// Whether no version of this text was ever active in this session.
+    /// Whether no version of this text was active in this session before.
     public var isFirstInstallation: Bool
 }
 
-/// What happened in a store beside the states of its texts; for logs.
+/// An event of a store, for logs.
 public enum TextStoreEvent: Sendable {
-    /// A text, an entry of a manifest or a whole manifest was refused, and what was there stays.
+    /// The store refused a text, an entry of a manifest, or a whole manifest; the previous one stays.
     case refused(TextStoreError)
-    /// A file could not be read or written, or was damaged; the store goes on without it.
+    /// A file could not be read or written, or was damaged; the store continues without it.
     case fault(TextStoreError)
-    /// A text was fetched, found good, and saved.
+    /// A fetched text was accepted and saved.
     case saved(identifier: String, version: SemanticVersion?)
-    /// A manifest was fetched and found good, or confirmed.
+    /// A manifest was fetched and accepted, or confirmed.
     case checked(revision: UInt64?)
     /// A manifest's revision exceeds the last one by more than the policy's `revisionJump`; the store uses the manifest.
     case revisionJumped(from: UInt64, to: UInt64)

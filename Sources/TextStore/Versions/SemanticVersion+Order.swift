@@ -1,17 +1,17 @@
 extension SemanticVersion: Comparable, Hashable {
-    /// Whether both have the same precedence; build metadata plays no part.
+    /// Returns whether both have the same precedence; build metadata is ignored.
     @inlinable
     public static func == (lhs: SemanticVersion, rhs: SemanticVersion) -> Bool {
         lhs.major == rhs.major && lhs.minor == rhs.minor && lhs.patch == rhs.patch && order(lhs, rhs) == 0
     }
 
-    /// Whether `lhs` has the lower precedence (section 11 of the specification).
+    /// Returns whether `lhs` has the lower precedence (section 11 of the specification).
     ///
-    /// What decides nearly always stands here, where whoever sorts can see it.
+    /// The usual case is inlinable, so that sorting in other modules can specialize it.
     @inlinable
     public static func < (lhs: SemanticVersion, rhs: SemanticVersion) -> Bool {
         if lhs.major != rhs.major { return lhs.major < rhs.major }
-        // Numbers as large as can be held are decided by their digits, before those behind them are looked at.
+        // Numbers beyond 64 bits compare by their digits, which must precede the numbers after them.
         if lhs.major != .max {
             if lhs.minor != rhs.minor { return lhs.minor < rhs.minor }
             if lhs.minor != .max, lhs.patch != rhs.patch { return lhs.patch < rhs.patch }
@@ -19,7 +19,7 @@ extension SemanticVersion: Comparable, Hashable {
         return order(lhs, rhs) < 0
     }
 
-    /// Versions of equal precedence hash alike.
+    /// Hashes versions of equal precedence identically.
     public func hash(into hasher: inout Hasher) {
         for (index, number) in [major, minor, patch].enumerated() {
             if number == .max { hasher.combine(digits(ofNumber: index)) } else { hasher.combine(number) }
@@ -32,7 +32,7 @@ extension SemanticVersion: Comparable, Hashable {
         }
     }
 
-    /// How far two versions are compared.
+    /// The extent of a comparison of two versions.
     public enum Part: Hashable, Sendable {
         /// The first number alone.
         case major
@@ -40,17 +40,17 @@ extension SemanticVersion: Comparable, Hashable {
         case minor
     }
 
-    /// Whether two versions have the same numbers up to a part.
+    /// Returns whether two versions have the same numbers up to a part.
     ///
     /// - Parameters:
     ///   - other: Another version.
-    ///   - part: How far the numbers are compared.
+    ///   - part: The last number to compare.
     public func agrees(with other: SemanticVersion, upTo part: Part) -> Bool {
         guard Self.orderOfNumber(0, self, other) == 0 else { return false }
         return part == .major || Self.orderOfNumber(1, self, other) == 0
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0, or 1.
     @usableFromInline
     static func order(_ lhs: SemanticVersion, _ rhs: SemanticVersion) -> Int {
         if lhs.major != rhs.major { return lhs.major < rhs.major ? -1 : 1 }
@@ -81,7 +81,7 @@ extension SemanticVersion: Comparable, Hashable {
         return leftDigits == rightDigits ? 0 : leftDigits.lexicographicallyPrecedes(rightDigits) ? -1 : 1
     }
 
-    /// The digits of one of the three numbers, without zeros in front; only asked for numbers that do not fit into 64 bits.
+    /// Returns the digits of one of the three numbers without leading zeros; only for numbers beyond 64 bits.
     private func digits(ofNumber index: Int) -> [UInt8] {
         let core = description.utf8.drop { $0 | 0x20 == UInt8(ascii: "v") }
             .prefix { $0 &- 0x30 <= 9 || $0 == UInt8(ascii: ".") }
@@ -127,6 +127,6 @@ extension SemanticVersion: Comparable, Hashable {
 }
 
 extension Collection<UInt8> {
-    /// The digits of a number without zeros in front; zero itself keeps none.
+    /// The digits of a number without leading zeros; none for zero.
     fileprivate var withoutLeadingZeros: SubSequence { drop { $0 == 0x30 } }
 }

@@ -1,5 +1,5 @@
 extension SemanticVersion {
-    /// What can be wrong with a version.
+    /// The reasons why a text is not a version.
     @usableFromInline
     enum Flaw: String {
         case isEmpty = "it is empty"
@@ -8,22 +8,22 @@ extension SemanticVersion {
         case lacksNumber = "a number is missing after a dot"
         case hasFewNumbers = "it needs three numbers"
         case hasLeadingZero = "a number begins with 0"
-        case hasBadIdentifier = "an identifier is empty or has a character that does not belong there"
-        case hasForeignCharacter = "it has a character that does not belong there"
+        case hasBadIdentifier = "an identifier is empty or has an invalid character"
+        case hasForeignCharacter = "it has an invalid character"
     }
 
-    /// Reads a version in one pass over its UTF-8.
+    /// Parses a version in one pass over its UTF-8.
     ///
-    /// - Returns: What is wrong with it, or `nil`.
+    /// - Returns: The flaw, or `nil`.
     @inlinable @inline(__always)
     static func read(_ text: String, _ mode: Mode, _ parts: inout Parts) -> Flaw? {
-        // Only strings that come from Apple's Objective-C world have their UTF-8 nowhere at hand.
+        // Only strings bridged from Objective-C lack contiguous UTF-8.
         if let flaw = text.utf8.withContiguousStorageIfAvailable({ parts.read($0, isLenient: mode == .lenient) }) { return flaw }
         var copy = text
         return copy.withUTF8 { parts.read($0, isLenient: mode == .lenient) }
     }
 
-    /// What has been read of one version.
+    /// The parts of a parsed version.
     @usableFromInline
     struct Parts {
         @usableFromInline var major: UInt64 = 0
@@ -35,7 +35,7 @@ extension SemanticVersion {
         @inlinable
         init() {}
 
-        /// Reads everything; returns what is wrong, or `nil`.
+        /// Parses the whole text; returns the flaw, or `nil`.
         @usableFromInline
         mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, isLenient: Bool) -> Flaw? {
             guard bytes.count <= 1 << 20 else { return .isEndless }
@@ -94,7 +94,7 @@ extension SemanticVersion {
             return nil
         }
 
-        /// Reads on where a number has more than nineteen digits; of one that does not fit the digits themselves are compared.
+        /// Parses the remaining digits of a number with more than nineteen; a number beyond 64 bits becomes `UInt64.max`.
         @inline(never)
         private static func longNumber(_ bytes: UnsafeBufferPointer<UInt8>, _ position: inout Int, _ sum: UInt64) -> UInt64 {
             var sum = sum
@@ -107,7 +107,7 @@ extension SemanticVersion {
             return sum
         }
 
-        /// Reads identifiers with dots between them; returns what is wrong, or `nil`.
+        /// Parses identifiers separated by dots; returns the flaw, or `nil`.
         private static func identifiers(_ bytes: UnsafeBufferPointer<UInt8>, _ position: inout Int, refusesZeros: Bool) -> Flaw? {
             while true {
                 let start = position

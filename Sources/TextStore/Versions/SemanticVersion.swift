@@ -6,35 +6,35 @@
 /// let odd = SemanticVersion("v1.0.001", mode: .lenient)      // its description stays "v1.0.001"
 /// ```
 ///
-/// Order and equality are precedence (section 11): build metadata plays no part, and a pre-release comes before its release. Whether two
-/// versions are written alike is what ``isIdentical(to:)`` tells.
+/// Order and equality are precedence (section 11): build metadata is ignored, and a pre-release comes before its release.
+/// ``isIdentical(to:)`` compares the spelling.
 public struct SemanticVersion: Sendable, CustomStringConvertible {
     /// The version as it was written, verbatim.
     public let description: String
-    /// The first number; `UInt64.max` where it is larger, and then order and equality still look at all its digits.
+    /// The first number. `UInt64.max` stands for larger numbers, which order and equality compare by all their digits.
     public let major: UInt64
-    /// The second number, held like the first.
+    /// The second number, represented like the first.
     public let minor: UInt64
-    /// The third number, held like the first.
+    /// The third number, represented like the first.
     public let patch: UInt64
-    /// Where in the UTF-8 of the description the pre-release begins; 0 where there is none.
+    /// The offset of the pre-release in the description's UTF-8; 0 without one.
     @usableFromInline let preReleaseStart: UInt32
-    /// Where the pre-release ends, and the numbers where there is none.
+    /// The end offset of the pre-release, or of the numbers without one.
     @usableFromInline let preReleaseEnd: UInt32
 
-    /// How strictly a version is read.
+    /// The strictness of parsing a version.
     public enum Mode: Hashable, Sendable {
-        /// As the specification says, and nothing else.
+        /// Accepts exactly the specification's grammar.
         case strict
-        /// Also with a `v` in front, with one or two numbers (the missing ones are 0), and with zeros in front of numbers.
+        /// Also accepts a leading `v`, one or two numbers (missing ones are 0), and leading zeros.
         case lenient
     }
 
-    /// Reads a version; `nil` for anything else.
+    /// Parses a version; `nil` for any other text.
     ///
     /// - Parameters:
-    ///   - text: The version; it is kept verbatim.
-    ///   - mode: How strictly it is read.
+    ///   - text: The version, which is kept verbatim.
+    ///   - mode: The strictness of parsing.
     @inlinable @inline(__always)
     public init?(_ text: String, mode: Mode = .strict) {
         var parts = Parts()
@@ -42,11 +42,11 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
         self.init(text, parts)
     }
 
-    /// Reads a version, or says what is wrong with it.
+    /// Parses a version, or throws the reason why the text is not one.
     ///
     /// - Parameters:
-    ///   - text: The version; it is kept verbatim.
-    ///   - mode: How strictly it is read.
+    ///   - text: The version, which is kept verbatim.
+    ///   - mode: The strictness of parsing.
     /// - Throws: ``Malformed`` with the reason.
     public init(parsing text: String, mode: Mode = .strict) throws(Malformed) {
         var parts = Parts()
@@ -61,21 +61,21 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
         (preReleaseStart, preReleaseEnd) = (parts.preReleaseStart, parts.preReleaseEnd)
     }
 
-    /// Why a text is no version.
+    /// The reason why a text is not a version.
     public struct Malformed: Error, Hashable, Sendable, CustomStringConvertible {
         /// The text.
         public let text: String
-        /// What is wrong with it.
+        /// The flaw.
         public let reason: String
 
-        /// The text and what is wrong with it.
+        /// The text and its flaw.
         public var description: String {
             let shown = text.count > 64 ? text.prefix(64) + "…" : text[...]
-            return "“\(shown)” is no version: \(reason)"
+            return "“\(shown)” is not a version: \(reason)"
         }
     }
 
-    /// Whether this comes before a release.
+    /// Whether the version is a pre-release.
     public var isPreRelease: Bool { preReleaseStart != 0 }
 
     /// The pre-release without its hyphen, such as `rc.1`; `nil` for a release.
@@ -86,25 +86,25 @@ public struct SemanticVersion: Sendable, CustomStringConvertible {
         return String(description[start..<utf8.index(utf8.startIndex, offsetBy: Int(preReleaseEnd))])
     }
 
-    /// The build metadata without its plus sign; `nil` where there is none.
+    /// The build metadata without its plus sign; `nil` without any.
     public var buildMetadata: String? {
         guard let plus = description.utf8.firstIndex(of: UInt8(ascii: "+")) else { return nil }
         return String(description[description.utf8.index(after: plus)...])
     }
 
-    /// Whether both are written alike, build metadata and leading zeros included.
+    /// Returns whether both are written identically, including build metadata and leading zeros.
     ///
     /// - Parameter other: Another version.
     public func isIdentical(to other: SemanticVersion) -> Bool { description == other.description }
 }
 
 extension SemanticVersion: Codable {
-    /// Reads a version from one string, leniently: what was written once is read again.
+    /// Decodes a version from a string, leniently, so that every encoded version can be decoded.
     public init(from decoder: any Decoder) throws {
         try self.init(parsing: try decoder.singleValueContainer().decode(String.self), mode: .lenient)
     }
 
-    /// Writes the version as one string, verbatim.
+    /// Encodes the version as a string, verbatim.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(description)

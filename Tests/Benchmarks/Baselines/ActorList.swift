@@ -1,4 +1,4 @@
-/// The same as ``MutexList`` around an actor.
+/// The same as ``MutexList``, based on an actor.
 actor ActorList<Element: Identifiable & Sendable> where Element.ID: Sendable {
     typealias Fetch = @Sendable (_ page: Int) async throws -> (elements: [Element], next: Int?)
 
@@ -14,7 +14,7 @@ actor ActorList<Element: Identifiable & Sendable> where Element.ID: Sendable {
         self.fetch = fetch
     }
 
-    /// Loads the next page, or joins whoever does.
+    /// Loads the next page, or joins a load in progress.
     func loadNext() async throws {
         if let flight { return try await flight.value }
         guard let page = nextPage else { return }

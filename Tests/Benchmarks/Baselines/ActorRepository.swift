@@ -1,4 +1,4 @@
-/// The same as ``MutexRepository`` around an actor.
+/// The same as ``MutexRepository``, based on an actor.
 actor ActorRepository<Key: Hashable & Sendable, Value: Sendable> {
     private struct Entry {
         var value: Value

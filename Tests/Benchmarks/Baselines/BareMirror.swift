@@ -3,7 +3,7 @@ internal import RemoteRouting
 internal import StoreCore
 internal import SyncEngine
 
-/// So many files of 4 KB, all different, as an origin has them; their digests are made once.
+/// Distinct files of 4 KB with an origin's list of them; the digests are computed once.
 struct ListedFiles: Sendable {
     static let size = 4_096
 
@@ -15,7 +15,7 @@ struct ListedFiles: Sendable {
         for number in 0..<count {
             let line = Array("file \(number)\n".utf8)
             let bytes = (0..<Self.size).map { line[$0 % line.count] }
-            // A hundred in a directory, as a collection of pictures may be.
+            // A hundred files per directory, like a collection of pictures.
             let path = "d\(number / 100)/f\(number)"
             files.append(ListedFile(path: path, sha256: SHA256.digest(of: bytes).hex, byteCount: Int64(bytes.count)))
             contents["/" + path] = Data(bytes)
@@ -25,7 +25,7 @@ struct ListedFiles: Sendable {
     }
 }
 
-/// What one would write by hand to fetch a list of files: sixteen at a time, each written under its name as soon as it is there.
+/// A handwritten fetch of a list of files: several at a time, each written under its final name at once.
 struct BareMirror: Sendable {
     let session: BareSession
     let origin: URL
@@ -47,7 +47,7 @@ struct BareMirror: Sendable {
     }
 }
 
-/// The mirror's way to a file: what is small comes in one piece, what is large goes on where it broke off.
+/// The file transfer of the mirror: small files arrive in one piece, and large downloads resume after an interruption.
 struct HostTransfer: FileTransfer {
     let host: RemoteHost
 

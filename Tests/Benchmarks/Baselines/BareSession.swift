@@ -5,8 +5,8 @@ internal import Synchronization
 internal import FoundationNetworking
 #endif
 
-/// `URLSession` as one drives it by hand where its async conveniences are not to be trusted: one delegate for the session, which keeps
-/// what has come for each task. No limit, no deadline, no retry, no redirect by rules.
+/// `URLSession` driven by one delegate for the session, which collects the data of each task. Avoids the session's async methods. No limit,
+/// no deadline, no retry, and no redirect rules.
 final class BareSession: NSObject, URLSessionDataDelegate, Sendable {
     private struct Flight {
         var data = Data()
@@ -24,7 +24,7 @@ final class BareSession: NSObject, URLSessionDataDelegate, Sendable {
         session.withLock { $0 = made }
     }
 
-    /// Lets go of the session, which holds its delegate.
+    /// Invalidates the session, which retains its delegate.
     func invalidate() {
         session.withLock { $0?.finishTasksAndInvalidate() }
     }

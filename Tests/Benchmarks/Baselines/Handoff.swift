@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The least that can bring a number from one task to another: one slot, one lock, one bare continuation.
+/// The cheapest way to pass a number between two tasks: one slot, one lock, and one bare continuation.
 final class Handoff: Sendable {
     private enum Slot {
         case empty

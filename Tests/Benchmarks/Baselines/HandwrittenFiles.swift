@@ -9,10 +9,9 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-// What one would write by hand: the same calls of the operating system, with nothing around them. Without Foundation, beside which C
-// structs lose their members.
+// Handwritten file access: the bare system calls. Without Foundation, because C structs lose their members beside its import.
 
-/// A call that failed; a benchmark that meets one is worth nothing.
+/// A system call that failed; it invalidates the measurement.
 struct CallFailed: Error {
     var call: String
     var code: Int32
@@ -23,7 +22,7 @@ struct CallFailed: Error {
     }
 }
 
-/// Writes a file whole: temporary file, rename and, where it must survive a loss of power, `fsync` of file and directory.
+/// Writes a file atomically: temporary file, rename, and optionally `fsync` of file and directory.
 func saveByHand(_ bytes: [UInt8], _ directory: String, _ name: String, synchronizes: Bool) throws {
     let temporary = directory + "/.tmp-" + name
     let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(0o600))
@@ -37,7 +36,7 @@ func saveByHand(_ bytes: [UInt8], _ directory: String, _ name: String, synchroni
     guard parent >= 0, fsync(parent) == 0, close(parent) == 0 else { throw CallFailed("fsync of the directory") }
 }
 
-/// Reads a file whole.
+/// Reads a whole file.
 func loadByHand(_ path: String) throws -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw CallFailed("open") }
@@ -51,7 +50,7 @@ func loadByHand(_ path: String) throws -> [UInt8] {
     }
 }
 
-/// Lists a directory with the size of each entry; gives how many there are and their sum.
+/// Lists a directory with the size of each entry; returns their number and total size.
 func listByHand(_ path: String) throws -> (count: Int, bytes: Int) {
     guard let stream = opendir(path) else { throw CallFailed("opendir") }
     defer { closedir(stream) }
@@ -67,7 +66,7 @@ func listByHand(_ path: String) throws -> (count: Int, bytes: Int) {
     return (count, bytes)
 }
 
-/// Writes a file under its name at once: whoever reads it meanwhile has half of it.
+/// Writes a file under its final name, so that concurrent readers may see half of it.
 func writeByHand(_ bytes: UnsafeRawBufferPointer, _ path: String) throws {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode_t(0o666))
     guard file >= 0 else { throw CallFailed("open") }

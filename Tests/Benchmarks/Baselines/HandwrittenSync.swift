@@ -1,6 +1,6 @@
 internal import SyncEngine
 
-/// What an app would write: compares two lists of pages, and does nothing else of what a synchronizer does.
+/// A handwritten comparison of two paged lists, without the other work of a synchronizer.
 enum HandwrittenSync {
     struct Changes {
         var additions: [Row] = []
@@ -38,7 +38,7 @@ enum HandwrittenSync {
         return changes
     }
 
-    /// Compares two sides in any order by a dictionary.
+    /// Compares two sides in any order with a dictionary.
     static func hash(_ rows: Rows) -> Changes {
         var changes = Changes()
         var versions: [Int: Int] = [:]
@@ -61,7 +61,7 @@ struct Row: SyncItem {
     var version: Int
 }
 
-/// A list and the local side to it, made page by page as they are read; so many rows differ, evenly spread.
+/// A list and its local side, generated page by page during reading; the differing rows are evenly spread.
 struct Rows: Sendable {
     static let pageSize = 1_000
 
@@ -80,7 +80,7 @@ struct Rows: Sendable {
     func sourcePages() -> Pages { Pages(count: count, page: sourcePage) }
     func localPages() -> Pages { Pages(count: count, page: localPage) }
 
-    /// The rows of one page after another.
+    /// Iterates over the rows of all pages.
     struct Pages: IteratorProtocol {
         let count: Int
         let page: (Int) -> [Row]

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Synchronization
 
-/// What an experienced engineer writes instead of taking a library: a dictionary behind a lock, filled from the disk by whoever asks first.
+/// A typical handwritten text cache: a dictionary behind a lock, filled from disk on first access.
 final class HandwrittenTexts: Sendable {
     struct Text: Sendable {
         var text: String
@@ -25,15 +25,15 @@ final class HandwrittenTexts: Sendable {
     func keep(_ text: Text, as name: String) { texts.withLock { $0[name] = text } }
 }
 
-/// Semantic Versioning 2.0.0 in one pass over UTF-8, with numbers of 64 bits, keeping the text it was read from.
+/// Semantic Versioning 2.0.0 in one pass over UTF-8, with 64-bit numbers, keeping the original text.
 ///
-/// Written again on purpose, and to share nothing with `SemanticVersion`: it is what that one is measured beside.
+/// Deliberately shares no code with `SemanticVersion`, which is compared with it.
 struct HandwrittenVersion: Comparable, Sendable {
     var text: String
     var major: UInt64
     var minor: UInt64
     var patch: UInt64
-    /// Where the pre-release begins and ends in the text; empty where there is none.
+    /// The range of the pre-release in the text; empty without one.
     var preRelease: Range<Int>
 
     init?(_ text: String) {

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A list that is fetched page by page, as one writes it by hand: it keeps the snapshot and drops what comes twice.
+/// A typical handwritten paged list: keeps the snapshot and drops duplicates.
 final class MutexList<Element: Identifiable & Sendable>: Sendable where Element.ID: Sendable {
     typealias Fetch = @Sendable (_ page: Int) async throws -> (elements: [Element], next: Int?)
 
@@ -20,7 +20,7 @@ final class MutexList<Element: Identifiable & Sendable>: Sendable where Element.
         self.fetch = fetch
     }
 
-    /// Loads the next page, or joins whoever does.
+    /// Loads the next page, or joins a load in progress.
     func loadNext() async throws {
         let flight = state.withLock { state -> Task<Void, any Error>? in
             if let flight = state.flight { return flight }

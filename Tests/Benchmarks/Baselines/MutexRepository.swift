@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// What an experienced engineer writes instead of taking a library: one lock, a dictionary, a task for each fetch, a stream for each
-/// observer. It does less than a store: an older fetch overwrites a newer update, and nobody's waiting can be cancelled.
+/// A typical handwritten repository: one lock, a dictionary, a task per fetch, and a stream per observer. It does less than a store: an
+/// older fetch overwrites a newer update, and a caller's wait cannot be canceled.
 final class MutexRepository<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         var value: Value
@@ -15,7 +15,7 @@ final class MutexRepository<Key: Hashable & Sendable, Value: Sendable>: Sendable
         var lastObserver = 0
     }
 
-    private enum Answer {
+    private enum Lookup {
         case value(Value)
         case flight(Task<Value, any Error>)
     }
@@ -30,7 +30,7 @@ final class MutexRepository<Key: Hashable & Sendable, Value: Sendable>: Sendable
     }
 
     func value(for key: Key) async throws -> Value {
-        let answer = state.withLock { state -> Answer in
+        let lookup = state.withLock { state -> Lookup in
             if let entry = state.entries[key] {
                 guard let expires = entry.expires else { return .value(entry.value) }
                 if ContinuousClock.now < expires { return .value(entry.value) }
@@ -45,7 +45,7 @@ final class MutexRepository<Key: Hashable & Sendable, Value: Sendable>: Sendable
             state.flights[key] = flight
             return .flight(flight)
         }
-        switch answer {
+        switch lookup {
         case .value(let value): return value
         case .flight(let flight): return try await flight.value
         }

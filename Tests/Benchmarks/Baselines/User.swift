@@ -1,5 +1,4 @@
-/// What all contestants keep: a small struct. Its name is short enough to stand in the struct itself, so that counting references to it
-/// is nobody's share of a figure.
+/// The content of all contestants: a small struct. Its short name is stored inline, so that no figure includes reference counting.
 struct User: Hashable, Identifiable, Sendable {
     var id: Int
     var name = "Ada"

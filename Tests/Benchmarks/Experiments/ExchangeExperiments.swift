@@ -17,7 +17,7 @@ extension Experiment {
         ]
     }
 
-    /// Both get the same bytes from the same origin and decode them to the same type.
+    /// Makes an exchange of the same bytes from the same origin, decoded to the same type.
     private static func exchange(_ name: String, _ title: String, width: Int, count: Int, quick: Int) -> Experiment {
         Experiment(section: .wire, figures: [Figure(name: name, title: title, unit: .nanoseconds)]) { scale in
             let origin = try LoopbackOrigin()
@@ -71,10 +71,10 @@ extension Experiment {
         ]
     }
 
-    /// With new connections in each round, as many for both.
+    /// Opens new connections in each round, the same number for both contestants.
     private static let wireMemory = Experiment(
         section: .memory,
-        figures: [Figure(name: "wire-1000-peak", title: "the same through the default transport, without connections before", unit: .bytes)]
+        figures: [Figure(name: "wire-1000-peak", title: "the same with the default transport and new connections", unit: .bytes)]
     ) { _ in
         let meter = try PeakMeter()
         return [
@@ -104,12 +104,12 @@ extension Experiment {
         ]
     }
 
-    /// The time of one exchange where so many run at a time.
+    /// Measures the time per exchange at a given concurrency.
     fileprivate static func spread(
         _ count: Int, over width: Int, _ body: @escaping @Sendable () async throws -> Void
     ) async throws -> [Double] {
         let watch = Stopwatch()
-        // Plain tasks: a group of a thousand has a price of its own.
+        // Plain tasks, because a group of a thousand tasks has a cost of its own.
         let tasks = (0..<width).map { worker in
             Task { for _ in stride(from: worker, to: count, by: width) { try await body() } }
         }
@@ -120,7 +120,7 @@ extension Experiment {
 
 /// Measures the most bytes that 1 000 exchanges hold.
 ///
-/// The origin looks while it responds, when most exchanges are under way. It shares the process with every contestant.
+/// The origin reads the heap's size while it responds, when most exchanges are in flight. It shares the process with every contestant.
 private struct PeakMeter: Sendable {
     let origin: LoopbackOrigin
     private let seen = Seen()
@@ -135,7 +135,7 @@ private struct PeakMeter: Sendable {
         origin.on(.get, "/profile") { [seen] _ in
             seen.counts.withLock { counts in
                 counts.requests += 1
-                // The allocator walks through all free memory under its own lock: at each request that would be most of the work.
+                // Reading the heap's size walks through all free memory under a lock; doing so at each request would dominate the work.
                 if counts.requests.isMultiple(of: 16) { counts.most = max(counts.most, HeapUsage.bytes) }
             }
             return .json(profile)
@@ -151,7 +151,7 @@ private struct PeakMeter: Sendable {
     }
 }
 
-/// About 1 KB of JSON.
+/// A profile of about 1 KB of JSON.
 private struct Profile: Codable, Sendable {
     var id: Int
     var name: String

@@ -2,7 +2,7 @@ internal import Foundation
 internal import StoreCore
 
 extension Experiment {
-    /// Fresh directories for each contestant and round: after thousands of deletions ext4 creates files ten times slower.
+    /// Uses fresh directories for each contestant and round, because ext4 creates files ten times slower after thousands of deletions.
     static var files: [Experiment] {
         [
             save(.crash, replaces: false), save(.crash, replaces: true), save(.power, replaces: false), save(.power, replaces: true),
@@ -37,7 +37,7 @@ extension Experiment {
                         let url = URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory)
                         let filling = FileCacher<Int, [Article]>(directory: url)
                         if replaces { for key in 0..<times { try await filling.save(record, param: key) } }
-                        // The one scan at the first save is not part of a save.
+                        // The scan at the first save is excluded.
                         let cacher = FileCacher<Int, [Article]>(directory: url, durability: durability)
                         try await cacher.save(record, param: -1)
                         await cacher.settle()
@@ -52,7 +52,8 @@ extension Experiment {
 
     private static func load(_ size: String, count: Int) -> Experiment {
         let figure = Figure(
-            name: "file-load-\(count == 1 ? "small" : "large")", title: "load \(size), warm; beside read + decode", unit: .nanoseconds)
+            name: "file-load-\(count == 1 ? "small" : "large")", title: "load \(size), warm, compared with read + decode",
+            unit: .nanoseconds)
         return Experiment(section: .files, figures: [figure]) { scale in
             let place = BenchmarkDirectory()
             let record = CacheRecord(content: Article.some(count), fetchedAt: Date(timeIntervalSinceReferenceDate: 800_000_000))
@@ -129,10 +130,10 @@ extension Experiment {
     }
 }
 
-/// A name as long as a record's.
+/// Returns a file name as long as a record's.
 private func name(_ key: Int) -> String { SHA256.digest(of: Array(String(key).utf8)).hex + ".record" }
 
-/// What an app might keep: about 1 KB of JSON.
+/// A typical article of an app: about 1 KB of JSON.
 private struct Article: Codable, Sendable {
     var id: Int
     var title: String
@@ -152,7 +153,7 @@ private struct Article: Codable, Sendable {
         }
     }
 
-    /// The bytes that the cacher writes for a record.
+    /// Returns the bytes that the cacher writes for a record.
     static func fileBytes(_ record: CacheRecord<[Article]>) async throws -> [UInt8] {
         let place = BenchmarkDirectory()
         let url = URL(filePath: try place.makeDirectory(), directoryHint: .isDirectory)

@@ -1,6 +1,6 @@
 internal import StoreCore
 
-// Each loop is written out, so that the compiler makes the best of each contestant. All calls are made without an actor.
+// Each loop is written out, so that the compiler optimizes each contestant fully. All calls are made outside actors.
 
 extension Experiment {
     static var hits: [Experiment] { [hit, expiringHit, hitOfManyKeys, hitByManyTasks] }
@@ -56,7 +56,7 @@ extension Experiment {
     }
 }
 
-/// All contestants with the same content in them.
+/// Makes all contestants with the same content.
 private func filled(_ keys: Int, lifetime: Duration?) async -> (
     MutexRepository<Int, User>, ActorRepository<Int, User>, Store<Int, User>
 ) {
@@ -77,7 +77,7 @@ private func perCall(_ count: Int, _ body: () async throws -> Void) async rethro
     return [watch.nanoseconds / Double(count)]
 }
 
-/// Plain tasks: what a group costs is none of these figures.
+/// Runs plain tasks, because no figure should include the cost of a group.
 private func inEightTasks(_ body: @escaping @Sendable () async throws -> Void) async throws {
     let tasks = (0..<8).map { _ in Task { try await body() } }
     for task in tasks { try await task.value }
@@ -85,13 +85,13 @@ private func inEightTasks(_ body: @escaping @Sendable () async throws -> Void) a
 
 // MARK: The loops
 
-/// What is asked where nobody is: a call that may suspend and may throw, and does neither.
+/// The floor: an async throwing call that neither suspends nor throws.
 @inline(never)
-private func answer(_ key: Int) async throws -> User { User(id: key) }
+private func nothing(_ key: Int) async throws -> User { User(id: key) }
 
 private func loop(_ count: Int) async throws {
     var sum = 0
-    for _ in 0..<count { sum &+= try await answer(0).id }
+    for _ in 0..<count { sum &+= try await nothing(0).id }
     blackHole(sum)
 }
 
@@ -117,7 +117,7 @@ private func loop(_ count: Int, _ store: Store<Int, User>) async throws {
 private func loop(_ times: Int, over keys: [Int]) async throws {
     var sum = 0
     for _ in 0..<times {
-        for key in keys { sum &+= try await answer(key).id }
+        for key in keys { sum &+= try await nothing(key).id }
     }
     blackHole(sum)
 }

@@ -4,9 +4,9 @@ internal import Synchronization
 extension Experiment {
     static var memory: [Experiment] { [cachedKey, idleObserver, stalledObserver, leftByCall, leftByObserver, leftBySleep] }
 
-    // MARK: What is kept
+    // MARK: Cached keys
 
-    /// Tables grow in steps, so one size alone would be luck.
+    /// Several sizes, because tables grow in steps and a single size would be arbitrary.
     private static let sizes = [75_000, 98_000, 130_000]
 
     private static let cachedKey = Experiment(
@@ -157,7 +157,7 @@ extension Experiment {
                     var iterator = store[0].publish().makeAsyncIterator()
                     blackHole(await iterator.next())
                     let growth = await growthOfUpdates(updates) { await store[0].update(User(id: $0)) }
-                    // Still there, and not let go before the last update.
+                    // Verifies that the observer still exists after the last update.
                     blackHole(await iterator.next())
                     return growth
                 }
@@ -170,9 +170,9 @@ extension Experiment {
         return [await HeapUsage.growth { for number in 0..<updates { await update(number) } }]
     }
 
-    // MARK: What is left behind
+    // MARK: Leaks
 
-    /// Content that is never valid for long, so that each call fetches.
+    /// Uses content that expires at once, so that each call fetches.
     private static let leftByCall = Experiment(
         section: .memory, figures: [Figure(name: "left-by-call", title: "bytes left behind per requireData", unit: .bytes)], isSteady: true
     ) { scale in
@@ -187,7 +187,7 @@ extension Experiment {
         ]
     }
 
-    /// Every second one lets go of its iterator, the others are cancelled while they wait.
+    /// Releases the iterator of every second observer, and cancels the others while they wait.
     private static let leftByObserver = Experiment(
         section: .memory, figures: [Figure(name: "left-by-observer", title: "bytes left behind per abandoned observer", unit: .bytes)],
         isSteady: true
@@ -206,7 +206,7 @@ extension Experiment {
         ]
     }
 
-    /// Deadlines of requests are seldom reached, so that most sleeps are canceled.
+    /// Cancels its sleeps, as most deadlines of requests are.
     private static let leftBySleep = Experiment(
         section: .memory, figures: [Figure(name: "left-by-sleep", title: "bytes left behind per canceled sleep of 120 s", unit: .bytes)],
         isSteady: true
@@ -227,7 +227,7 @@ extension Experiment {
     private static func leftBehindBySleeps(_ count: Int, _ sleep: @escaping @Sendable () async -> Void) async -> [Double] {
         await leftBehind(by: count) { _ in
             let task = Task { await sleep() }
-            // Most tasks sleep by then. A task that does not is canceled before, and leaves nothing either.
+            // Most tasks sleep by now. A task that does not is canceled earlier, and leaves nothing either.
             await Task.yield()
             task.cancel()
             await task.value
@@ -252,7 +252,7 @@ extension Experiment {
         }
     }
 
-    /// What each of `count` cycles leaves on the heap, after as many that made room for what is used again and again.
+    /// Measures the heap's growth per cycle, after as many cycles that allocate reusable memory.
     private static func leftBehind(by count: Int, _ cycle: (Int) async throws -> Void) async rethrows -> [Double] {
         for number in 0..<count { try await cycle(number) }
         await settle()
@@ -263,16 +263,16 @@ extension Experiment {
         return [growth / Double(count)]
     }
 
-    /// Gives tasks that have said their last word the time to end.
+    /// Gives finished tasks time to be freed.
     ///
-    /// A real wait: the runtime frees a task after its value was handed on, and tells nobody when.
+    /// Waits in real time, because the runtime frees a task after it has passed on its value, without a notification.
     private static func settle() async {
-        // Nobody cancels a benchmark.
+        // Benchmarks are never canceled.
         try? await Task.sleep(for: .milliseconds(50))
     }
 }
 
-/// Where tasks wait that wait for nothing but their continuation.
+/// Parks tasks that wait only for their continuation.
 private final class Parked: Sendable {
     private let waiting: Mutex<[UnsafeContinuation<Void, Never>]>
 

@@ -8,13 +8,13 @@ extension Experiment {
 
     static let width = 16
 
-    /// Each round into a fresh directory. The origin shares the process with both, and so does its work.
+    /// Mirrors into a fresh directory in each round. The origin shares the process with both contestants, and so does its work.
     private static let mirror = Experiment(
         section: .sync,
         figures: [
             Figure(name: "mirror", title: "each of 10 000 files of 4 KB over loopback, 16 wide", unit: .nanoseconds),
-            Figure(name: "mirror-cpu", title: "processor time of the same, the origin's included", unit: .nanoseconds),
-            Figure(name: "mirror-requests", title: "requests beyond one for each file", unit: .count),
+            Figure(name: "mirror-cpu", title: "processor time of the same, including the origin's", unit: .nanoseconds),
+            Figure(name: "mirror-requests", title: "requests beyond one per file", unit: .count),
         ],
         peers: peers
     ) { scale in
@@ -44,7 +44,7 @@ extension Experiment {
     private static let mirrorAgain = Experiment(
         section: .sync,
         figures: [
-            Figure(name: "mirror-again", title: "the same again with nothing to do, all 10 000", unit: .nanoseconds),
+            Figure(name: "mirror-again", title: "the same again without changes, all 10 000", unit: .nanoseconds),
             Figure(name: "mirror-again-requests", title: "requests for that", unit: .count),
         ]
     ) { scale in
@@ -68,7 +68,7 @@ extension Experiment {
         ]
     }
 
-    /// Each file once, by programs that fetch lists of addresses, for a minute at most; then once more by what compares two directories.
+    /// Fetches each file once with other programs, for at most a minute, and then compares two directories with others.
     @Sendable private static func peers(_ scale: Scale) async throws -> [Peer] {
         let files = ListedFiles(count: scale.times(10_000, quick: 1_000))
         let origin = try LoopbackOrigin(files)
@@ -129,11 +129,11 @@ extension Experiment {
 }
 
 extension LoopbackOrigin {
-    /// Gives the list, and each file by its path; as cheap as it gets, since what it costs is in every figure.
+    /// Serves the list and each file by its path, as cheaply as possible, because every figure includes that cost.
     convenience init(_ files: ListedFiles) throws {
         let list = Response.json(files.files)
         let contents = files.contents.mapValues { Response.data($0).tagged() }
-        // Pages of links are for programs that find their files by them.
+        // Pages of links serve the programs that find files by links.
         let pages = Dictionary(grouping: files.files.map { $0.path.split(separator: "/", maxSplits: 1) }, by: { "/\($0[0])/" })
             .mapValues { Response.html($0.map { "<a href=\"\($0[1])\">\($0[1])</a>" }.joined(separator: "\n")) }
         let root = Response.html(pages.keys.sorted().map { "<a href=\"\($0.dropFirst())\">\($0)</a>" }.joined(separator: "\n"))

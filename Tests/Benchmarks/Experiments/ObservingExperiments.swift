@@ -52,7 +52,7 @@ extension Experiment {
         ]
     }
 
-    /// The time from the first update until every observer saw the last one; all of them have seen the content before it.
+    /// Measures the time from the first update until every observer has seen the last; all observers have the initial content.
     private static func timeFanOut(
         to observe: @escaping @Sendable (_ arrived: @Sendable (Int) -> Int) async -> Void, of update: () async -> Void
     ) async throws -> [Double] {
@@ -76,7 +76,7 @@ extension Experiment {
 
     private static let roundTrip = Experiment(
         section: .observing,
-        figures: [Figure(name: "round-trip", title: "update → observed → answered, 2 tasks (floor: 2 continuations)", unit: .nanoseconds)]
+        figures: [Figure(name: "round-trip", title: "update → observed → echoed, 2 tasks (floor: 2 continuations)", unit: .nanoseconds)]
     ) { scale in
         let trips = scale.times(20_000, quick: 5_000)
         return [
@@ -94,7 +94,7 @@ extension Experiment {
     }
 }
 
-// One task updates key 0 and waits for the answer; the other observes key 0 and answers by updating key 1.
+// One task updates key 0 and waits for the echo; the other observes key 0 and echoes each update to key 1.
 
 private func bounce(_ trips: Int) async {
     let (there, back) = (Handoff(), Handoff())
@@ -115,10 +115,10 @@ private func bounce(_ trips: Int, _ mutex: MutexRepository<Int, User>) async {
             if user.id == trips { return }
         }
     }
-    var answers = mutex.observe(1).makeAsyncIterator()
+    var echoes = mutex.observe(1).makeAsyncIterator()
     for number in 1...trips {
         mutex.update(0, User(id: number))
-        while await answers.next()?.id != number {}
+        while await echoes.next()?.id != number {}
     }
     await echo.value
 }
@@ -130,10 +130,10 @@ private func bounce(_ trips: Int, _ actor: ActorRepository<Int, User>) async {
             if user.id == trips { return }
         }
     }
-    var answers = await actor.observe(1).makeAsyncIterator()
+    var echoes = await actor.observe(1).makeAsyncIterator()
     for number in 1...trips {
         await actor.update(0, User(id: number))
-        while await answers.next()?.id != number {}
+        while await echoes.next()?.id != number {}
     }
     await echo.value
 }
@@ -148,10 +148,10 @@ private func bounce(_ trips: Int, _ store: Store<Int, User>) async {
             if user.id == trips { return }
         }
     }
-    var answers = store[1].publish().makeAsyncIterator()
+    var echoes = store[1].publish().makeAsyncIterator()
     for number in 1...trips {
         await store[0].update(User(id: number))
-        while await answers.next()?.content?.id != number {}
+        while await echoes.next()?.content?.id != number {}
     }
     await echo.value
 }

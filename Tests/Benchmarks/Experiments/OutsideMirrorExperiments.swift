@@ -4,15 +4,15 @@ internal import SyncEngine
 
 #if os(macOS) || os(Linux)
 
-/// Mirrors of an origin in another process, beside programs that do the same.
+/// Mirrors of an origin in another process, compared with programs that do the same.
 extension Experiment {
     static var outsideMirrors: [Experiment] { [smallFiles, bigFile] }
 
-    /// rclone neither verifies digests nor forces the files to the disk.
+    /// Compares with rclone, which neither verifies digests nor synchronizes the files to disk.
     private static let smallFiles = Experiment(
         section: .sync,
         figures: [
-            Figure(name: "mirror-outside", title: "each of 10 000 files of 4 KB, 16 wide, beside rclone", unit: .nanoseconds),
+            Figure(name: "mirror-outside", title: "each of 10 000 files of 4 KB, 16 wide, compared with rclone", unit: .nanoseconds),
             Figure(name: "mirror-outside-cpu", title: "processor time of the same", unit: .nanoseconds),
         ],
         isSteady: true
@@ -47,11 +47,11 @@ extension Experiment {
         return contestants
     }
 
-    /// Both receive, write and hash the file at the same time.
+    /// Both contestants receive, write, and hash the file concurrently.
     private static let bigFile = Experiment(
         section: .sync,
         figures: [
-            Figure(name: "mirror-big", title: "one file of 2 GB, beside curl and sha256sum", unit: .nanoseconds),
+            Figure(name: "mirror-big", title: "one file of 2 GB, compared with curl and sha256sum", unit: .nanoseconds),
             Figure(name: "mirror-big-cpu", title: "processor time of the same", unit: .nanoseconds),
         ],
         isSteady: true
@@ -100,7 +100,7 @@ extension Experiment {
         ["/usr/bin/", "/usr/local/bin/"].map { $0 + name }.first { FileManager.default.isExecutableFile(atPath: $0) }
     }
 
-    /// Wall time and this process's processor time of each of `count`.
+    /// Measures wall time and this process's processor time per item.
     private static func spent(_ count: Int, _ body: () async throws -> Void) async throws -> [Double] {
         let (watch, before) = (Stopwatch(), processTime())
         try await body()

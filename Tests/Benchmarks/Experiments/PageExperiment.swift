@@ -1,7 +1,7 @@
 internal import StoreCore
 
 extension Experiment {
-    /// A list that grows page by page while somebody looks on, until he has seen all of it.
+    /// Appends pages to an observed list until the observer has seen all of it.
     static let pages = Experiment(
         section: .lists,
         figures: [Figure(name: "pages", title: "1 000 pages of 50 {Int, String} appended, live observer", unit: .nanoseconds)]
@@ -33,7 +33,7 @@ extension Experiment {
                     return try await timePages(
                         observing: { for await state in store[0].publish() where state.content?.count == pages.total { return } },
                         loading: {
-                            // The first page is what an observer, or this call, makes the store fetch.
+                            // An observer or this call makes the store fetch the first page.
                             _ = try await store[0].requireData()
                             for _ in 1..<pages.count { await store[0].requestNextData() }
                         })
@@ -53,7 +53,7 @@ extension Experiment {
     }
 }
 
-/// Pages that are there already, so that making them is nobody's share of a figure.
+/// Prepared pages, so that no figure includes making them.
 private struct Pages: Sendable {
     let pages: [[User]]
     let total: Int

@@ -1,7 +1,7 @@
 internal import StoreCore
 
 extension Experiment {
-    /// A call that only queues: the time is the caller's, and the queue is dropped with its store.
+    /// Measures a call that only queues: the figure is the caller's time, and the queue is dropped with its store.
     static let prefetch = Experiment(
         section: .reading,
         figures: [Figure(name: "prefetch", title: "prefetch of 300 000 keys: time for the caller", unit: .nanoseconds)]

@@ -6,9 +6,9 @@ internal import FoundationNetworking
 #endif
 
 extension Experiment {
-    /// A route that is built, checked and encoded, against the same request put together by hand, where nothing is checked.
+    /// Compares a route that is built, checked, and encoded with the same request made by hand without checks.
     static var routes: [Experiment] {
-        let figure = Figure(name: "route", title: "a route built and encoded, or the same by hand", unit: .nanoseconds)
+        let figure = Figure(name: "route", title: "a route built and encoded", unit: .nanoseconds)
         return [
             Experiment(section: .wire, figures: [figure]) { scale in
                 let times = scale.times(20_000, quick: 2_000)
@@ -23,10 +23,10 @@ extension Experiment {
         ]
     }
 
-    /// The time of one turn, in nanoseconds.
-    private static func timed(_ count: Int, _ body: (_ turn: Int) throws -> Void) throws -> Double {
+    /// Measures the time per call, in nanoseconds.
+    private static func timed(_ count: Int, _ body: (_ number: Int) throws -> Void) throws -> Double {
         let watch = Stopwatch()
-        for turn in 0..<count { try body(turn) }
+        for number in 0..<count { try body(number) }
         return watch.nanoseconds / Double(count)
     }
 
@@ -49,7 +49,7 @@ extension Experiment {
     }
 }
 
-/// Both make the same address and the same fields of it.
+/// A route with the same address and fields as the handwritten request.
 private struct SearchRoute: Routable {
     static let name = "Ada Lovelace"
     static let text = "analytical engine & looms"

@@ -14,7 +14,7 @@ extension Experiment {
         #endif
     }
 
-    /// Both sides are made while they are read, which is in every figure; the floor is nothing but that.
+    /// Plans with sides that are generated during reading. Every figure includes that cost; the floor is that cost alone.
     private static func plan(_ order: SourceOrder) -> Experiment {
         let isSorted = order == .sortedByKey
         let figure = Figure(
@@ -55,7 +55,7 @@ extension Experiment {
         }
     }
 
-    /// The same lists as texts: both sorted, then compared line by line.
+    /// Sorts the same lists as text files, and compares them line by line.
     private static func sortAndCompare() async throws -> [Peer] {
         let rows = Rows(count: 1_000_000, changes: 1_000)
         let place = BenchmarkDirectory()
@@ -69,12 +69,12 @@ extension Experiment {
         return peer.map { [$0] } ?? []
     }
 
-    /// As many changes in the longer list as in the shorter: what grows with the changes is meant to.
+    /// Uses as many changes in the longer list as in the shorter one, because the changes may take memory.
     private static let planMemory = Experiment(
         section: .sync,
         figures: [
-            Figure(name: "sync-plan-peak", title: "most bytes held by a plan of 1 M + 1 M sorted entries", unit: .bytes),
-            Figure(name: "sync-plan-peak-4m", title: "the same of 4 M + 4 M beyond it, with as many changes", unit: .bytes),
+            Figure(name: "sync-plan-peak", title: "peak heap of a plan of 1 M + 1 M sorted entries", unit: .bytes),
+            Figure(name: "sync-plan-peak-4m", title: "the increase with 4 M + 4 M entries and as many changes", unit: .bytes),
         ],
         isSteady: true
     ) { _ in
@@ -89,7 +89,7 @@ extension Experiment {
         ]
     }
 
-    /// The most that is on the heap whenever a page is asked for, beyond what was there before.
+    /// Measures the heap's peak growth, sampled at each request for a page.
     private static func peak(_ rows: Rows) async throws -> Double {
         let most = Mutex(0.0)
         let before = HeapUsage.bytes
@@ -102,10 +102,10 @@ extension Experiment {
     }
 
     #if os(Linux)
-    /// The whole process, which reads a list, looks at every file, and does nothing else.
+    /// Measures a whole process that reads a list, examines every file, and does nothing else.
     private static let filesMemory = Experiment(
         section: .sync,
-        figures: [Figure(name: "sync-files-peak", title: "most memory of a process that finds 100 000 files unchanged", unit: .bytes)],
+        figures: [Figure(name: "sync-files-peak", title: "peak memory of a process that finds 100 000 files unchanged", unit: .bytes)],
         isSteady: true
     ) { _ in
         let place = BenchmarkDirectory()
@@ -133,7 +133,7 @@ extension Experiment {
         let isSmall = count == 100_000
         let figure = Figure(
             name: isSmall ? "sync-unchanged" : "sync-unchanged-1m",
-            title: "each of \(isSmall ? "100 000" : "1 M") items with nothing to do, through the whole engine", unit: .nanoseconds)
+            title: "each of \(isSmall ? "100 000" : "1 M") unchanged items, through the whole engine", unit: .nanoseconds)
         return Experiment(section: .sync, figures: [figure]) { _ in
             let rows = Rows(count: count, changes: 0)
             let synchronizer = OneWaySynchronizer(processor: RowProcessor(rows: rows, order: .unsorted))
@@ -159,11 +159,11 @@ extension Experiment {
     }
 }
 
-/// Synchronizes rows with nothing: downloads and removals do not happen in what is measured.
+/// Synchronizes rows without downloads and removals.
 private struct RowProcessor: SyncProcessor {
     var rows: Rows
     var order: SourceOrder
-    /// Called whenever a page of the source is asked for.
+    /// Called at each request for a page of the source.
     var onPage: @Sendable () -> Void = {}
 
     func sourceList() async throws -> PagedSource<Row, Int> {

@@ -7,17 +7,17 @@ extension Experiment {
     static var texts: [Experiment] { [read(.bundled), read(.refreshed), parse, sort, coldStart, register] }
 
     private enum Sourcing {
-        /// From the bundle alone: time plays no part.
+        /// From the bundle alone, independent of time.
         case bundled
-        /// With a manifest of a server, which is asked for again when its interval is over.
+        /// With a server's manifest, which is checked again after its interval.
         case refreshed
     }
 
     private static func read(_ sourcing: Sourcing) -> Experiment {
         let figure =
             switch sourcing {
-            case .bundled: Figure(name: "text-read", title: "resident text, 100 of them, read at once", unit: .nanoseconds)
-            case .refreshed: Figure(name: "text-read-refreshed", title: "the same, with a manifest that grows old", unit: .nanoseconds)
+            case .bundled: Figure(name: "text-read", title: "one of 100 resident texts, read without waiting", unit: .nanoseconds)
+            case .refreshed: Figure(name: "text-read-refreshed", title: "the same, with a manifest that expires", unit: .nanoseconds)
             }
         return Experiment(section: .texts, figures: [figure]) { scale in
             let times = scale.times(4_000, quick: 1_000)
@@ -65,7 +65,7 @@ extension Experiment {
     }
 
     private static let parse = Experiment(
-        section: .texts, figures: [Figure(name: "version-parse", title: "a semantic version parsed", unit: .nanoseconds)]
+        section: .texts, figures: [Figure(name: "version-parse", title: "one semantic version parsed", unit: .nanoseconds)]
     ) { scale in
         let texts = versions(1_000)
         let times = scale.times(1_000, quick: 200)
@@ -73,7 +73,7 @@ extension Experiment {
             (
                 .mutex,
                 {
-                    // Kept, for a version that nobody looks at need not be made.
+                    // Kept, because the compiler may omit an unused version.
                     var versions: [HandwrittenVersion] = []
                     versions.reserveCapacity(texts.count)
                     let watch = Stopwatch()
@@ -130,7 +130,7 @@ extension Experiment {
     private static let coldStart = Experiment(
         section: .texts,
         figures: [
-            Figure(name: "text-cold-start", title: "1 000 texts of 8 KB of an earlier start, until each can be read", unit: .nanoseconds)
+            Figure(name: "text-cold-start", title: "1 000 saved texts of 8 KB, until each can be read", unit: .nanoseconds)
         ]
     ) { scale in
         let library = try Library(count: 1_000)
@@ -140,13 +140,13 @@ extension Experiment {
         await earlier.setVersionSource(library.versions)
         try await earlier.refresh()
         let paths = try library.savedFiles()
-        precondition(paths.count >= 1_000, "the earlier start has saved only \(paths.count) files")
+        precondition(paths.count >= 1_000, "the first process saved only \(paths.count) files")
         return [
             (
                 .mutex,
                 {
                     let watch = Stopwatch()
-                    // Kept, as they are by whoever wants to read them next.
+                    // Kept, as a reader of the texts would keep them.
                     var texts: [[UInt8]] = []
                     for path in paths { texts.append(try loadByHand(path)) }
                     return [withExtendedLifetime(texts) { watch.nanoseconds }]
@@ -159,7 +159,7 @@ extension Experiment {
                     let store = try library.store()
                     try await store.register(sources)
                     for source in sources { blackHole(try await store.text(for: source).version) }
-                    // What it takes to let go of them is no part of a start.
+                    // Releasing the texts is not part of a start.
                     return [withExtendedLifetime(store) { watch.nanoseconds }]
                 }
             ),
@@ -170,7 +170,7 @@ extension Experiment {
         section: .texts,
         figures: [
             Figure(name: "text-register", title: "each of 1 000 bundled texts registered one by one", unit: .nanoseconds),
-            Figure(name: "text-register-4000", title: "each of 4 000, beyond that", unit: .nanoseconds),
+            Figure(name: "text-register-4000", title: "the increase with 4 000 texts, each", unit: .nanoseconds),
         ],
         isSteady: true
     ) { _ in
@@ -186,7 +186,7 @@ extension Experiment {
         ]
     }
 
-    /// Versions as projects have them: releases, some pre-releases, some with build metadata.
+    /// Makes typical versions of projects: releases, some pre-releases, and some with build metadata.
     private static func versions(_ count: Int) -> [String] {
         var dice = SplitMix(seed: 7)
         return (0..<count).map { _ in
@@ -198,7 +198,7 @@ extension Experiment {
     }
 }
 
-/// Texts of 8 KB in a bundle and at an origin that answers at once, and a directory for their sessions.
+/// Texts of 8 KB in a bundle and at an immediate origin, with a directory for sessions.
 private final class Library: RevalidatingFetcher {
     let bundle: Bundle
     let versions: VersionSource
@@ -226,7 +226,7 @@ private final class Library: RevalidatingFetcher {
     }
 
     static func text(_ name: String, _ version: Int) -> String {
-        let line = "\(name), version \(version): nobody reads this, and everybody agrees to it.\n"
+        let line = "\(name), version \(version): the user has read and accepts these terms of use.\n"
         return String(repeating: line, count: 8_192 / line.utf8.count)
     }
 
@@ -242,13 +242,13 @@ private final class Library: RevalidatingFetcher {
         try TextStore(session: session, directory: place.root, bundle: bundle, fetcher: self)
     }
 
-    /// The paths of all that an earlier start has saved.
+    /// Returns the paths of the saved texts.
     func savedFiles() throws -> [String] {
         let found = FileManager.default.enumerator(at: place.root, includingPropertiesForKeys: nil)
         return (found?.compactMap { $0 as? URL } ?? []).map { $0.path(percentEncoded: false) }.filter { $0.hasSuffix(".text") }
     }
 
-    /// The time that one registration takes, in nanoseconds.
+    /// Measures the time of one registration, in nanoseconds.
     func registerOneByOne() async throws -> Double {
         let store = try store(UUID().uuidString), sources = sources(areRemote: false)
         await store.setVersionSource(VersionSource(bundleFile: versions.bundleFile))

@@ -5,11 +5,11 @@ internal import Trials
 
 #if os(macOS) || os(Linux)
 
-/// Processor and wall time of exchanges with an origin in another process, so that its work is not measured.
+/// Processor and wall time of exchanges with an origin in another process, which excludes the origin's work.
 extension Experiment {
     static var outsideExchanges: [Experiment] {
         [
-            wire("wire-64", "an exchange of 1 KB, 64 wide, transport alone", width: 64, count: 20_000, quick: 3_000, asksCurl: true) {
+            wire("wire-64", "an exchange of 1 KB, 64 wide, transport alone", width: 64, count: 20_000, quick: 3_000, comparesCurl: true) {
                 url in
                 let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http))
                 let request = HTTPRequest(url: url)
@@ -40,13 +40,13 @@ extension Experiment {
     }
 
     private static func wire(
-        _ name: String, _ title: String, width: Int, count: Int, quick: Int, asksCurl: Bool = false,
+        _ name: String, _ title: String, width: Int, count: Int, quick: Int, comparesCurl: Bool = false,
         _ make: @escaping @Sendable (URL) -> @Sendable () async throws -> Void
     ) -> Experiment {
         var figures = figures(name, title)
-        // The processor time once more: a figure has one budget, and this one is compared with two contestants.
-        if asksCurl {
-            figures.append(Figure(name: "\(name)-session", title: "the same beside bare URLSession", unit: .nanoseconds))
+        // The processor time once more, because a figure has one budget, and this one is compared with two contestants.
+        if comparesCurl {
+            figures.append(Figure(name: "\(name)-session", title: "the same, compared with bare URLSession", unit: .nanoseconds))
         }
         return Experiment(section: .wire, figures: figures) { scale in
             let origin = try OriginProcess(.profile)
@@ -65,7 +65,7 @@ extension Experiment {
                 (.storehouse, { try await spent(times, over: width, own) }),
             ]
             let curl = ["/usr/bin/curl", "/usr/local/bin/curl"].first { FileManager.default.isExecutableFile(atPath: $0) }
-            if asksCurl, let curl {
+            if comparesCurl, let curl {
                 let address = "\(url.absoluteString)?[1-\(times)]"
                 contestants.append(
                     (
@@ -80,8 +80,8 @@ extension Experiment {
         }
     }
 
-    /// A POST beside a GET, both through the same host.
-    private static let post = Experiment(section: .wire, figures: figures("post-1", "a POST of 1 KB beside a GET, one after another")) {
+    /// Compares a POST with a GET through the same host.
+    private static let post = Experiment(section: .wire, figures: figures("post-1", "a POST of 1 KB compared with a GET, in sequence")) {
         scale in
         let origin = try OriginProcess(.profile)
         let times = scale.times(2_000, quick: 500)
@@ -106,7 +106,7 @@ extension Experiment {
         ]
     }
 
-    /// Wall time and, twice, this process's processor time of each.
+    /// Measures wall time and, twice, this process's processor time per exchange.
     private static func spent(
         _ count: Int, over width: Int, _ body: @escaping @Sendable () async throws -> Void
     ) async throws -> [Double] {
@@ -119,7 +119,7 @@ extension Experiment {
         return [watch.nanoseconds / Double(count), processor, processor]
     }
 
-    /// The same of another program and its children.
+    /// Measures the same for another program and its children.
     static func ranOutside(_ count: Int, _ program: String, _ arguments: [String]) throws -> [Double] {
         let (watch, before) = (Stopwatch(), processTimeOfChildren())
         let process = try ChildProcess(program, arguments)

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Directories that are removed when the experiment has ended, and not before.
+/// Directories that are removed after the experiment.
 final class BenchmarkDirectory: Sendable {
     let root = FileManager.default.temporaryDirectory.appending(path: "storehouse-benchmarks-\(UUID().uuidString)")
 
-    /// A file directly in the root; by asking here, whoever uses it keeps the directory.
+    /// Returns the path of a file in the root; calling it retains the directory.
     func file(_ name: String) -> String { root.appending(path: name).path(percentEncoded: false) }
 
     func makeDirectory() throws -> String {
@@ -15,12 +15,12 @@ final class BenchmarkDirectory: Sendable {
 
     /// Removes a directory before the experiment ends, for rounds that fill the disk.
     func remove(_ path: String) {
-        // What stays is removed with the root.
+        // A leftover is removed with the root.
         try? FileManager.default.removeItem(atPath: path)
     }
 
     deinit {
-        // Rubbish in the system's directory for rubbish.
+        // The system empties its temporary directory anyway.
         try? FileManager.default.removeItem(at: root)
     }
 }

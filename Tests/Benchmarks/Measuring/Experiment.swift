@@ -1,44 +1,44 @@
-/// Who is measured.
+/// A measured implementation.
 enum Contestant: String, CaseIterable, Sendable, Codable {
-    /// The loop with nothing in it or, where a figure says so, the bare thing that no design can undercut.
+    /// The empty loop, or the bare minimum that no design can undercut if the figure says so.
     case floor
-    /// The sixty lines an experienced engineer would write instead of taking a library, around a `Mutex`.
+    /// The sixty lines of a typical handwritten solution, based on a `Mutex`.
     case mutex
-    /// The same around an actor.
+    /// The same, based on an actor.
     case actor
     case storehouse
 }
 
-/// What a number means.
+/// The unit of a figure.
 enum Unit: String, Sendable, Codable {
     case nanoseconds
     case bytes
     case count
 }
 
-/// One row of the table.
+/// A row of the table.
 struct Figure: Sendable {
-    /// What budgets and `--filter` call it.
+    /// The name for budgets and `--filter`.
     var name: String
     var title: String
     var unit: Unit
 }
 
-/// One round of one contestant: a number for each figure of the experiment.
+/// One round of one contestant, which returns a number for each figure of the experiment.
 typealias Round = @Sendable () async throws -> [Double]
 
-/// Something that all contestants do, and the figures that come of it.
+/// A task for all contestants, with the figures that it yields.
 struct Experiment: Sendable {
     var section: Section
     var figures: [Figure]
-    /// Whether rounds differ by more than noise, so that a few are enough.
+    /// Whether rounds differ so little that a few suffice.
     var isSteady = false
-    /// What other programs need for the same work, one run each.
+    /// The figures of other programs for the same work, one run each.
     var peers: @Sendable (_ scale: Scale) async throws -> [Peer] = { _ in [] }
-    /// Makes the contestants ready; what they hold is released when the experiment has ended.
+    /// Prepares the contestants, which are released after the experiment.
     var prepare: @Sendable (_ scale: Scale) async throws -> [(Contestant, Round)]
 
-    /// The parts of the table.
+    /// The sections of the table.
     enum Section: String, CaseIterable, Sendable {
         case reading = "Reading"
         case observing = "Observing"
@@ -51,14 +51,14 @@ struct Experiment: Sendable {
     }
 }
 
-/// How long to measure.
+/// The extent of the measurement.
 enum Scale: Sendable {
     case full
     case quick
 
-    /// Nine is the least whose order statistics give an interval of 95 % that is not the whole range.
+    /// Returns the number of rounds; nine is the least with a 95 % interval that is narrower than the whole range.
     func rounds(of experiment: Experiment) -> Int { experiment.isSteady ? 3 : self == .full ? 11 : 9 }
 
-    /// How often to do a thing in one round.
+    /// Returns the number of repetitions in one round.
     func times(_ full: Int, quick: Int) -> Int { self == .full ? full : quick }
 }

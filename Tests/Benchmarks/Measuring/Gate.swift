@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Opens when as many have arrived as were expected.
+/// A gate that opens after the expected number of arrivals.
 final class Gate: Sendable {
     private struct State {
         var missing: Int

@@ -1,7 +1,7 @@
 /// Runs experiments round by round.
 struct Measurement: Sendable {
     var scale: Scale
-    /// Told of each round before it begins.
+    /// Called before each round.
     var onRound: @Sendable (_ experiment: Experiment, _ round: Int, _ rounds: Int) -> Void
 
     func run(_ experiment: Experiment) async throws -> [Outcome] {
@@ -13,7 +13,7 @@ struct Measurement: Sendable {
         try await Machine.rest(within: scale == .full ? .seconds(10) : .seconds(2))
         for number in 1...rounds {
             onRound(experiment, number, rounds)
-            // A B B A: whoever comes first in one round comes last in the next.
+            // A B B A: the first contestant in one round is the last in the next.
             for (contestant, round) in number.isMultiple(of: 2) ? contestants.reversed() : contestants {
                 samples[contestant, default: []].append(try await detached(round))
             }
@@ -25,7 +25,7 @@ struct Measurement: Sendable {
         }
     }
 
-    /// Runs a round away from whatever actor this was called on, which would add a hop to each call of an actor.
+    /// Runs a round outside the caller's actor, which would add a hop to each call of an actor.
     private func detached(_ round: @escaping Round) async throws -> [Double] {
         try await Task.detached { try await round() }.value
     }

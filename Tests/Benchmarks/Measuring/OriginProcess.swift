@@ -6,10 +6,10 @@ internal import Trials
 
 #if os(macOS) || os(Linux)
 
-/// An origin in a process of its own, which ends with this object.
+/// An origin in a process of its own, which is killed when this object is released.
 final class OriginProcess: Sendable {
     let url: URL
-    /// Only held: the process is killed when it is released.
+    /// Retained only because releasing it kills the process.
     private let process: Mutex<ChildProcess>
 
     init(_ content: OriginCommand) throws {
@@ -20,13 +20,13 @@ final class OriginProcess: Sendable {
     }
 }
 
-/// The content that the process of an origin serves.
+/// The content of an origin process.
 enum OriginCommand {
-    /// 1 KB at `/profile`, for GET and POST.
+    /// A body of 1 KB at `/profile`, for GET and POST.
     case profile
     /// The files of ``ListedFiles`` with their list.
     case files(Int)
-    /// One file of so many MiB at `/big`.
+    /// A file of that many MiB at `/big`.
     case big(mebibytes: Int)
 
     static let argument = "--origin"
@@ -60,7 +60,7 @@ enum OriginCommand {
     /// The block that the big file repeats.
     static let block = Data((0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
 
-    /// The digest of the big file, as `sha256sum` prints it.
+    /// Returns the digest of the big file in the format of `sha256sum`.
     static func digest(ofBig mebibytes: Int) -> String {
         var digest = SHA256()
         let block = [UInt8](block)

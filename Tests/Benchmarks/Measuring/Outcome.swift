@@ -1,20 +1,20 @@
-/// What became of one row.
+/// The result of one row.
 struct Outcome: Sendable {
     var section: Experiment.Section
     var figure: Figure
     var spreads: [Contestant: Spread]
     var budget: Budget?
-    /// The value that the budget speaks of: a ratio, a difference or the figure itself.
+    /// The value that the budget limits: a ratio, a difference, or the figure itself.
     var judged: Spread?
-    /// With whom it was compared; `nil` where the budget is on the figure itself.
+    /// The contestant in the comparison; `nil` if the budget limits the figure itself.
     var reference: Contestant?
 
     enum Verdict: String, Sendable, Codable {
         case met
-        /// Over the budget, but not surely: it counts as met.
+        /// Over the budget within the uncertainty, which counts as met.
         case unsure
         case broken
-        /// Over the budget, which is known: the budget says why.
+        /// Over the budget for a known reason, which the budget states.
         case open
         case noBudget
     }
@@ -36,7 +36,7 @@ struct Outcome: Sendable {
             if budget.kind == .absolute { judged = spreads[.storehouse] }
             return
         }
-        // Pairs of one round stood side by side in time, so that what drifts over minutes falls out.
+        // Pairs from one round were measured close together, which eliminates slow drift.
         let pairs = zip(ours, theirs)
         switch budget.kind {
         case .ratio: judged = Spread(pairs.map { $0 / max($1, .leastNonzeroMagnitude) })

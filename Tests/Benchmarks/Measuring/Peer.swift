@@ -1,23 +1,23 @@
 internal import Foundation
 
-/// What another program needs for the same work: told below the table where the program is installed, and never judged.
+/// Another program's time for the same work, reported below the table if the program is installed, and never judged.
 struct Peer: Sendable {
-    /// The figure that it stands beside.
+    /// The name of the comparable figure.
     var figure: String
     var name: String
     var nanoseconds: Double
 }
 
 extension Peer {
-    /// Runs a program by way of a shell, once.
+    /// Runs a program once through a shell.
     ///
     /// - Parameters:
-    ///   - figure: The figure that it stands beside.
-    ///   - name: What it is called in the note.
-    ///   - programs: What must be installed for it.
-    ///   - script: What is run; it finds the arguments as `$1`, `$2` and so on.
-    ///   - arguments: The arguments.
-    /// - Returns: `nil` where a program is not installed or fails.
+    ///   - figure: The name of the comparable figure.
+    ///   - name: The program's name in the note.
+    ///   - programs: The required programs.
+    ///   - script: The shell script; its arguments are `$1`, `$2`, and so on.
+    ///   - arguments: The script's arguments.
+    /// - Returns: `nil` if a program is missing or fails.
     static func time(
         _ figure: String, _ name: String, needs programs: [String], _ script: String, _ arguments: [String] = []
     ) async throws -> Peer? {

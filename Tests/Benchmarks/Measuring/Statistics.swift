@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// The middle of some samples, and between which of them the true one lies.
+/// The median of some samples with its confidence interval.
 struct Spread: Hashable, Sendable, Codable {
     var median: Double
-    /// The interval in which the median lies with a confidence of at least 95 %; of too few samples, all of them.
+    /// The lower end of the interval that contains the median with a confidence of at least 95 %; of too few samples, the minimum.
     var low: Double
     var high: Double
 
-    /// Order statistics, which ask nothing of how the samples are distributed: the chance that a median lies outside the k-th smallest and
-    /// the k-th largest is twice that of fewer than k heads in as many throws of a coin.
+    /// Computes order statistics, which assume no distribution. The probability that the median lies outside the k-th smallest and largest
+    /// samples is twice that of fewer than k heads in as many coin tosses.
     init(_ samples: [Double]) {
         precondition(!samples.isEmpty, "a row without samples")
         let sorted = samples.sorted()
@@ -19,7 +19,7 @@ struct Spread: Hashable, Sendable, Codable {
         high = sorted[count - rank]
     }
 
-    /// The largest k whose interval is sure enough, at least 1.
+    /// Returns the largest k with a sufficient confidence, at least 1.
     private static func rank(of count: Int) -> Int {
         var rank = 1
         var fewer = 0.0

@@ -1,14 +1,14 @@
 internal import CHeapUsage
 
-/// What the process holds on the heap.
+/// The heap usage of the process.
 enum HeapUsage {
-    /// Bytes allocated and not freed: malloc's own statistics, because resident memory counts what was freed and kept.
+    /// The allocated bytes according to malloc's own statistics, because resident memory includes freed memory.
     static var bytes: Double { Double(heap_usage_bytes()) }
 
-    /// Whether this allocator tells.
+    /// Whether this allocator has statistics.
     static var isKnown: Bool { bytes > 0 }
 
-    /// What is held when `body` has ended more than when it began.
+    /// Returns the growth of the heap during `body`.
     static func growth(_ body: () async throws -> Void) async rethrows -> Double {
         let before = bytes
         try await body()

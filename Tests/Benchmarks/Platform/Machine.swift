@@ -1,20 +1,19 @@
 internal import Foundation
 
-/// The machine that is measured on.
+/// The measuring machine.
 enum Machine {
-    /// Waits until what earlier rows have left behind is at rest, so that no row depends on which ones came before.
+    /// Waits until the effects of earlier rows have subsided, so that no row depends on its predecessors.
     ///
-    /// Sessions that end and files on their way to the disk take a core from those who use more than one, and from nobody else. Worker
-    /// threads that have nothing to do any more, of which dispatch lets go after five seconds, scatter later work over the cores.
+    /// Closing sessions and pending disk writes occupy a core, which affects contestants with several tasks. Idle worker threads, which
+    /// dispatch ends after five seconds, scatter later work over the cores.
     ///
-    /// - Parameter limit: The longest to wait; a machine with other work to do never rests. Where the system does not say what it does, this
-    ///   is not waited for.
+    /// - Parameter limit: The longest wait, because a busy machine never rests. Systems without the statistics do not wait.
     static func rest(within limit: Duration) async throws {
         let end = ContinuousClock.now + limit
         var quietStretches = 0
         var (before, instant) = (busyTime, ContinuousClock.now)
         while quietStretches < 3, instant < end {
-            // Real time: it is the machine that is waited for.
+            // Waits in real time, because the machine itself must rest.
             try await Task.sleep(for: .milliseconds(100))
             guard let earlier = before, let now = busyTime, let threads else { return }
             let stretch = ContinuousClock.now - instant
@@ -24,10 +23,10 @@ enum Machine {
         }
     }
 
-    /// How many threads the process has; `nil` where the system does not say.
+    /// The number of threads of the process; `nil` if the system does not provide it.
     private static var threads: Int? { try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count }
 
-    /// How long the cores have worked in sum; `nil` where the system does not say.
+    /// The total busy time of the cores; `nil` if the system does not provide it.
     private static var busyTime: Duration? {
         guard let file = FileHandle(forReadingAtPath: "/proc/stat"), let data = try? file.readToEnd() else { return nil }
         // “cpu  user nice system idle iowait irq softirq steal …”, in hundredths of a second since the start.

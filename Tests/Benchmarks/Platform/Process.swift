@@ -9,16 +9,16 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-// A file of its own, because beside an import of Foundation the compiler takes `timespec` for a type of a module that cannot be imported.
+// A separate file, because beside an import of Foundation the compiler resolves `timespec` to a module that cannot be imported.
 
-/// The processor time that the process has used on all cores, in nanoseconds.
+/// Returns the processor time of the process on all cores, in nanoseconds.
 func processTime() -> Double {
     var reading = timespec()
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &reading)
     return Double(reading.tv_sec) * 1e9 + Double(reading.tv_nsec)
 }
 
-/// The processor time of the child processes that have ended, in nanoseconds.
+/// Returns the processor time of ended child processes, in nanoseconds.
 func processTimeOfChildren() -> Double {
     var usage = rusage()
     #if canImport(Glibc)
@@ -30,10 +30,10 @@ func processTimeOfChildren() -> Double {
     return nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime)
 }
 
-/// Whether somebody looks at the output.
+/// Returns whether the stream is a terminal.
 func isTerminal(_ stream: Stream) -> Bool { isatty(stream.rawValue) == 1 }
 
-/// Ends the process, with everything written that was printed.
+/// Ends the process after flushing its output.
 func end(_ status: Int32) -> Never { exit(status) }
 
 /// Writes to a stream at once.
@@ -43,14 +43,14 @@ func write(_ text: String, to stream: Stream) {
         var rest = UnsafeRawBufferPointer(bytes)
         while let base = rest.baseAddress, !rest.isEmpty {
             let count = write(stream.rawValue, base, rest.count)
-            // Nobody reads any longer, and there is nobody to tell.
+            // The reader has closed the stream, so the rest is dropped.
             guard count > 0 else { return }
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         }
     }
 }
 
-/// The two streams of a command.
+/// The output streams of a command.
 enum Stream: Int32 {
     case output = 1
     case errors = 2

@@ -1,4 +1,4 @@
-/// Wall-clock time since it was made.
+/// A stopwatch for wall-clock time since its creation.
 struct Stopwatch {
     private let began = ContinuousClock.now
 
@@ -8,6 +8,6 @@ struct Stopwatch {
     }
 }
 
-/// Takes a value, so that the loop that made it cannot be left out.
+/// Consumes a value, so that the compiler cannot remove the loop that made it.
 @inline(never)
 func blackHole<Value>(_ value: Value) {}

@@ -1,4 +1,4 @@
-/// One row as it is printed, whatever the table looks like.
+/// One printed row, independent of the table's format.
 struct Cells {
     var title: String
     var figures: [String]

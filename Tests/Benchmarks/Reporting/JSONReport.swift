@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The result for programs.
+/// The result as JSON.
 struct JSONReport {
     private struct Report: Codable {
         var cores: Int

@@ -1,4 +1,4 @@
-/// The table of the README.
+/// The result as a Markdown table.
 struct MarkdownTable {
     let text: String
 
@@ -6,7 +6,7 @@ struct MarkdownTable {
         func line(_ cells: [String]) -> String { "| \(cells.joined(separator: " | ")) |\n" }
         let columns = Cells.headings.count - 1
         let rule = (0..<columns).map { (1...Contestant.allCases.count).contains($0) ? "---:" : "---" }
-        // A broken budget is for `--check` to tell; the README has no place for verdicts.
+        // `--check` reports broken budgets; this table has no verdicts.
         let rows = [Cells.headings] + outcomes.map { Cells($0).all }
         let lines = rows.map { line(Array($0.prefix(columns))) }
         text = lines[0] + line(rule) + lines.dropFirst().joined()

@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension Unit {
-    /// A number with three significant digits and the unit that suits its size.
+    /// Returns a number with three significant digits and a suitable unit.
     func text(_ value: Double) -> String {
         switch self {
         case .nanoseconds: Self.scaled(value, [("ns", 1), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)])
@@ -11,7 +11,7 @@ extension Unit {
     }
 
     private static func scaled(_ value: Double, _ units: [(name: String, size: Double)]) -> String {
-        // Up to 9 999 in the smaller unit: bytes are read more easily than fractions of their thousands.
+        // Keeps bytes up to 9 999, which are more readable than fractions of kB.
         let unit = units.last { abs(value) >= $0.size * ($0.name.hasSuffix("B") ? 10 : 1) } ?? units[0]
         return "\(digits(value / unit.size)) \(unit.name)"
     }
@@ -29,7 +29,7 @@ extension Contestant {
 }
 
 extension Budget {
-    /// The limit in words.
+    /// Returns the limit in words.
     func text(in unit: Unit) -> String {
         switch kind {
         case .ratio: "≤ \(digits(limit)) × \(reference.title)"
@@ -42,7 +42,7 @@ extension Budget {
 extension Budget.Reference {
     var title: String {
         switch self {
-        case .nobody: ""
+        case .none: ""
         case .floor: "floor"
         case .mutex: "Mutex"
         case .handwritten: "better by hand"
@@ -50,13 +50,13 @@ extension Budget.Reference {
     }
 }
 
-/// Three significant digits, without an exponent.
+/// Returns three significant digits, without an exponent.
 func digits(_ value: Double) -> String {
     let size = abs(value)
     if size < 0.005 { return "0" }
     let text = String(format: size >= 99.95 ? "%.0f" : size >= 9.995 ? "%.1f" : "%.2f", value)
     guard text.contains(".") else { return text }
-    // 1.20 is 1.2, and 2.0 is 2.
+    // Turns 1.20 into 1.2, and 2.0 into 2.
     let short = text.reversed().drop { $0 == "0" }
     return String((short.first == "." ? short.dropFirst() : short).reversed())
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// One line on the terminal that says what is being measured; nothing where nobody looks.
+/// A progress line on the terminal; nothing elsewhere.
 final class Progress: Sendable {
     private let experiments: Int
     private let ended = Atomic(0)

@@ -1,4 +1,4 @@
-/// The table for people: aligned, in sections, with the verdict in colour on a terminal.
+/// The result as a text table: aligned, in sections, with colored verdicts on a terminal.
 struct TextTable {
     let text: String
 
@@ -26,13 +26,13 @@ struct TextTable {
             }
         }
         lines.append("")
-        lines.append("Medians of interleaved rounds in one process; compared figures with their 95 % interval, the loop included in each.")
-        lines.append("ok? is over the budget, but not beyond doubt; BROKEN is; open is, and the budget's own line says what was tried.")
+        lines.append("Medians of interleaved rounds in one process; comparisons with their 95 % intervals, all including the loop.")
+        lines.append("ok?: over the budget within the uncertainty. BROKEN: certainly over it. open: over it for a stated reason.")
         for outcome in outcomes {
             let others = peers.filter { $0.figure == outcome.figure.name }.map { "\($0.name) \(Unit.nanoseconds.text($0.nanoseconds))" }
-            if !others.isEmpty { lines.append("Beside “\(outcome.figure.title)”, one run each: \(others.joined(separator: ", ")).") }
+            if !others.isEmpty { lines.append("Compared with “\(outcome.figure.title)”, one run each: \(others.joined(separator: ", ")).") }
         }
-        // The last column is empty where nothing was judged.
+        // Trailing spaces of an empty last column are removed.
         text = lines.map { String($0.reversed().drop { $0 == " " }.reversed()) + "\n" }.joined()
     }
 

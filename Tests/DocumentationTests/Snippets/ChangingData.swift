@@ -9,9 +9,9 @@ struct ChangingDataTests {
         Store(cacher: cacher, fetcher: fetcher, time: time)
     }
 
-    // MARK: Setting
+    // MARK: Set
 
-    @Test func `setting the data`() async throws {
+    @Test func `update sets the data`() async throws {
         let users = store()
         let api = UserAPI()
         let recorder = RecordingObserver(users[1].publish())
@@ -21,12 +21,12 @@ struct ChangingDataTests {
         await users[1].update(saved)
 
         try await recorder.next { $0 == .completed(saved) }
-        // Dated now.
+        // The content is dated now.
         time.advance(by: .seconds(59))
         #expect(try await users[1].requireData() == saved)
     }
 
-    @Test func `a running fetch goes nowhere, an explicit refresh begins again`() async throws {
+    @Test func `an update drops a running fetch and restarts an explicit refresh`() async throws {
         let users = store()
         fetcher.hold()
         async let user = users[1].requireData()
@@ -45,30 +45,30 @@ struct ChangingDataTests {
         #expect(try await users[1].requireData().name == "fetched 3")
     }
 
-    @Test func `nothing is the same as clear`() async throws {
+    @Test func `an update with nil clears the key`() async throws {
         let users = store()
         _ = try await users[1].requireData()
         await users[1].update(nil)
         await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
     }
 
-    // MARK: In place
+    // MARK: Change in place
 
-    @Test func `changing in place`() async throws {
+    @Test func `an update closure changes the data in place`() async throws {
         let users = store()
         _ = try await users[1].requireData()
 
         let wasThere = await users[1].update { $0.name = "Ada Lovelace" }
 
         #expect(wasThere)
-        #expect(await users[2].update { $0.name = "nobody" } == false)
+        #expect(await users[2].update { $0.name = "nothing" } == false)
         #expect(fetcher.startedCount == 1)
 
         await #expect(throws: Offline.self) { try await users[1].update { _ in throw Offline() } }
         #expect(try await users[1].requireData().name == "Ada Lovelace")
     }
 
-    @Test func `nothing is lost between two who change in place`() async throws {
+    @Test func `concurrent changes in place lose no update`() async throws {
         let users = store()
         await users[1].update(User(id: 1, name: ""))
         await withTaskGroup { group in
@@ -77,7 +77,7 @@ struct ChangingDataTests {
         #expect(try await users[1].requireData().name.count == 20)
     }
 
-    @Test func `in a cancelled task setting counts, changing in place does not`() async throws {
+    @Test func `a canceled task can set data but not change it in place`() async throws {
         let users = store()
         _ = try await users[1].requireData()
         let task = Task {
@@ -91,11 +91,11 @@ struct ChangingDataTests {
         #expect(try await users[2].requireData().name == "set")
     }
 
-    // MARK: Optimistic
+    // MARK: Mutate
 
     private let isDown = Offline()
 
-    @Test func `an optimistic change that succeeds`() async throws {
+    @Test func `a successful optimistic change is fetched once`() async throws {
         let users = store()
         let api = UserAPI()
         let recorder = RecordingObserver(users[1].publish())
@@ -108,12 +108,12 @@ struct ChangingDataTests {
         }
 
         try await recorder.next { $0.content?.name == "Ada Lovelace" }
-        // It is observed: fetched once.
+        // An observed key is fetched once.
         try await recorder.next { $0 == .completed(User(id: 1, name: "fetched 2")) }
         #expect(fetcher.startedCount == 2)
     }
 
-    @Test func `an optimistic change that fails`() async throws {
+    @Test func `a failed optimistic change is taken back alone`() async throws {
         let users = store()
         _ = try await users[1].requireData()
         await #expect(throws: Offline.self) {
@@ -126,11 +126,11 @@ struct ChangingDataTests {
             }
         }
         #expect(try await users[1].requireData().name == "beneath")
-        // Nobody observes it, and nothing is fetched.
+        // Without an observer there is no fetch.
         #expect(fetcher.startedCount == 1)
     }
 
-    @Test func `patches are never saved, what they come to is`() async throws {
+    @Test func `a patch is saved only after it has settled`() async throws {
         let database = Database()
         let cacher = DatabaseCacher<User>(database: database)
         let users = store(cacher)
@@ -145,21 +145,21 @@ struct ChangingDataTests {
         #expect(try await cacher.load(param: 1)?.content.name == "saved again, patched")
     }
 
-    // MARK: Forgetting
+    // MARK: Invalidate and clear
 
-    @Test func `doubting keeps the content, forgetting does not`() async throws {
+    @Test func `invalidate keeps the content, clear removes it`() async throws {
         let users = store()
         _ = try await users[1].requireData()
 
         await users[1].invalidate()
 
-        let doubted = await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
-        #expect(doubted?.staleContent as? User == User(id: 1, name: "fetched 1"))
+        let invalidated = await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
+        #expect(invalidated?.staleContent as? User == User(id: 1, name: "fetched 1"))
 
         await users[1].clear()
 
-        let forgotten = await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
-        #expect(forgotten?.staleContent == nil)
+        let cleared = await #expect(throws: StoreError.self) { try await users[1].requireData(from: .cache) }
+        #expect(cleared?.staleContent == nil)
         #expect(fetcher.startedCount == 1)
         let recorder = RecordingObserver(users[1].publish())
         try await recorder.next { $0.isCompleted }

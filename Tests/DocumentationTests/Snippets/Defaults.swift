@@ -5,9 +5,9 @@ internal import SyncEngine
 internal import Testing
 internal import TextStore
 
-/// The numbers that articles give for defaults.
+/// The defaults in the articles.
 struct DefaultsTests {
-    @Test func `StoreCore's are those of the table in RefreshingAndExpiring`() {
+    @Test func `StoreCore has the defaults of the table in RefreshingAndExpiring`() {
         let policy = StorePolicy()
         #expect(policy.staleWhileRevalidate == .zero && policy.staleIfError == .zero && policy.errorExpiry == .zero)
         #expect(!policy.revalidatesOnExpiry && policy.minimumInterval == .seconds(1))
@@ -26,14 +26,14 @@ struct DefaultsTests {
         #expect(await cacher.keys()?.count == 10_000)
     }
 
-    @Test func `RemoteRouting's are those of ErrorsAndRetries and SecurityNotes`() {
+    @Test func `RemoteRouting has the defaults of ErrorsAndRetries and SecurityNotes`() {
         let host = RemoteHost("api.example.com")
         #expect(host.timeouts == .init(head: .seconds(30), idle: .seconds(30), overall: .seconds(120)))
         #expect(host.retry.attempts == 3 && !host.allowsInsecureCredentials)
         #expect(HostLimits().responseBytes == 16 * 1024 * 1024 && HostLimits().redirects == 20)
     }
 
-    @Test func `TextStore's and SyncEngine's are those of their articles`() {
+    @Test func `TextStore and SyncEngine have the defaults of their articles`() {
         #expect(TextStorePolicy().checkInterval == .seconds(15 * 60) && TextStorePolicy().activation == .immediately)
         #expect(TextStorePolicy().revisionJump == 100_000_000 && TextStorePolicy().acceptedEpoch == 0)
         let options = SyncOptions()

@@ -2,7 +2,7 @@ internal import Foundation
 internal import StoreCore
 internal import Testing
 
-// The examples of the sources' own comments. What can end is run; what observes for ever is compiled.
+// The examples of the source comments. Examples that end are run; examples that observe forever are only compiled.
 
 private let api = BlogAPI()
 private let id = 1
@@ -42,7 +42,7 @@ struct DocCommentTests {
         func fetchNext(nextKey: String, param org: String) async throws -> Page<Repo> { try await api.repos(of: org, page: nextKey) }
     }
 
-    // MARK: Compiled
+    // MARK: Compiled examples
 
     private func prefetching(_ users: Store<User.ID, User>, _ ids: [User.ID]) {
         let prefetching = users.prefetch(ids)
@@ -122,7 +122,7 @@ struct DocCommentTests {
         }
     }
 
-    // MARK: Run
+    // MARK: Run examples
 
     @Test func `a memory cacher`() async throws {
         let users = Store(cacher: MemoryCacher<User.ID, User>(expiry: .after(.seconds(30 * 60))), fetcher: UserFetcher())
@@ -171,7 +171,7 @@ struct DocCommentTests {
         #expect(try await cacher.load(param: 1) == nil)
     }
 
-    // Not run: it would write among this machine's caches.
+    // Not run, because it would write to the caches directory.
     private func filesAmongCaches(_ cachesDirectory: URL) async throws {
         let users = FileCacher<Int, String>(directory: cachesDirectory.appending(path: "users"), expiry: .after(.seconds(3600)))
         try await users.save(CacheRecord(content: "Ada", fetchedAt: Date()), param: 1)
@@ -287,7 +287,7 @@ struct DocCommentTests {
     }
 }
 
-/// Something that takes a sequence, and no store.
+/// A model that takes a sequence instead of a store.
 final class UserModel: Sendable {
     private let recorder: RecordingObserver<User>
 

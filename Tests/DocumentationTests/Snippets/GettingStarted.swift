@@ -26,7 +26,7 @@ final class UserRepository: Sendable {
     func signOut() async throws { try await users.clear() }
 }
 
-/// GettingStarted.md.
+/// The printed output of GettingStarted.md.
 @Sendable
 func gettingStarted() async throws -> [[String]] {
     try await tell { printed in
@@ -49,7 +49,7 @@ struct GettingStartedTests {
     }
 
     @MainActor
-    @Test func `a screen shows what the repository has`() async throws {
+    @Test func `a screen shows the content of the repository`() async throws {
         let screen = Screen()
         let repository = UserRepository(api: UserAPI())
         let observing = Task { await observe(repository, on: screen) }
@@ -67,7 +67,7 @@ struct GettingStartedTests {
         try await repository.signOut()
     }
 
-    @Test func `everything that happens can be logged`() async throws {
+    @Test func `a listener can log every event`() async throws {
         let api = UserAPI()
         let log = Printed()
 
@@ -79,7 +79,7 @@ struct GettingStartedTests {
         #expect(try await log.next(1) == ["1: miss"])
     }
 
-    @Test func `many keys are fetched, doubted and forgotten at once`() async throws {
+    @Test func `many keys are prefetched, invalidated and cleared together`() async throws {
         let api = UserAPI()
         let users = Store(cacher: MemoryCacher(), fetcher: UserFetcher(api: api))
 

@@ -2,7 +2,7 @@ internal import Foundation
 internal import StoreCore
 internal import Testing
 
-// What the article of this name says, one test for each of its claims that can be shown.
+// The rules of the article with this name: one test for each rule that a program can demonstrate.
 
 struct GotchaTests {
     private let fetcher = ScriptedFetcher<Int, String> { .success("fetched \($0.number)") }
@@ -14,7 +14,7 @@ struct GotchaTests {
         Store(cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, time: time, onEvent: onEvent)
     }
 
-    @Test func `keep the store, not the cacher`() async throws {
+    @Test func `observers of a store do not see the writes of another store over its cacher`() async throws {
         let cacher = MemoryCacher<Int, String>()
         let first = Store(cacher: cacher, fetcher: fetcher)
         let second = Store(cacher: cacher, fetcher: fetcher)
@@ -22,22 +22,22 @@ struct GotchaTests {
         try await recorder.next { $0.isCompleted }
         #expect(try await second[1].requireData() == "fetched 1")
         await second[1].update("set in the second")
-        // The observers of the first were not told.
+        // The observers of the first store do not see the write.
         #expect(recorder.states.last == .completed("fetched 1"))
     }
 
-    @Test func `what is done to the cacher alone is not seen by observers`() async throws {
+    @Test func `observers do not see direct changes of the cacher`() async throws {
         let cacher = MemoryCacher<Int, String>()
         let users = Store(cacher: cacher, fetcher: fetcher)
         let recorder = RecordingObserver(users[1].publish())
         try await recorder.next { $0.isCompleted }
         await cacher.removeAll()
-        // The store still knows an observed key's content.
+        // The store keeps the content of an observed key.
         #expect(try await users[1].requireData() == "fetched 1")
         #expect(fetcher.startedCount == 1)
     }
 
-    @Test func `zero expiry is valid for who fetched it`() async throws {
+    @Test func `content with zero expiry is valid for the callers of its fetch`() async throws {
         let users = store(expiry: .after(.zero))
         #expect(try await users[1].requireData() == "fetched 1")
         #expect(try await users[1].requireData() == "fetched 2")
@@ -58,7 +58,7 @@ struct GotchaTests {
         #expect(fetcher.startedCount == 2)
     }
 
-    @Test func `observing a sequence that was made does not yet fetch`() async throws {
+    @Test func `a sequence fetches only when an iterator joins`() async throws {
         let users = store()
         let states = users[1].publish()
         var iterator = states.makeAsyncIterator()
@@ -67,7 +67,7 @@ struct GotchaTests {
         try await fetcher.started(count: 1)
     }
 
-    @Test func `update has two meanings`() async throws {
+    @Test func `update sets a value or changes existing content`() async throws {
         let users = store()
         #expect(await users[1].update { $0 += "!" } == false)
         await users[1].update("set")
@@ -82,7 +82,7 @@ struct GotchaTests {
         let runs = Printed()
         await users[1].update { content in
             runs.add(content)
-            // Somebody is faster: the task runs here up to where it waits, which is after the update.
+            // Another writer is faster: the task runs here until it suspends, which is after its update.
             if runs.count == 1 { Task.immediate { await users[1].update("b") } }
             content += "!"
         }
@@ -90,7 +90,7 @@ struct GotchaTests {
         #expect(try await users[1].requireData() == "b!")
     }
 
-    @Test func `with onEvent a hit is an event`() async throws {
+    @Test func `a store with onEvent reports hits`() async throws {
         let events = Printed()
         let users = store { events.add("\($0.kind)") }
         await users[1].update("set")
@@ -106,13 +106,13 @@ struct GotchaTests {
         #expect(LoadingState<Int>.error(rawError: Object(), content: nil) == .error(rawError: Object(), content: nil))
     }
 
-    @Test func `a fetch does not see its caller's task locals`() async throws {
+    @Test func `a fetch does not see the task-locals of its caller`() async throws {
         let seen = Printed()
         let users = Store(cacher: MemoryCacher<Int, String>()) { _ in Printed.page == nil ? "nothing" : "the page" }
         #expect(try await Printed.$page.withValue(seen) { try await users[1].requireData() } == "nothing")
     }
 
-    @Test func `joining is refreshing`() async throws {
+    @Test func `refresh and origin join a running fetch`() async throws {
         let users = store()
         fetcher.hold()
         async let first = users[1].requireData()
@@ -121,12 +121,12 @@ struct GotchaTests {
         async let origin = users[1].requireData(from: .origin)
         try await fetcher.release(next: 1)
         _ = try await (first, refresh)
-        // The last one may have come after the fetch, and then makes its own.
+        // The last call may have come after the fetch, and then starts its own.
         fetcher.release()
         _ = try await origin
     }
 
-    @Test func `invalidating ends the stale windows`() async throws {
+    @Test func `invalidate closes the stale windows`() async throws {
         var policy = StorePolicy()
         policy.staleWhileRevalidate = .seconds(3600)
         let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: fetcher, policy: policy, time: time)
@@ -135,7 +135,7 @@ struct GotchaTests {
         #expect(try await users[1].requireData() == "fetched 2")
     }
 
-    @Test func `an update forgets what the origin said of the lifetime`() async throws {
+    @Test func `an update discards the lifetime from the origin`() async throws {
         let users = store()
         fetcher.enqueue(.success("Ada", freshness: .fresh(for: .seconds(10))))
         _ = try await users[1].requireData()
@@ -182,7 +182,7 @@ struct GotchaTests {
         }
     }
 
-    @Test func `a cacher over a changed file sees it, an observer does not`() async throws {
+    @Test func `a cacher sees a changed file, an observer does not`() async throws {
         try await withDirectory { directory in
             let here = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)
             let there = Store(cacher: FileCacher<Int, String>(directory: directory), fetcher: fetcher)

@@ -4,7 +4,7 @@ internal import StoreCore
 internal import SwiftUI
 #endif
 
-// The view of the article on apps and servers; where there is no SwiftUI, over as much of its shape as the example needs.
+// The view of the article on apps and servers. Without SwiftUI, the types below replace the parts of it that the example needs.
 
 private enum OnScreen {
     struct UserScreen: View {
@@ -55,11 +55,11 @@ private enum OnScreen {
 }
 
 extension Never: View {
-    fileprivate var body: Never { fatalError("nothing has no body") }
+    fileprivate var body: Never { fatalError("Never has no body") }
 }
 
 private struct Drawn: View {
-    var body: Never { fatalError("it is drawn by nobody") }
+    var body: Never { fatalError("this view is never drawn") }
 }
 
 @MainActor private func ProgressView() -> Drawn { Drawn() }
@@ -68,12 +68,12 @@ private struct Drawn: View {
 
 private struct Group<Content: View>: View {
     init(@ViewBuilder content: () -> Content) {}
-    var body: Never { fatalError("it is drawn by nobody") }
+    var body: Never { fatalError("this view is never drawn") }
 }
 
 private enum Either<First: View, Second: View>: View {
     case first(First), second(Second)
-    var body: Never { fatalError("it is drawn by nobody") }
+    var body: Never { fatalError("this view is never drawn") }
 }
 
 @resultBuilder private enum ViewBuilder {

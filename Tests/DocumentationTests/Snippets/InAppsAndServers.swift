@@ -2,12 +2,12 @@ internal import StoreCore
 internal import Synchronization
 internal import Testing
 
-/// What costs how much, as an upstream knows it.
+/// The price of an article.
 struct Price: Hashable, Sendable {
     var cents: Int
 }
 
-/// An upstream as the example needs one.
+/// The upstream of the example.
 struct PriceService: Sendable {
     let script: ScriptedFetcher<String, Price>
 
@@ -29,13 +29,13 @@ struct Prices: Sendable {
             policy: policy, time: time)
     }
 
-    /// What a request's handler calls.
+    /// The price of an article, for the handler of a request.
     func price(of article: String) async throws -> Price {
         try await store[article].requireData()
     }
 }
 
-/// Spares an upstream that has just failed: for a second nobody asks it anything.
+/// Makes no call for a second after a failure of the upstream.
 final class SparingFetcher: Fetcher {
     private struct Failure {
         var error: any Error
@@ -56,7 +56,7 @@ final class SparingFetcher: Fetcher {
         do {
             return try await upstream.price(of: article)
         } catch {
-            // Of an article that is not there an upstream may say so; here every error but cancellation is its own.
+            // A real upstream may also report a missing article; here every error except cancellation is the upstream's own.
             if !(error is CancellationError) { last.withLock { $0 = Failure(error: error, moment: time.now) } }
             throw error
         }
@@ -72,13 +72,13 @@ struct InAppsAndServersTests {
         #expect(service.script.startedCount == 1)
     }
 
-    @Test func `an upstream that is down is asked once a second, and what it gave is still served`() async throws {
+    @Test func `an upstream that is down gets one call a second, and known prices are still served`() async throws {
         let time = ManualTime()
         let service = PriceService(script: ScriptedFetcher(.success(Price(cents: 250))))
         let prices = Prices(upstream: service, time: time)
         #expect(try await prices.price(of: "lamp").cents == 250)
         time.advance(by: .seconds(66))
-        // The script has no answer left, which is an error like any other.
+        // The script has no answer left, which counts as a failure.
         for _ in 1...10 { #expect(try await prices.price(of: "lamp").cents == 250) }
         for _ in 1...10 { await #expect(throws: StoreError.self) { try await prices.price(of: "chair") } }
         #expect(service.script.startedCount == 2)
@@ -87,8 +87,8 @@ struct InAppsAndServersTests {
         #expect(service.script.startedCount == 3)
     }
 
-    /// What the article warns of: without an observer a failure is forgotten, whatever the policy says.
-    @Test func `errorExpiry spares no upstream that is only asked by calls`() async throws {
+    /// A warning of the article: without an observer a failure is forgotten, regardless of the policy.
+    @Test func `errorExpiry does not protect keys without observers`() async throws {
         let script = ScriptedFetcher<String, Price> { _ in .failure(Offline()) }
         let store = Store(
             cacher: MemoryCacher<String, Price>(), fetcher: script, policy: StorePolicy(errorExpiry: .seconds(1)), time: ManualTime())
@@ -96,7 +96,7 @@ struct InAppsAndServersTests {
         #expect(script.startedCount == 10)
     }
 
-    @MainActor @Test func `an observed state that is dropped at once asks for nothing`() async throws {
+    @MainActor @Test func `an observed state that is released at once starts no fetch`() async throws {
         let script = ScriptedFetcher<Int, String> { .success("user \($0.param)") }
         let users = Store(cacher: MemoryCacher<Int, String>(), fetcher: script)
         for _ in 1...100 { _ = ObservedState(users[1].publish(forceRefresh: true)) }

@@ -1,7 +1,7 @@
 internal import StoreCore
 internal import Testing
 
-/// StoreCore.md.
+/// The printed output of StoreCore.md.
 @Sendable
 func landingPage() async throws -> [[String]] {
     let fetcher = ScriptedFetcher<Int, String>(.success("Ada"))
@@ -26,7 +26,7 @@ func landingPage() async throws -> [[String]] {
 }
 
 struct OverviewTests {
-    @Test func `a store of the landing page`() async throws {
+    @Test func `the store of the landing page fetches its content`() async throws {
         let api = UserAPI()
 
         let users = Store(cacher: MemoryCacher<Int, String>(expiry: .after(.seconds(30 * 60)))) { id in

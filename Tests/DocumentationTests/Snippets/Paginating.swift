@@ -10,27 +10,27 @@ struct MessageFetcher: PaginationFetcher {
     let api: ChatAPI
 
     func fetch(param room: String) async throws -> Page<Message> {
-        let answer = try await api.messages(in: room)
-        return Page(answer.messages, nextKey: answer.cursor)
+        let response = try await api.messages(in: room)
+        return Page(response.messages, nextKey: response.cursor)
     }
 
     func fetchNext(nextKey: String, param room: String) async throws -> Page<Message> {
-        let answer = try await api.messages(in: room, after: nextKey)
-        return Page(answer.messages, nextKey: answer.cursor)
+        let response = try await api.messages(in: room, after: nextKey)
+        return Page(response.messages, nextKey: response.cursor)
     }
 }
 
 /// Rooms of seven messages, three on a page.
 struct ChatAPI: Sendable {
-    struct Answer {
+    struct Response {
         var messages: [Message]
         var cursor: String?
     }
 
-    func messages(in room: String, after cursor: String? = nil) async throws -> Answer {
+    func messages(in room: String, after cursor: String? = nil) async throws -> Response {
         let first = cursor.flatMap { Int($0) } ?? 1
         let messages = (first..<min(first + 3, 8)).map { Message(id: $0) }
-        return Answer(messages: messages, cursor: first + 3 < 8 ? "\(first + 3)" : nil)
+        return Response(messages: messages, cursor: first + 3 < 8 ? "\(first + 3)" : nil)
     }
 }
 
@@ -78,20 +78,20 @@ struct PaginatingTests {
         #expect("\(await rooms["swift"].requestPrevData())" == "noPage")
     }
 
-    @Test func `a closure that gets pages`() async throws {
+    @Test func `a closure fetches pages`() async throws {
         let api = ChatAPI()
 
         let rooms = PaginationStore(
             cacher: MemoryCacher<String, [Message]>(),
             fetcher: PaginationClosureFetcher { room, nextKey in
-                let answer = try await api.messages(in: room, after: nextKey)
-                return Page(answer.messages, nextKey: answer.cursor)
+                let response = try await api.messages(in: room, after: nextKey)
+                return Page(response.messages, nextKey: response.cursor)
             })
 
         #expect(try await rooms["swift"].requireData().count == 3)
     }
 
-    // MARK: What is said of requests
+    // MARK: Page requests
 
     private let fetcher = ScriptedPaginationFetcher<String, Message>()
     private let time = ManualTime()
@@ -106,14 +106,14 @@ struct PaginatingTests {
         .page(ids.map { Message(id: $0) }, nextKey: next, prevKey: prev)
     }
 
-    @Test func `a request for a list that is not there fetches it and says so`() async throws {
+    @Test func `a page request for a missing list fetches the list`() async throws {
         let rooms = store()
         fetcher.enqueue(page(1, next: "b"))
         #expect("\(await rooms["swift"].requestNextData())" == "notLoadedYet")
         #expect(try await rooms["swift"].requireData(from: .cache).map(\.id) == [1])
     }
 
-    @Test func `also for one that has expired and is not observed`() async throws {
+    @Test func `a page request for an expired list without observers fetches the list`() async throws {
         let rooms = store(expiry: .after(.seconds(60)))
         fetcher.enqueue(page(1, next: "b"), page(2, next: "c"))
         _ = try await rooms["swift"].requireData()
@@ -132,7 +132,7 @@ struct PaginatingTests {
         #expect(try await rooms["swift"].requireData().map(\.id) == [3])
     }
 
-    @Test func `two callers get one page`() async throws {
+    @Test func `two callers share one page request`() async throws {
         let rooms = store()
         fetcher.enqueue(page(1, next: "b"))
         _ = try await rooms["swift"].requireData()
@@ -146,7 +146,7 @@ struct PaginatingTests {
         #expect(fetcher.startedCount == 2)
     }
 
-    @Test func `a failed page leaves the list and can be asked for again`() async throws {
+    @Test func `a failed page keeps the list and can be requested again`() async throws {
         let rooms = store()
         fetcher.enqueue(page(1, next: "b"), .failure(Offline()))
         let recorder = RecordingObserver(rooms["swift"].publish())
@@ -161,7 +161,7 @@ struct PaginatingTests {
         #expect(fetcher.requests.last?.pageKey == "b")
     }
 
-    @Test func `a refresh supersedes a page on its way`() async throws {
+    @Test func `a refresh supersedes a page request`() async throws {
         let rooms = store()
         fetcher.enqueue(page(1, next: "b"))
         _ = try await rooms["swift"].requireData()
@@ -175,7 +175,7 @@ struct PaginatingTests {
         #expect(try await rooms["swift"].requireData().map(\.id) == [5])
     }
 
-    @Test func `an element that comes again takes the place of the older one`() async throws {
+    @Test func `a repeated element replaces the older one`() async throws {
         let rooms = store()
         fetcher.enqueue(.page([Message(id: 1, text: "old"), Message(id: 2)], nextKey: "b"))
         fetcher.enqueue(.page([Message(id: 1, text: "new"), Message(id: 3)]))
@@ -184,7 +184,7 @@ struct PaginatingTests {
         #expect(try await rooms["swift"].requireData() == [Message(id: 1, text: "new"), Message(id: 2), Message(id: 3)])
     }
 
-    @Test func `identity by another property, or none`() async throws {
+    @Test func `an identity may be another property, or none`() async throws {
         let api = ChatAPI()
 
         let rooms = PaginationStore(
@@ -192,7 +192,7 @@ struct PaginatingTests {
 
         _ = try await rooms["swift"].requireData()
         await rooms["swift"].requestNextData()
-        // All of them say the same: what comes again takes the first one's place.
+        // All texts are equal, so each newer element replaces the first.
         #expect(try await rooms["swift"].requireData().map(\.id) == [6, 2, 3])
         let plain = store(identity: .none)
         fetcher.enqueue(page(1, next: "b"), page(1))
@@ -201,7 +201,7 @@ struct PaginatingTests {
         #expect(try await plain["swift"].requireData().map(\.id) == [1, 1])
     }
 
-    @Test func `a refresh of all loaded pages`() async throws {
+    @Test func `a refresh fetches all loaded pages by policy`() async throws {
         var policy = StorePolicy()
         policy.refreshScope = .loadedPages
 
@@ -215,7 +215,7 @@ struct PaginatingTests {
         #expect(fetcher.requests.map(\.pageKey) == [nil, "b", nil, "bb"])
     }
 
-    @Test func `both directions, side by side`() async throws {
+    @Test func `both directions load concurrently`() async throws {
         let rooms = store()
         fetcher.enqueue(page(5, next: "after 5", prev: "before 5"))
         _ = try await rooms["swift"].requireData()
@@ -232,7 +232,7 @@ struct PaginatingTests {
 
     // MARK: Changing a list
 
-    @Test func `a list changed in place keeps its keys`() async throws {
+    @Test func `a list changed in place keeps its page keys`() async throws {
         let rooms = store()
         fetcher.enqueue(page(1, 2, next: "b"), page(3))
         _ = try await rooms["swift"].requireData()

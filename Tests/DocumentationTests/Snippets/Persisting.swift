@@ -2,7 +2,7 @@ internal import Foundation
 internal import StoreCore
 internal import Testing
 
-/// Stands for your database: rows of bytes, in tables, by key.
+/// A stand-in for your database: rows of bytes in tables, by key.
 actor Database {
     private var tables: [String: [String: Data]] = [:]
     var isBroken = false
@@ -67,7 +67,7 @@ struct PersistingTests {
     private let fetcher = ScriptedFetcher<Int, User> { .success(User(id: $0.param, name: "fetched \($0.number)")) }
     private let time = ManualTime()
 
-    @Test func `a database behind a memory`() async throws {
+    @Test func `a database keeps content behind memory`() async throws {
         let api = UserAPI()
 
         let cacher = TieredCacher(over: DatabaseCacher<User>(database: database))
@@ -82,7 +82,7 @@ struct PersistingTests {
         #expect(await usersAgain[1].getData(from: .cache) == nil)
     }
 
-    @Test func `files behind a memory`() async throws {
+    @Test func `files keep content behind memory`() async throws {
         let api = UserAPI()
         let directory = FileManager.default.temporaryDirectory.appending(path: "persisting-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -99,7 +99,7 @@ struct PersistingTests {
         #expect(attributes[.posixPermissions] as? Int == 0o700)
     }
 
-    @Test func `a program that ends waits until everything is saved`() async throws {
+    @Test func `waitUntilSaved returns when all content is saved`() async throws {
         let api = UserAPI()
         let directory = FileManager.default.temporaryDirectory.appending(path: "persisting-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -113,7 +113,7 @@ struct PersistingTests {
         #expect(await usersAgain[1].getData(from: .cache) != nil)
     }
 
-    @Test func `the age of a record goes on while the process does not`() async throws {
+    @Test func `a record ages between two runs of a program`() async throws {
         let cacher = DatabaseCacher<User>(database: database)
         let users = Store(cacher: cacher, fetcher: fetcher, time: time)
         _ = try await users[1].requireData()
@@ -121,7 +121,7 @@ struct PersistingTests {
         #expect(try await Store(cacher: cacher, fetcher: fetcher, time: later)[1].requireData().name == "fetched 1")
         let muchLater = ManualTime(date: time.date.addingTimeInterval(61 * 60))
         #expect(try await Store(cacher: cacher, fetcher: fetcher, time: muchLater)[1].requireData().name == "fetched 2")
-        // The clock was set back: how old the record is nobody knows.
+        // The clock was set back, so the age of the record is unknown.
         let earlier = ManualTime(date: time.date.addingTimeInterval(-1))
         #expect(try await Store(cacher: cacher, fetcher: fetcher, time: earlier)[1].requireData().name == "fetched 3")
     }
@@ -142,17 +142,17 @@ struct PersistingTests {
         #expect(error?.code == .cacherFailed)
     }
 
-    @Test func `a cacher of its own opinion`() async throws {
+    @Test func `a cacher decides which records are out of date`() async throws {
         let cacher = NightlyCacher()
         let users = Store(cacher: cacher, fetcher: fetcher, time: time)
         await cacher.save(
-            CacheRecord(content: User(id: 1, name: "of yesterday"), fetchedAt: time.date.addingTimeInterval(-86_400)), param: 1)
+            CacheRecord(content: User(id: 1, name: "from yesterday"), fetchedAt: time.date.addingTimeInterval(-86_400)), param: 1)
         #expect(try await users[1].requireData().name == "fetched 1")
     }
 
     // MARK: Scopes
 
-    @Test func `signing out`() async throws {
+    @Test func `signing out clears all stores of a scope`() async throws {
         let api = UserAPI()
         let session = Session(api: api)
         _ = try await session.users[1].requireData()
@@ -179,7 +179,7 @@ final class Session: Sendable {
     }
 }
 
-/// Says itself what is out of date: whatever is older than the last midnight.
+/// Treats records from before the last midnight as out of date.
 actor NightlyCacher: Cacher {
     private var records: [Int: CacheRecord<User>] = [:]
 

@@ -10,7 +10,7 @@ struct RefreshingAndExpiringTests {
         Store(cacher: MemoryCacher(expiry: expiry), fetcher: fetcher, policy: policy, time: time)
     }
 
-    /// A store with content that has just expired, and no way to get new content.
+    /// A store with expired content whose next fetch fails.
     private func expiredStore(_ policy: StorePolicy = .default) async throws -> Store<Int, String> {
         let users = store(policy)
         _ = try await users[1].requireData()
@@ -34,7 +34,7 @@ struct RefreshingAndExpiringTests {
         #expect(fetcher.startedCount == 3)
     }
 
-    @Test func `expired content is fetched by whoever asks, and by nobody else`() async throws {
+    @Test func `expired content is fetched by the next caller, not by itself`() async throws {
         let users = store()
         let recorder = RecordingObserver(users[1].publish())
         try await recorder.next { $0.isCompleted }
@@ -47,7 +47,7 @@ struct RefreshingAndExpiringTests {
         #expect(try await users[1].requireData() == "Ada, 2")
     }
 
-    @Test func `a failed refresh of valid content throws for origin alone`() async throws {
+    @Test func `a failed refresh of valid content throws only for the origin`() async throws {
         let users = store()
         _ = try await users[1].requireData()
         let recorder = RecordingObserver(users[1].publish())
@@ -59,7 +59,7 @@ struct RefreshingAndExpiringTests {
         await #expect(throws: Offline.self) { try await users[1].requireData(from: .origin) }
     }
 
-    @Test func `a key whose fetch failed is fetched when somebody begins to observe it`() async throws {
+    @Test func `a new observer retries a failed fetch`() async throws {
         let users = store()
         fetcher.enqueue(.failure(Offline()))
         let recorder = RecordingObserver(users[1].publish())
@@ -71,7 +71,7 @@ struct RefreshingAndExpiringTests {
 
     // MARK: The two stale windows
 
-    @Test func `a policy is given to a store`() async throws {
+    @Test func `a store takes a policy`() async throws {
         let api = UserAPI()
 
         var policy = StorePolicy()
@@ -81,7 +81,7 @@ struct RefreshingAndExpiringTests {
         #expect(try await users[1].requireData().name == "Ada")
     }
 
-    @Test func `stale while revalidate`() async throws {
+    @Test func `expired content is served during a refresh within its window`() async throws {
         var policy = StorePolicy()
         policy.staleWhileRevalidate = .seconds(30)
         let users = store(policy)
@@ -94,7 +94,7 @@ struct RefreshingAndExpiringTests {
         #expect(try await users[1].requireData() == "Ada, \(fetcher.startedCount)")
     }
 
-    @Test func `stale if error`() async throws {
+    @Test func `expired content is served after a failure within its window`() async throws {
         var policy = StorePolicy()
         policy.staleIfError = .seconds(24 * 60 * 60)
 
@@ -102,12 +102,14 @@ struct RefreshingAndExpiringTests {
         #expect(try await users[1].requireData() == "Ada, 1")
         fetcher.enqueue(.failure(Offline()))
         await #expect(throws: Offline.self) { try await users[1].requireData(from: .origin) }
+        fetcher.enqueue(.failure(AccessError()))
+        await #expect(throws: AccessError.self) { try await users[1].requireData() }
         await users[1].invalidate()
         fetcher.enqueue(.failure(Offline()))
         await #expect(throws: Offline.self) { try await users[1].requireData() }
     }
 
-    @Test func `must-revalidate beats both windows, and observers still see the content`() async throws {
+    @Test func `must-revalidate closes both windows, and observers still see the content`() async throws {
         var policy = StorePolicy()
         policy.staleWhileRevalidate = .seconds(3600)
         policy.staleIfError = .seconds(3600)
@@ -123,7 +125,7 @@ struct RefreshingAndExpiringTests {
 
     // MARK: Expiry while observed
 
-    @Test func `expiry while observed`() async throws {
+    @Test func `an observed key is fetched when its content expires`() async throws {
         var policy = StorePolicy()
         policy.revalidatesOnExpiry = true
 
@@ -135,7 +137,7 @@ struct RefreshingAndExpiringTests {
         try await recorder.next { $0 == .completed("Ada, 2") }
     }
 
-    @Test func `what arrives expired is not fetched again by itself`() async throws {
+    @Test func `content that is expired on arrival is not fetched again by itself`() async throws {
         var policy = StorePolicy()
         policy.revalidatesOnExpiry = true
         let users = store(policy, expiry: .after(.zero))
@@ -155,11 +157,11 @@ struct RefreshingAndExpiringTests {
         _ = try await users[2].requireData()
         let recorder = RecordingObserver(users[1].publish())
         try await recorder.next { $0.isCompleted }
-        // The interval after the last fetch has passed.
+        // The minimum interval has passed.
         time.advance(by: .seconds(1))
         network.yield()
         try await recorder.next { $0 == .completed("Ada, 3") }
-        // One that comes too early waits for the interval.
+        // An early element waits for the interval.
         network.yield()
         try await time.sleepers(atLeast: 1)
         #expect(fetcher.startedCount == 3)
@@ -201,7 +203,7 @@ struct RefreshingAndExpiringTests {
 
     // MARK: Failures
 
-    @Test func `retry`() async throws {
+    @Test func `a failed fetch is retried with delays`() async throws {
         var policy = StorePolicy()
         policy.retry = .exponential(attempts: 3)
 
@@ -217,7 +219,7 @@ struct RefreshingAndExpiringTests {
         try await recorder.next { $0 == .completed("Ada, 3") }
     }
 
-    @Test func `errors give advice`() async throws {
+    @Test func `a retry follows the advice of the error`() async throws {
         var policy = StorePolicy()
         policy.retry = .exponential()
         let users = store(policy)
@@ -232,7 +234,7 @@ struct RefreshingAndExpiringTests {
         #expect(try await user == "Ada, 3")
     }
 
-    @Test func `error expiry`() async throws {
+    @Test func `a failure holds off automatic fetches`() async throws {
         var policy = StorePolicy()
         policy.errorExpiry = .seconds(30)
 
@@ -249,7 +251,7 @@ struct RefreshingAndExpiringTests {
         #expect(fetcher.startedCount == 2)
     }
 
-    @Test func `a failure is forgotten with the key`() async throws {
+    @Test func `an idle key forgets its failure`() async throws {
         var policy = StorePolicy()
         policy.errorExpiry = .seconds(30)
         let users = store(policy)
@@ -267,15 +269,15 @@ struct RefreshingAndExpiringTests {
         _ = try await users[1].requireData()
         time.advance(by: .seconds(60))
         _ = try await users[1].requireData()
-        #expect(await api.answers == [200, 304])
+        #expect(await api.statuses == [200, 304])
         #expect(try await users[1].requireData(from: .cache).name == "Ada")
-        // What was changed here is no longer what the validator names.
+        // The validator does not name the changed content.
         await users[1].update { $0.name = "Ada Lovelace" }
         await users[1].refresh()
-        #expect(await api.answers == [200, 304, 200])
+        #expect(await api.statuses == [200, 304, 200])
     }
 
-    @Test func `what must not be stored is gone with its observers`() async throws {
+    @Test func `content that must not be stored is gone when its key is idle`() async throws {
         let memory = MemoryCacher<Int, String>()
         let users = Store(cacher: memory, fetcher: fetcher, time: time)
         fetcher.enqueue(.success("secret", freshness: Freshness(storage: .forbidden)))
@@ -286,7 +288,7 @@ struct RefreshingAndExpiringTests {
 
     // MARK: Unwanted fetches
 
-    @Test func `a fetch that nobody waits for is cancelled after the grace period`() async throws {
+    @Test func `a fetch without callers and observers is canceled after the grace period`() async throws {
         let users = store()
         fetcher.hold()
         let caller = Task { try await users[1].requireData() }
@@ -299,7 +301,7 @@ struct RefreshingAndExpiringTests {
         try await fetcher.cancelled(count: 1)
     }
 
-    @Test func `or runs to its end`() async throws {
+    @Test func `a fetch without callers runs to its end by policy`() async throws {
         var policy = StorePolicy()
         policy.unwantedFetch = .complete
 
@@ -320,30 +322,35 @@ struct APIError: Error, FailureAdvising {
     var retryAfter: Duration?
 
     var failureKind: FailureKind { status >= 500 || status == 429 ? .transient : .permanent }
+    var allowsStale: Bool { [500, 502, 503, 504].contains(status) }
+}
+
+struct AccessError: Error, FailureAdvising {
+    var failureKind: FailureKind { .permanent }
 }
 
 struct CheckedUserFetcher: RevalidatingFetcher {
     let api: VersionedAPI
 
     func fetch(param id: User.ID, revalidating validator: Validator?) async throws -> FetchResult<User> {
-        let answer = try await api.user(id, ifNoneMatch: validator?.entityTag)
-        guard let user = answer.user else { return .notModified(.fresh(for: answer.maxAge)) }
-        return .modified(user, .fresh(for: answer.maxAge), Validator(entityTag: answer.entityTag))
+        let response = try await api.user(id, ifNoneMatch: validator?.entityTag)
+        guard let user = response.user else { return .notModified(.fresh(for: response.maxAge)) }
+        return .modified(user, .fresh(for: response.maxAge), Validator(entityTag: response.entityTag))
     }
 }
 
-/// An API that knows conditional requests.
+/// An API with conditional requests.
 actor VersionedAPI {
-    struct Answer {
+    struct Response {
         var user: User?
         var maxAge = Duration.seconds(60)
         var entityTag: String?
     }
 
-    private(set) var answers: [Int] = []
+    private(set) var statuses: [Int] = []
 
-    func user(_ id: Int, ifNoneMatch tag: String?) throws -> Answer {
-        answers.append(tag == "\"1\"" ? 304 : 200)
-        return Answer(user: tag == "\"1\"" ? nil : User(id: id, name: "Ada"), entityTag: "\"1\"")
+    func user(_ id: Int, ifNoneMatch tag: String?) throws -> Response {
+        statuses.append(tag == "\"1\"" ? 304 : 200)
+        return Response(user: tag == "\"1\"" ? nil : User(id: id, name: "Ada"), entityTag: "\"1\"")
     }
 }

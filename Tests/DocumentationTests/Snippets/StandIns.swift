@@ -1,9 +1,9 @@
 internal import Foundation
 internal import StoreCore
 
-// What the examples talk of and do not show: an API, a screen.
+// Types that the examples use and do not show: an API, a screen.
 
-/// The origin of users, as a test plays it.
+/// A scripted origin of users.
 final class UserAPI: Sendable {
     let script: ScriptedFetcher<Int, User>
 
@@ -19,12 +19,12 @@ final class UserAPI: Sendable {
     func rename(_ id: Int, to name: String) async throws {}
 }
 
-/// What an origin fails with that cannot be reached.
+/// The error of an unreachable origin.
 struct Offline: Error, CustomStringConvertible {
     var description: String { "offline" }
 }
 
-/// A screen that writes down what it was told to show.
+/// A screen that records its content.
 @MainActor
 final class Screen {
     let shown = Printed()
@@ -34,7 +34,7 @@ final class Screen {
     }
 }
 
-/// Runs a story, which prints on a page of its own.
+/// Runs a story that prints to a page of its own.
 func tell(_ story: (_ printed: Printed) async throws -> [[String]]) async throws -> [[String]] {
     let printed = Printed()
     return try await Printed.$page.withValue(printed) { try await story(printed) }

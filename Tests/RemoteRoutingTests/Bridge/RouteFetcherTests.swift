@@ -99,7 +99,7 @@ struct RouteFetcherTests {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(
-            .get, "/users/7", inTurn: .json(User(name: "a")).setting("Cache-Control", to: control), .status(404))
+            .get, "/users/7", inTurn: .json(User(name: "a")).setting("Cache-Control", to: control), .status(500))
         var policy = StorePolicy()
         policy.staleIfError = .seconds(60)
         let users = users(host(origin), policy: policy)
@@ -109,7 +109,7 @@ struct RouteFetcherTests {
             #expect(try await users[7].requireData().name == "a")
         } else {
             let error = await #expect(throws: RemoteError.self) { try await users[7].requireData() }
-            #expect(error?.status == 404)
+            #expect(error?.status == 500)
         }
         #expect(origin.requests.count == 2)
     }

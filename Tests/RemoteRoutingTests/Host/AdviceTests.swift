@@ -137,7 +137,7 @@ struct AdviceTests {
     }
 
     @Test func `a host that is none is told as such`() async throws {
-        for name in ["", "a b", "https://a.example", "a.example/x", "u@a.example", "a..b"] {
+        for name in ["", "a b", "ftp://a.example", "a.example/x", "u@a.example", "a..b"] {
             let error = try await remoteError { try await RemoteHost(HostConfiguration(name)).send("/x") }
             #expect(error.stage == .build)
             #expect((error.underlyingError as? RouteFault)?.code == .invalidOrigin)

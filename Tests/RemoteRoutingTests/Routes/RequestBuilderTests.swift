@@ -195,7 +195,7 @@ struct RequestBuilderTests {
 
     @Test(arguments: [
         ("users", "api.example.com", "the path", "begin with a slash"),
-        ("/users", "127.0.0.1:8080", "the host", "write scheme, port and path"),
+        ("/users", "127.0.0.1:8080/v1", "the host", "needs a scheme"),
     ])
     func `a request that cannot be made says because of what, and says it once`(
         path: String, host: String, part: String, advice: String

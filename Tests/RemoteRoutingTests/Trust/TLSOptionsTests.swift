@@ -76,7 +76,7 @@ struct TLSOptionsTests {
     /// Texts without authorities, and a part of the message.
     static let unusable: [(text: Data, remedy: String)] = [
         (Data(), "there is no certificate in PEM"),
-        (Data("hello".utf8), "there is no certificate in PEM"),
+        (Data("hello".utf8), "there is no certificate in PEM"), (Data(count: (1 << 20) + 1), "more than 1 MiB"),
         (Data((0..<255).map { UInt8($0) }), "there is no certificate in PEM"),
         (Data("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----".utf8), "begins as a certificate is none"),
         (Data("-----BEGIN CERTIFICATE-----\nhello\n-----END CERTIFICATE-----".utf8), "begins as a certificate is none"),

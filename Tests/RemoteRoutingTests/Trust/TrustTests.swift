@@ -75,6 +75,22 @@ struct TrustTests {
         #expect("\(String(describing: own.underlyingError))".contains("unable to get local issuer certificate"))
     }
 
+    @Test func `W8: an authority that only OpenSSL finds damaged is the options' fault, and nothing is sent`() async throws {
+        let bench = try TrustBench()
+        let lines = try String(contentsOf: bench.certificates.authority, encoding: .utf8).split(separator: "\n")
+        var bytes = [UInt8](try #require(Data(base64Encoded: lines.dropFirst().dropLast().joined())))
+        // The algorithm of the key is an integer instead of an identifier.
+        let algorithm: [UInt8] = [0x30, 0x13, 0x06, 0x07]
+        let place = try #require(bytes.indices.dropLast(4).first { Array(bytes[$0..<$0 + 4]) == algorithm })
+        bytes[place + 2] = 0x02
+        let text = "-----BEGIN CERTIFICATE-----\n\(Data(bytes).base64EncodedString())\n-----END CERTIFICATE-----"
+        let tls = try bench.options { $0.authorities = try TLSOptions.Authorities(pem: Data(text.utf8)) }
+        let error = try await remoteError { try await bench.host(tls).send(Self.post) }
+        #expect(error.code == .invalidTLSOptions, "\(error) \(String(describing: error.underlyingError))")
+        #expect(!error.mayHaveArrived)
+        #expect(bench.front.record.handshakes == 0)
+    }
+
     // MARK: Pins
 
     @Test func `W8: a pinned key is accepted, alone and in a set`() async throws {
@@ -204,6 +220,7 @@ struct TrustTests {
         let error = try await remoteError { try await bench.host(client(bench, name)).send(Self.post) }
         #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
         #expect(!error.isRetryable)
+        #expect(!error.allowsStale)
         #expect(bench.origin.requests.isEmpty)
     }
 

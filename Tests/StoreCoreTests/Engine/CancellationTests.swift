@@ -6,7 +6,7 @@ struct CancellationTests {
     enum Leaver: CaseIterable, Sendable { case leader, follower }
 
     @Test(arguments: Backing.allCases, Leaver.allCases)
-    func `C9: a cancelled caller returns at once and harms no other`(_ backing: Backing, _ leaver: Leaver) async throws {
+    func `C9: a canceled caller returns at once and does not affect other callers`(_ backing: Backing, _ leaver: Leaver) async throws {
         let bench = Bench(backing)
         bench.fetcher.hold()
         let leader = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -25,7 +25,7 @@ struct CancellationTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C9: a caller is released while the cache is read or a record is saved`(_ backing: Backing) async throws {
+    func `C9: a canceled caller returns at once during a cache read or a save`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.load, .save)
         let reader = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -43,7 +43,7 @@ struct CancellationTests {
         #expect(bench.fetcher.startedCount == 0)
     }
 
-    @Test func `C9: an unwanted fetch is cancelled after the grace period, silently`() async throws {
+    @Test func `C9: an unwanted fetch is canceled silently after the grace period`() async throws {
         let bench = Bench()
         await bench.store[1].update(7)
         bench.fetcher.hold()
@@ -63,7 +63,7 @@ struct CancellationTests {
         #expect(observer.summary == "completed(7)")
     }
 
-    @Test func `C9: whoever comes back within the grace period joins the same fetch`() async throws {
+    @Test func `C9: a caller that arrives within the grace period joins the running fetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let observer = RecordingObserver(bench.store[1].publish())
@@ -78,7 +78,7 @@ struct CancellationTests {
         #expect(bench.fetcher.startedCount == 1 && bench.fetcher.cancelledCount == 0)
     }
 
-    @Test func `C9: the last observer's leaving does not end a fetch that a caller needs`() async throws {
+    @Test func `C9: a fetch that a caller needs survives the last observer`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let observer = RecordingObserver(bench.store[1].publish())
@@ -91,7 +91,7 @@ struct CancellationTests {
         #expect(try await caller.value == 1)
     }
 
-    @Test func `C9: without grace an unwanted fetch is cancelled at once`() async throws {
+    @Test func `C9: without a grace period an unwanted fetch is canceled at once`() async throws {
         var policy = StorePolicy()
         policy.unwantedFetch = .cancel(after: .zero)
         let bench = Bench(policy: policy)
@@ -106,7 +106,7 @@ struct CancellationTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C9: by policy an unwanted fetch runs to its end, and what it brings is kept`(_ backing: Backing) async throws {
+    func `C9: an unwanted fetch runs to completion by policy, and its result is kept`(_ backing: Backing) async throws {
         var policy = StorePolicy()
         policy.unwantedFetch = .complete
         let bench = Bench(backing, policy: policy)
@@ -122,7 +122,7 @@ struct CancellationTests {
         #expect(try await bench.store[1].requireData(from: .cache) == 1)
     }
 
-    @Test func `C9: a fetch that never returns keeps nobody and nothing`() async throws {
+    @Test func `C9: a fetch that never returns blocks no caller and keeps no key live`() async throws {
         let bench = Bench(fetcher: .counting(cancellation: .ignored))
         bench.fetcher.hold()
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -142,7 +142,7 @@ struct CancellationTests {
         #expect(try await bench.store[1].requireData() == 20)
     }
 
-    @Test func `C9: a cancellation that the store did not cause is a failure like any other`() async throws {
+    @Test func `C9: a cancellation error that the store did not cause is a failure like any other`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in throw CancellationError() }, reports: true)
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.error != nil }
@@ -150,7 +150,7 @@ struct CancellationTests {
         #expect(bench.events.names.contains("failed") && !bench.events.names.contains("cancelled"))
     }
 
-    @Test func `C9: a task that is cancelled before it asks starts nothing`() async throws {
+    @Test func `C9: a task canceled before its call starts no fetch`() async throws {
         let bench = Bench()
         let gate = WatchedState(false)
         let task = Task { [handle = bench.store[1]] in
@@ -166,7 +166,7 @@ struct CancellationTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C9: a change that was begun is made, though its caller is cancelled`(_ backing: Backing) async throws {
+    func `C9: an update is made even if its caller is canceled`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         let gate = WatchedState(false)
         let task = Task { [handle = bench.store[1]] in

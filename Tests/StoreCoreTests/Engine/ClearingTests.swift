@@ -5,13 +5,13 @@ import Trials
 @Suite(.timeLimit(.minutes(10)))
 struct ClearingTests {
     @Test(arguments: Backing.withCacher)
-    func `C6: emptying the store is a barrier for saves`(_ backing: Backing) async throws {
+    func `C6: clearing the store is a barrier for saves`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save, .removeAll)
         let before = Task { [handle = bench.store[1]] in await handle.update(1) }
         try await bench.cacher.began(.save)
         let clear = Task { [store = bench.store] in try await store.clear() }
-        try await until("the store is being emptied") { bench.store.engine.state.withLock { $0.lane.isBarred } }
+        try await until("the store is being cleared") { bench.store.engine.state.withLock { $0.lane.isBarred } }
         #expect(bench.cacher.calls(.removeAll).isEmpty)
         let after = Task { [handle = bench.store[2]] in await handle.update(2) }
         try await bench.callers(1, of: 2)
@@ -28,7 +28,7 @@ struct ClearingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a load that waits behind the barrier finds nothing`(_ backing: Backing) async throws {
+    func `C6: a load that waits behind the barrier finds no record`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.hold(.removeAll)
@@ -42,7 +42,7 @@ struct ClearingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: what waits to be saved behind one emptying does not survive a second`(_ backing: Backing) async throws {
+    func `C6: a record that waits behind one clear() does not survive a second one`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.removeAll)
         let first = Task { [store = bench.store] in try await store.clear() }
@@ -50,7 +50,7 @@ struct ClearingTests {
         let update = Task { [handle = bench.store[1]] in await handle.update(70) }
         try await bench.callers(1)
         let second = Task { [store = bench.store] in try await store.clear() }
-        try await until("the second emptying waits") { bench.store.engine.state.withLock { $0.lane.clearers.count == 1 } }
+        try await until("the second clear waits") { bench.store.engine.state.withLock { $0.lane.clearers.count == 1 } }
         bench.cacher.release()
         await update.value
         try await first.value
@@ -61,7 +61,7 @@ struct ClearingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: an emptying that fails throws, and the store goes on`(_ backing: Backing) async throws {
+    func `C6: clear() throws if the cacher fails, and the store keeps working`(_ backing: Backing) async throws {
         let bench = Bench(backing, reports: true)
         bench.cacher.fail(.removeAll)
         let error = await #expect(throws: StoreError.self) { try await bench.store.clear() }
@@ -73,7 +73,7 @@ struct ClearingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a caller who gives up waiting does not stop the emptying`(_ backing: Backing) async throws {
+    func `C6: canceling the caller of clear() does not stop the clearing`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(1)
         bench.cacher.hold(.removeAll)
@@ -82,11 +82,28 @@ struct ClearingTests {
         clear.cancel()
         #expect(await clear.outcome == "CancellationError")
         bench.cacher.release()
-        try await until("emptied") { bench.cacher.storedCount == 0 }
+        try await until("the cacher is empty") { bench.cacher.storedCount == 0 }
     }
 
     @Test(arguments: Backing.allCases)
-    func `C6: emptying drops fetches of the old data`(_ backing: Backing) async throws {
+    func `C6, C9: clear() in a canceled task clears and always throws CancellationError`(_ backing: Backing) async throws {
+        for round in 1...rounds(50) {
+            let scope = CacheScope()
+            let bench = Bench(backing, scope: scope)
+            await bench.store[1].update(round)
+            let clear = Task { [store = bench.store] in
+                // Canceling from inside the task ensures that no round begins before its cancellation.
+                withUnsafeCurrentTask { $0?.cancel() }
+                if round.isMultiple(of: 2) { try await store.clear() } else { try await scope.clear() }
+            }
+            #expect(await clear.outcome == "CancellationError", "round \(round)")
+            try await until("the cacher is empty") { bench.cacher.storedCount == 0 }
+            #expect(await bench.store[1].getData(from: .cache) == nil, "round \(round)")
+        }
+    }
+
+    @Test(arguments: Backing.allCases)
+    func `C6: clearing the store drops running fetches of the old data`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: .counting(cancellation: .ignored), reports: true)
         bench.fetcher.hold()
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -102,7 +119,7 @@ struct ClearingTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C6: clearing a scope clears all its stores and keeps none of them`(_ backing: Backing) async throws {
+    func `C6: clearing a scope clears all its stores and does not retain them`(_ backing: Backing) async throws {
         let scope = CacheScope()
         let benches = (0..<3).map { _ in Bench(backing, scope: scope) }
         for bench in benches { await bench.store[1].update(7) }
@@ -117,7 +134,7 @@ struct ClearingTests {
         }
     }
 
-    @Test func `C6: a slow or failing store of a scope does not let old data through in the others`() async throws {
+    @Test func `C6: a slow or failing store in a scope does not let the others publish old data`() async throws {
         let scope = CacheScope()
         let slow = Bench(.plain, scope: scope)
         slow.cacher.hold(.removeAll)
@@ -127,7 +144,7 @@ struct ClearingTests {
         try await other.fetcher.started(count: 1)
         let clear = Task { try await scope.clear() }
         try await slow.cacher.began(.removeAll)
-        // The other store has been told too, though the first one is not done.
+        // The other store has begun to clear although the first one has not finished.
         try await other.fetcher.started(count: 2)
         try await other.fetcher.answer(1, with: .success(-1))
         try await other.fetcher.ended(count: 1)

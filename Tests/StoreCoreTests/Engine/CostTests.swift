@@ -4,14 +4,14 @@ import Trials
 
 @testable import StoreCore
 
-/// Costs, limits and sizes at the ends of their range.
+/// Tests costs, limits and sizes at the limits of their range.
 @Suite(.timeLimit(.minutes(10)))
 struct CostTests {
     private static func record(_ content: Int) -> CacheRecord<Int> {
         CacheRecord(content: content, fetchedAt: Date(timeIntervalSince1970: 0))
     }
 
-    @Test func `C15: costs of Int.max neither trap nor evict without a limit`() async {
+    @Test func `C15: costs of Int.max do not trap and evict nothing without a limit`() async {
         let cacher = MemoryCacher<Int, Int>(cost: { _ in .max })
         for key in 1...3 { await cacher.save(Self.record(key), param: key) }
         #expect(cacher.count == 3 && cacher.totalCost == .max)
@@ -47,7 +47,7 @@ struct CostTests {
     }
 
     @Test(arguments: [(Int.min, 0), (-1, 0), (0, 0), (1, 1), (Int.max, 3)])
-    func `C15: a count limit at the end of its range neither traps nor keeps more`(_ limit: Int, _ kept: Int) async {
+    func `C15: a count limit at the end of its range does not trap and is respected`(_ limit: Int, _ kept: Int) async {
         let cacher = MemoryCacher<Int, Int>(limit: limit)
         for key in 1...3 { await cacher.save(Self.record(key), param: key) }
         #expect(cacher.count == kept)
@@ -57,7 +57,7 @@ struct CostTests {
         #expect(cacher.count == 0)
     }
 
-    /// A store in memory where content costs what it says, with a limit of ten.
+    /// Creates a store in memory with a cost limit of ten, in which the cost of a number is the number.
     private func store(_ events: EventLog, over backing: GatedCacher<Int, Int>? = nil) -> (Store<Int, Int>, () -> [Int]) {
         let fetch: @Sendable (Int) async throws -> Int = { _ in 1 }
         if let backing {
@@ -68,7 +68,7 @@ struct CostTests {
         return (Store(cacher: cacher, onEvent: events.append, fetch: fetch), { [cacher.count, cacher.totalCost] })
     }
 
-    @Test func `C17: a record above the cost limit evicts nothing and is reported`() async throws {
+    @Test func `C17: a record above the cost limit evicts no other record and is reported`() async throws {
         let events = EventLog()
         let (store, size) = store(events)
         await store[1].update(3)
@@ -82,7 +82,7 @@ struct CostTests {
         #expect(refusals.first.map { "\($0.kind)" } == "not kept in memory: its cost of 11 is above the limit of 10")
     }
 
-    @Test func `C6: a record above the cost limit takes the older record of its key with it`() async throws {
+    @Test func `C6: a record above the cost limit removes the older record of its key`() async throws {
         let events = EventLog()
         let (store, size) = store(events)
         await store[1].update(3)
@@ -93,7 +93,7 @@ struct CostTests {
         #expect(try await store[2].requireData() == 1)
     }
 
-    @Test func `C6: an observer keeps content that memory does not`() async throws {
+    @Test func `C6: an observed key keeps content that memory does not`() async throws {
         let (store, size) = store(EventLog())
         let observer = RecordingObserver(store[1].publish())
         try await observer.next { $0.isCompleted }
@@ -102,7 +102,7 @@ struct CostTests {
         #expect(size() == [0, 0])
         #expect(try await store[1].requireData(from: .cache) == 11)
         try await observer.stopAndLeave()
-        try await until("the key is forgotten") { store.engineIsIdle }
+        try await until("the key is idle") { store.engineIsIdle }
         #expect(try await store[1].requireData() == 1)
     }
 
@@ -111,14 +111,14 @@ struct CostTests {
         let (store, _) = store(EventLog(), over: backing)
         await store[1].update(3)
         await store[1].update(11)
-        try await until("the key is forgotten") { store.engineIsIdle }
+        try await until("the key is idle") { store.engineIsIdle }
         #expect(try await store[1].requireData(from: .cache) == 11)
     }
 
     // MARK: Other sizes, counts and durations
 
     @Test(arguments: [Int.min, -1, 0, 10, Int.max])
-    func `C15: a ledger of files as large as a file system can say neither traps nor goes below zero`(_ limit: Int) {
+    func `C15: a ledger of files with the largest possible sizes does not trap and never goes below zero`(_ limit: Int) {
         let names = (0..<3).map { SHA256.digest(of: [UInt8($0)]) }
         var ledger = FileLedger(limit: limit)
         for name in names {
@@ -143,7 +143,7 @@ struct CostTests {
     }
 
     @Test(arguments: [Duration(attoseconds: .max), Duration(attoseconds: .min), .seconds(Int64.max), .zero])
-    func `C11: a duration at the end of its range neither traps nor lasts the wrong way`(_ duration: Duration) {
+    func `C11: a duration at the end of its range does not trap and keeps its sign`(_ duration: Duration) {
         #expect((duration.timeInterval > 0) == (duration > .zero))
         let retry = RetryPolicy(attempts: 3, base: duration, cap: duration)
         for unit in [0, 0.5, 1] { #expect(retry.delay(after: Offline(), attempt: 2, unit: unit) != nil) }
@@ -157,7 +157,7 @@ struct CostTests {
     }
 
     @Test(arguments: [Int.min, -1, 0, 1, Int.max])
-    func `C13: a record whose pages have any size is extended, changed and refreshed`(_ size: Int) async throws {
+    func `C13: a list whose pages have invalid sizes can be extended, changed and refreshed`(_ size: Int) async throws {
         let backing = GatedCacher<Int, [Int]>(expiry: .never, listsKeys: true)
         var record = CacheRecord(content: [1], fetchedAt: Date(), nextKey: "n")
         record.pages = [

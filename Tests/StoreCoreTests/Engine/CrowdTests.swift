@@ -4,7 +4,7 @@ import Trials
 
 @testable import StoreCore
 
-/// Callers who wait for one key's content, of whom the machine sees a single one.
+/// Tests callers that wait for one key's content as a crowd, of which the machine sees a single caller.
 @Suite(.timeLimit(.minutes(10)))
 struct CrowdTests {
     private func wait(_ crowd: Crowd<Int>, _ seat: Int) -> Task<Int, Never> {
@@ -19,7 +19,7 @@ struct CrowdTests {
     enum Moment: CaseIterable, Sendable { case beforeWaiting, whileWaiting, answeredBeforeWaiting, answeredWhileWaiting }
 
     @Test(arguments: Moment.allCases)
-    func `C9: a member is answered once, whenever he leaves`(_ moment: Moment) async throws {
+    func `C9: a caller of a crowd gets one result, whenever it is canceled`(_ moment: Moment) async throws {
         let crowd = Crowd<Int>(1, cancellation: -1) { _ in }
         let (seat, other) = (crowd.join(), crowd.join())
         let stays = wait(crowd, other)
@@ -50,7 +50,7 @@ struct CrowdTests {
         #expect(await stays.value == 7)
     }
 
-    @Test func `C9: only with the last member nobody is left`() {
+    @Test func `C9: a crowd reports that it is empty only after its last caller has left`() {
         let emptied = Atomic(0)
         let crowd = Crowd<Int>(1, cancellation: -1) { _ in emptied.add(1, ordering: .relaxed) }
         let seats = (0..<4).map { _ in crowd.join() }
@@ -60,7 +60,7 @@ struct CrowdTests {
         crowd.giveUp(seats[3])
         #expect(crowd.count == 0)
         #expect(emptied.load(ordering: .relaxed) == 1)
-        // Who gives up when the answer is there leaves nobody behind who would have to be told.
+        // A caller that leaves after the result does not report an empty crowd.
         let answered = Crowd<Int>(2, cancellation: -1) { _ in emptied.add(1, ordering: .relaxed) }
         let seat = answered.join()
         answered.put(7)
@@ -68,7 +68,7 @@ struct CrowdTests {
         #expect(emptied.load(ordering: .relaxed) == 1)
     }
 
-    @Test func `C9: whoever takes the seat of one who left is not told that he was cancelled`() async throws {
+    @Test func `C9: a caller in a reused seat does not get the cancellation of the previous one`() async throws {
         let crowd = Crowd<Int>(1, cancellation: -1) { _ in }
         let (first, second) = (crowd.join(), crowd.join())
         for seat in [first, second] {
@@ -82,14 +82,14 @@ struct CrowdTests {
         for member in members { #expect(await member.value == 7) }
     }
 
-    @Test func `C15: a seat that was left is not lost, however many come and go while one waits`() async throws {
+    @Test func `C15: seats are reused while callers come and go`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let stays = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
         var last: Task<Int, any Error>?
         for _ in 0..<Cycles.count / 50 {
-            // Each comes before the one before him goes.
+            // Each caller arrives before the previous one leaves.
             let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
             try await bench.callers(last == nil ? 2 : 3)
             last?.cancel()
@@ -108,7 +108,7 @@ struct CrowdTests {
     // MARK: In the store
 
     @Test(arguments: Backing.allCases, [StorePolicy.UnwantedFetch.cancel(after: .zero), .cancel(after: .seconds(1)), .complete])
-    func `C9: whoever comes while the last of a crowd leaves gets his answer`(
+    func `C9: a caller that arrives while the last one of a crowd leaves gets its content`(
         _ backing: Backing, _ unwanted: StorePolicy.UnwantedFetch
     ) async throws {
         var policy = StorePolicy()
@@ -134,7 +134,7 @@ struct CrowdTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C1, C9: with all of a crowd gone at once nothing stays, and the next caller begins anew`(_ backing: Backing) async throws {
+    func `C1, C9: a crowd that leaves at once leaves no key live, and the next caller starts a new fetch`(_ backing: Backing) async throws {
         var policy = StorePolicy()
         policy.unwantedFetch = .cancel(after: .zero)
         let bench = Bench(backing, policy: policy)
@@ -156,13 +156,13 @@ struct CrowdTests {
         #expect(bench.fetcher.cancelledCount == 10)
     }
 
-    @Test func `C9: a crowd that somebody joins behind its last member's back stays`() async throws {
+    @Test func `C9: a crowd that a caller joins after its last one left stays`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let leaves = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
         let crowd = try #require(bench.store.crowd(1))
-        // The last member has left; before the engine hears of it, somebody comes.
+        // The last caller has left. A new one arrives before the engine is notified.
         #expect(crowd.leave(0))
         #expect(await leaves.outcome == "CancellationError")
         let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -174,7 +174,7 @@ struct CrowdTests {
         bench.fetcher.release()
         #expect(try await comes.value == 1)
         #expect(bench.fetcher.cancelledCount == 0)
-        // Told once more about a crowd that was answered, the engine leaves the next one alone.
+        // A late notification about a finished crowd does not affect the next one.
         await bench.store[1].clear()
         bench.fetcher.hold()
         let next = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -186,13 +186,13 @@ struct CrowdTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C5: whoever comes after a crowd was answered gets nothing of its answer`(_ backing: Backing) async throws {
+    func `C5: a caller that arrives after a crowd finished does not get its result`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         let handle = bench.store[1]
         let observer = RecordingObserver(handle.publish())
         for epoch in 1...5 {
             bench.fetcher.hold()
-            // The key lives on for its observer, and is fetched for him.
+            // The observer keeps the key live and wants each fetch.
             if epoch > 1 { await handle.invalidate() }
             try await bench.fetcher.started(count: epoch)
             let crowd = (0..<3).map { _ in Task { try await handle.requireData() } }
@@ -208,9 +208,9 @@ struct CrowdTests {
         case clear, clearAll, invalidate, update, setToNothing, refresh, origin, cached, failure, mutation, failedMutation
     }
 
-    /// What happens while a crowd waits must end for each of it as it ends for callers whom the machine knows one by one.
+    /// Events during the wait must have the same effect on a crowd as on callers that the machine knows individually.
     @Test(arguments: Backing.allCases, Event.allCases)
-    func `C1, C5: a crowd is told what each of it would be told alone`(_ backing: Backing, _ event: Event) async throws {
+    func `C1, C5: a caller in a crowd gets the result that it would get alone`(_ backing: Backing, _ event: Event) async throws {
         let together = try await story(backing, event, reports: false)
         let alone = try await story(backing, event, reports: true)
         #expect(together == alone)
@@ -224,7 +224,7 @@ struct CrowdTests {
     private func story(_ backing: Backing, _ event: Event, reports: Bool) async throws -> Story {
         let bench = Bench(backing, expiry: .after(.seconds(10)), reports: reports)
         let handle = bench.store[1]
-        // Content that has expired, so that a mutation has something to change.
+        // The content has expired, but a mutation needs some to change.
         await handle.update(100)
         try await bench.idle()
         bench.time.advance(by: .seconds(11))
@@ -236,7 +236,7 @@ struct CrowdTests {
         crowd[0].cancel()
         _ = await crowd[0].result
         bench.cacher.release()
-        // The crowd formed before the cache was read, and waits for the fetch now.
+        // The crowd formed before the cache was read, and now waits for the fetch.
         try await bench.fetcher.started(count: 1)
         crowd.append(join())
         try await bench.callers(3)
@@ -265,7 +265,7 @@ struct CrowdTests {
                     if event == .failedMutation { throw Offline() }
                 }
             }
-            // The patch and, where it becomes true, its confirmation are an epoch each.
+            // The patch takes an epoch, and so does its confirmation.
             begins = event == .mutation ? 3 : 2
         }
         try await bench.fetcher.started(count: begins)
@@ -286,7 +286,7 @@ struct CrowdTests {
         return story
     }
 
-    @Test func `C9: a crowd is answered in the order in which it came, all in one go`() async throws {
+    @Test func `C9: a crowd is resumed in the order of arrival`() async throws {
         let bench = Bench()
         let line = QueueExecutor()
         let order = WatchedState<[Int]>([])
@@ -298,7 +298,7 @@ struct CrowdTests {
                     _ = try await handle.requireData()
                     order.update { $0.append(number) }
                 })
-            try await until("so many wait") { bench.store.crowd(1)?.awaiting == number + 1 }
+            try await until("\(number + 1) callers wait") { bench.store.crowd(1)?.awaiting == number + 1 }
         }
         bench.fetcher.release()
         for member in crowd { try await member.value }

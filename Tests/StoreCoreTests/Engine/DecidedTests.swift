@@ -19,7 +19,7 @@ struct DecidedTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `a load that throws is a miss and an event, and is thrown to whoever asks the cache alone`(_ backing: Backing) async throws {
+    func `a load that throws is a miss and an event, and fails a request for the cache only`(_ backing: Backing) async throws {
         let bench = Bench(backing, reports: true)
         bench.cacher.fail(.load)
         await #expect(throws: GatedCacher<Int, Int>.Broken.self) { try await bench.store[1].requireData(from: .cache) }
@@ -38,7 +38,7 @@ struct DecidedTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `an in-place update without content does nothing and says so`(_ backing: Backing) async throws {
+    func `an in-place update without content does nothing and returns false`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         #expect(await bench.store[1].update { $0 += 1 } == false)
         #expect(bench.liveKeys == 0 && bench.fetcher.startedCount == 0 && bench.cacher.calls(.save).isEmpty)
@@ -58,7 +58,7 @@ struct DecidedTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `invalidating a key that is not live loads it, dates it expired, keeps the validator and saves it`(
+    func `invalidating an idle key loads its record, dates it expired, keeps the validator and saves it`(
         _ backing: Backing
     ) async throws {
         let tag = Validator(entityTag: "\"1\"")
@@ -74,7 +74,7 @@ struct DecidedTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `invalidating by a condition reaches live and stored keys that fit`(_ backing: Backing) async throws {
+    func `invalidating by a condition affects matching live and stored keys`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         for key in 1...6 { await bench.store[key].update(key) }
         let observer = RecordingObserver(bench.store[2].publish())
@@ -86,7 +86,7 @@ struct DecidedTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `a cacher that cannot list its keys is an error, after live keys were invalidated`(_ backing: Backing) async throws {
+    func `a cacher that cannot list its keys is an error, thrown after live keys were invalidated`(_ backing: Backing) async throws {
         let bench = Bench(backing, listsKeys: false)
         await bench.store[1].update(7)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -96,7 +96,7 @@ struct DecidedTests {
         try await observer.next { $0.content == 1 }
     }
 
-    @Test func `two stores over one cacher share records, but no fetches`() async throws {
+    @Test func `two stores over one cacher share records but no fetches`() async throws {
         let cacher = GatedCacher<Int, Int>()
         let fetchers = [ScriptedFetcher<Int, Int>.counting(), .counting()]
         let stores = fetchers.map { Store(cacher: cacher, fetcher: $0) }
@@ -109,7 +109,7 @@ struct DecidedTests {
 
     @TaskLocal static var mark = "none"
 
-    @Test func `a fetch has the first caller's priority, and not his task-locals`() async throws {
+    @Test func `a fetch inherits the first caller's priority but not its task-locals`() async throws {
         let seen = WatchedState<(String, TaskPriority)?>(nil)
         let store = Store<Int, Int>(cacher: MemoryCacher()) { _ in
             seen.update { $0 = (Self.mark, Task.currentPriority) }
@@ -123,7 +123,7 @@ struct DecidedTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `prefetch counts as a wanting caller and leaves nothing behind`(_ backing: Backing) async throws {
+    func `prefetch counts as a wanting caller and leaves no key live`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[3].update(7)
         bench.fetcher.hold()
@@ -138,7 +138,7 @@ struct DecidedTests {
         for key in 1...2 { #expect(await bench.store[key].getData(from: .cache) != nil) }
     }
 
-    @Test func `what a fetcher throws reaches the caller as it was thrown`() async throws {
+    @Test func `an error of the fetcher reaches the caller unchanged`() async throws {
         struct Own: Error, Equatable { var number: Int }
         let bench = Bench(fetcher: ScriptedFetcher { _ in throw Own(number: 42) })
         await #expect(throws: Own(number: 42)) { try await bench.store[1].requireData() }
@@ -146,12 +146,12 @@ struct DecidedTests {
     }
 
     @MainActor
-    @Test func `an observable object is an observer like any other, and leaves with its owner`() async throws {
+    @Test func `an observable object is an observer that leaves when it is released`() async throws {
         let bench = Bench()
         var object: ObservedState<Int>? = ObservedState(bench.store[1].publish())
-        try await until("it is there") { object?.content == 1 }
+        try await until("the content is loaded") { object?.content == 1 }
         await bench.store[1].update(7)
-        try await until("it has changed") { object?.content == 7 }
+        try await until("the content has changed") { object?.content == 7 }
         object = nil
         try await bench.idle()
     }

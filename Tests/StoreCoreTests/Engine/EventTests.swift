@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct EventTests {
     @Test(arguments: Backing.allCases)
-    func `C17: events are numbered from one and without gaps`(_ backing: Backing) async throws {
+    func `C17: events are numbered from one without gaps`(_ backing: Backing) async throws {
         let bench = Bench(backing, expiry: .after(.zero), reports: true)
         let tasks = (0..<500).map { number in
             Task { [handle = bench.store[number % 7]] in
@@ -23,7 +23,7 @@ struct EventTests {
         #expect(numbers == Array(1...UInt64(numbers.count)))
     }
 
-    @Test func `C17: a miss, its fetch and its save are told, then a hit`() async throws {
+    @Test func `C17: a miss, its fetch and its save are reported, then a hit`() async throws {
         let bench = Bench(.plain, reports: true)
         bench.fetcher.hold()
         let first = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -43,7 +43,7 @@ struct EventTests {
         #expect(bench.events.all.allSatisfy { $0.param == 1 })
     }
 
-    @Test func `C17: what fails, is dropped or cancelled is told`() async throws {
+    @Test func `C17: failures, dropped results and cancellations are reported`() async throws {
         let bench = Bench(.plain, fetcher: ScriptedFetcher(.failure(Offline()), .notModified(), cancellation: .ignored), reports: true)
         bench.cacher.fail(.load, .save)
         bench.cacher.put(bench.record(3), param: 1)
@@ -61,7 +61,7 @@ struct EventTests {
         try await observer.next { $0.content == 5 }
     }
 
-    @Test func `C17: what ends after its key was forgotten is told`() async throws {
+    @Test func `C17: a fetch that ends after its key became idle is reported`() async throws {
         let bench = Bench(
             policy: StorePolicy(unwantedFetch: .cancel(after: .zero)), fetcher: .counting(cancellation: .ignored), reports: true)
         bench.fetcher.hold()
@@ -82,15 +82,15 @@ struct EventTests {
             .fetchEnded(.content, duration: .seconds(2), .failed(Offline())),
             "#3 1: fetch of content ended after 2 s: failed: Offline()"
         ),
-        (.cacherFault(.save, Offline()), "#3 1: cacher fault at save: Offline()"), (.evicted(count: 4), "#3 1: evicted 4"),
-        (.droppedAsOutdated(.content), "#3 1: fetch of content came too late, result dropped"),
+        (.cacherFault(.save, Offline()), "#3 1: cacher failed to save: Offline()"), (.evicted(count: 4), "#3 1: evicted 4"),
+        (.droppedAsOutdated(.content), "#3 1: fetch of content was outdated; result dropped"),
     ])
     func `C17: an event is one readable line`(_ kind: StoreEventKind, _ line: String) {
         #expect(StoreEvent(number: 3, param: 1, kind: kind).description == line)
         #expect(StoreEvent<Int>(number: 3, param: nil, kind: kind).description == line.replacing("1: ", with: "", maxReplacements: 1))
     }
 
-    @Test func `C17: eviction is told`() async throws {
+    @Test func `C17: an eviction is reported`() async throws {
         let events = EventLog()
         let store = Store<Int, Int>(cacher: MemoryCacher(limit: 2), onEvent: events.append) { $0 }
         for key in 1...5 { _ = try await store[key].requireData() }

@@ -23,7 +23,7 @@ struct ExpiryTests {
         try await observer.next { $0.summary == "completed(4)" }
     }
 
-    @Test func `C10: not before the minimum interval after the last fetch`() async throws {
+    @Test func `C10: a fetch at expiry waits for the minimum interval after the last fetch`() async throws {
         let bench = Bench(expiry: .after(.milliseconds(300)), policy: Self.revalidating)
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.isCompleted }
@@ -34,7 +34,7 @@ struct ExpiryTests {
         try await observer.next { $0.summary == "completed(2)" }
     }
 
-    @Test func `C10: a trigger that had to wait does not use up the fetch at expiry`() async throws {
+    @Test func `C10: a delayed trigger does not replace the fetch at expiry`() async throws {
         let bench = Bench(
             expiry: .after(.seconds(10)), policy: Self.revalidating, fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3))
         )
@@ -51,7 +51,7 @@ struct ExpiryTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C10: nothing is fetched at expiry when nobody observes or the policy is off`(_ backing: Backing) async throws {
+    func `C10: no fetch runs at expiry without an observer or with the policy off`(_ backing: Backing) async throws {
         let unobserved = Bench(backing, expiry: .after(.seconds(10)), policy: Self.revalidating)
         _ = try await unobserved.store[1].requireData()
         try await unobserved.idle()
@@ -62,7 +62,7 @@ struct ExpiryTests {
     }
 
     @Test(arguments: [Freshness.fresh(for: .zero), .fresh(for: .seconds(-5))])
-    func `C10: a record that is expired when it arrives arms no timer`(_ freshness: Freshness) async throws {
+    func `C10: a record that arrives expired arms no timer`(_ freshness: Freshness) async throws {
         let fetcher = ScriptedFetcher<Int, Int> { .success($0.number, freshness: freshness) }
         let bench = Bench(policy: Self.revalidating, fetcher: fetcher)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -73,7 +73,7 @@ struct ExpiryTests {
     }
 
     @Test(arguments: Backing.allCases, [Duration.zero, .seconds(-1), .seconds(Int64.min)])
-    func `C11: zero expiry is valid for the callers who fetched`(_ backing: Backing, _ lifetime: Duration) async throws {
+    func `C11: zero expiry is valid for the callers of its fetch`(_ backing: Backing, _ lifetime: Duration) async throws {
         let bench = Bench(backing, expiry: .after(lifetime))
         bench.fetcher.hold()
         let callers = (0..<10).map { _ in Task { [handle = bench.store[1]] in try await handle.requireData() } }
@@ -87,7 +87,7 @@ struct ExpiryTests {
     }
 
     @Test(arguments: Backing.allCases, [Expiry.never, .after(.seconds(Int64.max)), .after(.nanoseconds(Int64.max))])
-    func `C11: an endless lifetime never ends`(_ backing: Backing, _ expiry: Expiry) async throws {
+    func `C11: content with an endless lifetime never expires`(_ backing: Backing, _ expiry: Expiry) async throws {
         let bench = Bench(backing, expiry: expiry, policy: Self.revalidating)
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.isCompleted }
@@ -110,12 +110,12 @@ struct ExpiryTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C11: a persisted age is wall time, and becomes a deadline when it is loaded`(_ backing: Backing) async throws {
+    func `C11: a persisted age is wall time and becomes a deadline on load`(_ backing: Backing) async throws {
         let bench = Bench(backing, expiry: .after(.seconds(10)))
         bench.cacher.put(bench.record(fetchedAgo: .seconds(6), 3), param: 1)
         let observer = RecordingObserver(bench.store[1].publish())
         _ = try await observer.states(count: 1)
-        // Somebody sets the clock: what is in the process does not notice.
+        // Setting the clock does not affect deadlines in the process.
         bench.time.shiftDate(by: .seconds(3_600))
         bench.time.advance(by: .milliseconds(3_999))
         #expect(try await bench.store[1].requireData(from: .cache) == 3)
@@ -124,7 +124,7 @@ struct ExpiryTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C11: an age inside the process is monotonic`(_ backing: Backing) async throws {
+    func `C11: an age in the process is monotonic`(_ backing: Backing) async throws {
         let bench = Bench(backing, expiry: .after(.seconds(10)))
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.isCompleted }
@@ -135,7 +135,7 @@ struct ExpiryTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `an origin's lifetime beats the cacher's`(_ backing: Backing) async throws {
+    func `a lifetime given by the origin overrides the cacher's`(_ backing: Backing) async throws {
         let bench = Bench(
             backing, expiry: .after(.seconds(10)),
             fetcher: ScriptedFetcher(

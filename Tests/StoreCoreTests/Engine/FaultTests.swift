@@ -3,19 +3,19 @@ import Trials
 
 @testable import StoreCore
 
-/// A cacher that fails, and what must not come of it.
+/// Tests a failing cacher.
 @Suite(.timeLimit(.minutes(10)))
 struct FaultTests {
-    // MARK: Records and removals that were not taken
+    // MARK: Failed saves and removals
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a record that was not saved is saved once another one could be`(_ backing: Backing) async throws {
+    func `C6: a record that failed to save is saved again after another record could be`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.fail(.save)
         await bench.store[1].update(70)
         bench.cacher.recover()
         await bench.store[2].update(71)
-        #expect(bench.cacher.record(of: 1) == nil, "a cacher that has just failed is left alone for a while")
+        #expect(bench.cacher.record(of: 1) == nil, "a cacher that has just failed is not called for a while")
         bench.time.advance(by: StorePolicy.default.minimumInterval)
         await bench.store[2].update(72)
         try await bench.idle()
@@ -25,7 +25,7 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a record that was not saved is saved also while it is observed`(_ backing: Backing) async throws {
+    func `C6: a record that failed to save is saved again while it is observed`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.fail(.save)
         await bench.store[1].update(70)
@@ -34,12 +34,12 @@ struct FaultTests {
         bench.cacher.recover()
         bench.time.advance(by: .seconds(1))
         await bench.store[2].update(71)
-        try await until("it is saved") { bench.cacher.record(of: 1)?.content == 70 }
+        try await until("the record is saved") { bench.cacher.record(of: 1)?.content == 70 }
         #expect(observer.summary == "completed(70)")
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a removal that failed is made up for once a record could be saved`(_ backing: Backing) async throws {
+    func `C6: a failed removal is repeated after a record could be saved`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(70)
         bench.cacher.fail(.remove)
@@ -52,7 +52,7 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a cacher that goes on failing is tried once for each record that it takes`(_ backing: Backing) async throws {
+    func `C6: a cacher that keeps failing is retried once for each record that it saves`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         for key in 1...3 {
@@ -65,14 +65,14 @@ struct FaultTests {
         try await bench.cacher.releaseNext(.save)
         await update.value
         try await bench.cacher.releaseNext(.save, failing: true)
-        try await until("the cacher rests") { bench.cacher.runningCount == 0 && bench.liveKeys == 3 }
+        try await until("the cacher is idle") { bench.cacher.runningCount == 0 && bench.liveKeys == 3 }
         #expect(bench.cacher.calls(.save).compactMap(\.param) == [1, 2, 3, 9, 1])
     }
 
     // MARK: Invalidation
 
     @Test(arguments: Backing.withCacher)
-    func `C5: an invalidation is not lost where the record cannot be read`(_ backing: Backing) async throws {
+    func `C5: an invalidation is not lost if the record cannot be read`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.fail(.load)
@@ -85,7 +85,7 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C4, C5: the record that could not be read is dated expired later, and kept`(_ backing: Backing) async throws {
+    func `C4, C5: a record that could not be read is dated expired later, and kept`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.fail(.load)
@@ -99,10 +99,10 @@ struct FaultTests {
         #expect(bench.fetcher.startedCount == 0)
     }
 
-    // MARK: Emptying
+    // MARK: Clearing
 
     @Test(arguments: Backing.withCacher)
-    func `C6: what a failed emptying left behind is not seen again`(_ backing: Backing) async throws {
+    func `C6: records left behind by a failed clear() are not returned`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(70)
         await bench.store[2].update(71)
@@ -117,7 +117,7 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: what was saved after a failed emptying is there`(_ backing: Backing) async throws {
+    func `C6: a record saved after a failed clear() is returned`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.fail(.removeAll)
         await #expect(throws: StoreError.self) { try await bench.store.clear() }
@@ -128,7 +128,7 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: an emptying that succeeds makes up for the one that failed`(_ backing: Backing) async throws {
+    func `C6: a successful clear() makes up for a failed one`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.fail(.removeAll)
         await #expect(throws: StoreError.self) { try await bench.store.clear() }
@@ -142,7 +142,7 @@ struct FaultTests {
     // MARK: Listing
 
     @Test(arguments: Backing.withCacher)
-    func `C6: keys are not listed while the store is being emptied`(_ backing: Backing) async throws {
+    func `C6: keys are not listed while the store is being cleared`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(70)
         bench.cacher.hold(.removeAll)
@@ -157,7 +157,7 @@ struct FaultTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C9: who waits to have keys listed leaves at once`(_ backing: Backing) async throws {
+    func `C9: a canceled invalidate(where:) that waits to list keys returns at once`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.removeAll)
         let clear = Task { [store = bench.store] in try await store.clear() }
@@ -168,20 +168,20 @@ struct FaultTests {
         #expect(await invalidation.outcome == "CancellationError")
         bench.cacher.release()
         try await clear.value
-        try await until("nothing is left") { bench.store.engineIsIdle }
+        try await until("the engine is idle") { bench.store.engineIsIdle }
     }
 
     // MARK: Hops
 
     @Test(arguments: [(Backing.memory, 0), (.plain, 1)])
-    func `emptying a store costs its actor one job where it has to wait, and otherwise none`(_ backing: Backing, _ jobs: Int) async throws {
+    func `clearing a store costs its actor one job if it has to wait, and none otherwise`(_ backing: Backing, _ jobs: Int) async throws {
         let bench = Bench(backing)
         #expect(try await CountingActor().clear(bench.store) == jobs)
     }
 }
 
 extension CountingActor {
-    /// Empties a store; how many jobs the actor was given meanwhile.
+    /// Clears a store and returns the number of jobs that the actor got meanwhile.
     fileprivate func clear(_ store: Store<Int, Int>) async throws -> Int {
         let before = jobCount
         try await store.clear()
@@ -190,9 +190,9 @@ extension CountingActor {
 }
 
 extension Bench {
-    /// Lets other tasks run until so many wait to have the keys listed.
+    /// Waits until the given number of calls wait to list the keys.
     fileprivate func listings(_ count: Int) async throws {
-        try await until("\(count) wait for the keys") {
+        try await until("\(count) calls wait to list keys") {
             self.store.engine.state.withLock { $0.lane.deferredListings.count { $0.isAwaited } == count }
         }
     }

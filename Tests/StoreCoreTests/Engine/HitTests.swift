@@ -2,7 +2,7 @@ import Dispatch
 import StoreCore
 import Testing
 
-/// Runs jobs one after the other and counts them: whoever suspends comes back as another job.
+/// Runs jobs one at a time and counts them. A suspended task resumes as another job.
 private final class CountingExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "counting")
     private let jobs = WatchedState(0)
@@ -20,7 +20,7 @@ private actor Caller {
     nonisolated let executor = CountingExecutor()
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// How many jobs it took to require the data so many times, beside the one that this call is.
+    /// Requires the data the given number of times and returns the number of additional jobs.
     func jobs(_ handle: StoreFlowable<Int, Int>, from source: GettingFrom = .both, times: Int) async throws -> Int {
         let before = executor.count
         for _ in 0..<times { _ = try await handle.requireData(from: source) }
@@ -40,7 +40,7 @@ struct HitTests {
     }
 
     @Test(arguments: [Backing.memory, .tiered])
-    func `a hit in memory does not suspend while a refresh runs and observers look on`(_ backing: Backing) async throws {
+    func `a hit in memory does not suspend during a refresh with observers`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -53,7 +53,7 @@ struct HitTests {
         await refresh.value
     }
 
-    @Test func `a miss does suspend, and so does a cacher without memory`() async throws {
+    @Test func `a miss suspends, and so does every hit without memory`() async throws {
         let bench = Bench()
         #expect(try await Caller().jobs(bench.store[1], times: 1) > 0)
         #expect(try await Caller().jobs(bench.store[1], from: .origin, times: 3) >= 3)
@@ -63,7 +63,7 @@ struct HitTests {
         #expect(try await Caller().jobs(plain.store[1], times: 10) >= 10)
     }
 
-    @Test func `pending mutations are part of a hit`() async throws {
+    @Test func `a hit includes pending mutations`() async throws {
         let bench = Bench()
         await bench.store[1].update(7)
         let during = try await bench.store[1].mutate {

@@ -4,7 +4,7 @@ import Trials
 
 @testable import StoreCore
 
-/// A world that is worse than a store may hope: reentrant users, cachers that hang, numbers at the ends of their range.
+/// Tests hostile conditions: reentrant calls, cachers that hang, numbers at the limits of their range.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileTests {
     private typealias Box = WatchedState<Store<Int, Int>?>
@@ -25,7 +25,7 @@ struct HostileTests {
         box.update { $0 = nil }
     }
 
-    @Test func `C5: a fetcher that updates its own key makes itself worthless`() async throws {
+    @Test func `C5: a fetcher that updates its own key makes its result outdated`() async throws {
         let box = Box(nil)
         let store = Store<Int, Int>(cacher: MemoryCacher()) { key in
             await box.current?[key].update(7)
@@ -37,7 +37,7 @@ struct HostileTests {
         box.update { $0 = nil }
     }
 
-    @Test func `C6: an update closure may use the store, and runs again on what it has made of it`() async throws {
+    @Test func `C6: an update closure may use the store and runs once`() async throws {
         let store = Store<Int, Int>(cacher: MemoryCacher()) { $0 }
         await store[1].update(10)
         let calls = WatchedState(0)
@@ -54,7 +54,7 @@ struct HostileTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C17: the hook may use the store for each event of a failing cacher`(_ backing: Backing) async throws {
+    func `C17: the hook may use the store on each event of a failing cacher`(_ backing: Backing) async throws {
         let box = Box(nil)
         let cacher = GatedCacher<Int, Int>()
         cacher.fail(.load, .save, .remove, .removeAll)
@@ -80,7 +80,7 @@ struct HostileTests {
     // MARK: Cachers that hang
 
     @Test(arguments: [GatedCacher<Int, Int>.Operation.load, .save, .removeAll], Backing.withCacher)
-    func `C9: whoever waits for a cacher that never answers leaves at once`(
+    func `C9: a canceled call returns at once while the cacher hangs`(
         _ operation: GatedCacher<Int, Int>.Operation, _ backing: Backing
     ) async throws {
         let bench = Bench(backing)
@@ -97,12 +97,12 @@ struct HostileTests {
         for task in tasks { task.cancel() }
         for task in tasks { await task.value }
         bench.cacher.release()
-        try await until("nothing is left") { store.engineIsIdle || bench.liveKeys == 1 }
+        try await until("the engine is idle") { store.engineIsIdle || bench.liveKeys == 1 }
         #expect(bench.cacher.breaches == [])
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a key whose load never returns harms no other key`(_ backing: Backing) async throws {
+    func `C6: a key with a load that never returns does not affect other keys`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.load)
         let stuck = Task { [handle = bench.store[1]] in await handle.getData() }
@@ -117,7 +117,7 @@ struct HostileTests {
     // MARK: Numbers
 
     @Test(arguments: [Duration.seconds(Int64.max), .nanoseconds(Int64.max), .seconds(Int64.min)], Backing.allCases)
-    func `C11: durations at the ends of their range neither trap nor spin`(_ duration: Duration, _ backing: Backing) async throws {
+    func `C11: durations at the limits of their range neither trap nor spin`(_ duration: Duration, _ backing: Backing) async throws {
         let policy = StorePolicy(
             staleWhileRevalidate: duration, staleIfError: duration, revalidatesOnExpiry: true, minimumInterval: duration,
             retry: RetryPolicy(attempts: 2, base: duration, cap: duration) { _ in false }, errorExpiry: duration,
@@ -138,7 +138,7 @@ struct HostileTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C15: a hundred thousand keys come and go`(_ backing: Backing) async throws {
+    func `C15: thousands of keys come and go without staying live`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in .success(1) })
         let count = Cycles.isLongRun ? 1_000_000 : 5_000
         for first in stride(from: 0, to: count, by: 1_000) {
@@ -151,7 +151,7 @@ struct HostileTests {
 
     // MARK: Files
 
-    @Test func `F6: a store over a directory that is a file serves from memory and says so`() async throws {
+    @Test func `F6: a store with a file in place of its directory works in memory and reports faults`() async throws {
         let place = FileManager.default.temporaryDirectory.appending(path: "storehouse-\(UUID().uuidString)")
         try Data("not a directory".utf8).write(to: place)
         defer { try? FileManager.default.removeItem(at: place) }
@@ -164,7 +164,7 @@ struct HostileTests {
         #expect(try await store[1].requireData() == 70)
         try await events.first("fault save", count: 2)
         #expect(events.names.contains("fault load"))
-        // Somebody puts the directory right; what is said next takes along what could not be saved.
+        // After the directory is repaired, the next save includes the record that could not be saved.
         try FileManager.default.removeItem(at: place)
         await store[1].update(71)
         #expect(try await FileCacher<Int, Int>(directory: place).load(param: 1)?.content == 71)

@@ -4,10 +4,10 @@ import Trials
 
 @testable import StoreCore
 
-/// Loaded pages of an observed list, and everything that fetches it without being asked for by name.
+/// Tests the loaded pages of an observed list during implicit fetches.
 @Suite(.timeLimit(.minutes(10)))
 struct KeptPagesTests {
-    /// An origin with six pages of two rows; each edition has rows of its own.
+    /// An origin with six pages of two rows each; every edition has different rows.
     final class Shelf: Sendable {
         private let edition = SharedNumber()
         private let broken = SharedKey()
@@ -50,7 +50,7 @@ struct KeptPagesTests {
     }
 
     @Test(arguments: Cause.allCases)
-    func `C13: a refetch that no caller asked for by name keeps the loaded pages of an observed list`(_ cause: Cause) async throws {
+    func `C13: an implicit refetch keeps the loaded pages of an observed list`(_ cause: Cause) async throws {
         let (shelf, time) = (Shelf(), ManualTime())
         var policy = StorePolicy(revalidatesOnExpiry: cause == .expiry)
         policy.minimumInterval = .zero
@@ -100,7 +100,7 @@ struct KeptPagesTests {
     }
 
     @Test(arguments: ["first", "1", "2"])
-    func `C4, C13: a refetch of several pages that fails at one of them keeps the list and its page keys`(_ key: String) async throws {
+    func `C4, C13: a refetch of several pages that fails at one keeps the list and its page keys`(_ key: String) async throws {
         let shelf = Shelf()
         let (lists, observer) = try await observedList(shelf)
         shelf.publishNextEdition()
@@ -139,16 +139,16 @@ struct KeptPagesTests {
     }
 
     @Test(arguments: [true, false])
-    func `C13: a page request that waits for the saved page keys goes on when an update or clear() replaces them`(_ updates: Bool)
+    func `C13: a page request that waits for saved page keys continues when update or clear() replaces them`(_ updates: Bool)
         async throws
     {
         let cacher = GatedCacher<Int, [Int]>()
         cacher.hold(.load)
         let lists = PaginationStore(cacher: cacher, fetcher: ScriptedPaginationFetcher<Int, Int>(.page([2])))
         let first = Task { await lists[1].update([1]) }
-        try await until("the record is read") { cacher.heldNumbers.count == 1 }
+        try await until("the record is being read") { cacher.heldNumbers.count == 1 }
         let page = Task { await lists[1].requestNextData() }
-        try await until("it waits") { lists.waiting(1) == 2 }
+        try await until("the page request waits") { lists.waiting(1) == 2 }
         let change = Task { if updates { await lists[1].update([7], nextKey: nil, prevKey: nil) } else { await lists[1].clear() } }
         #expect(await page.value == (updates ? .noPage : .notLoadedYet))
         cacher.release()
@@ -172,7 +172,7 @@ struct KeptPagesTests {
         withExtendedLifetime(forcing) {}
     }
 
-    @Test func `C13: rows that the origin no longer returns leave the list, and the list may become shorter`() async throws {
+    @Test func `C13: rows that the origin no longer returns leave the list, which may become shorter`() async throws {
         let rows = SharedNumber()
         rows.value = 3
         let fetcher = ScriptedPaginationFetcher<Int, Int> { request in
@@ -230,11 +230,11 @@ struct KeptPagesTests {
         #expect(await page.value == .loaded)
         let last = Shelf.rows(0, pages: 3..<4)
         try await observer.next { $0.isCompleted && $0.content?.suffix(2) == last[...] }
-        try await until("nothing is fetched") { lists.lists.runningFetches == 0 }
+        try await until("no fetch runs") { lists.lists.runningFetches == 0 }
         #expect(observer.states.last?.content?.suffix(2) == last[...])
     }
 
-    @Test func `C13: a list whose fetcher is one-way has no previous page, whatever key it was given`() async throws {
+    @Test func `C13: a list with a one-way fetcher has no previous page, whatever key it was given`() async throws {
         let list = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1]) })[1]
         let observer = RecordingObserver(list.publish())
         try await observer.next { $0.isCompleted }
@@ -244,7 +244,7 @@ struct KeptPagesTests {
     }
 }
 
-/// A number that a test and a closure share.
+/// A number shared by a test and a closure.
 final class SharedNumber: Sendable {
     private let number = Mutex(0)
 
@@ -254,7 +254,7 @@ final class SharedNumber: Sendable {
     }
 }
 
-/// A text that a test and a closure share.
+/// A key shared by a test and a closure.
 final class SharedKey: Sendable {
     private let key = Mutex<String?>(nil)
 

@@ -46,17 +46,17 @@ struct LeakTests {
         case .prefetch: store.prefetch([round % 7])
         case .trigger:
             store.revalidate(on: AsyncStream<Void> { $0.finish() })
-            // A trigger is a task, and whoever makes tasks faster than they can run has many of them.
+            // A trigger is a task. Creating triggers faster than they run would accumulate tasks.
             if round % 100 == 99 { try await until("the triggers have ended") { store.triggerCount == 0 } }
         }
     }
 
     @Test(arguments: [Backing.memory, .plain], Operation.allCases)
-    func `C15: nothing is left behind by any number of cycles`(_ backing: Backing, _ operation: Operation) async throws {
+    func `C15: no object or memory remains after any number of cycles`(_ backing: Backing, _ operation: Operation) async throws {
         let counter = LifeCounter()
         let time = ManualTime()
         let fetcher = ClosureFetcher<Int, Life> { _ in counter.make() }
-        let cacher = GatedCacher<Int, Life>(writesDown: false)
+        let cacher = GatedCacher<Int, Life>(recordsCalls: false)
         let store =
             backing == .memory
             ? Store(cacher: MemoryCacher(limit: 7), fetcher: fetcher, time: time) : Store(cacher: cacher, fetcher: fetcher, time: time)
@@ -65,18 +65,18 @@ struct LeakTests {
         let settled = Memory.resident()
         for round in 0..<rounds {
             try await perform(operation, store, counter, round)
-            // A plain cacher keeps every key there ever was.
+            // A plain cacher never evicts a key.
             if operation == .miss, backing == .plain, round % 100 == 99 { try await store.clear() }
         }
         time.advance(by: .seconds(2))
-        try await until("nothing is live") { store.engineIsIdle && store.triggerCount == 0 }
+        try await until("the engine is idle") { store.engineIsIdle && store.triggerCount == 0 }
         Memory.expectFlat(since: settled)
         try await store.clear()
         try await counter.none()
         #expect(time.sleeperCount == 0)
     }
 
-    @Test func `C15: pages leave nothing behind`() async throws {
+    @Test func `C15: page loads leave no object or memory behind`() async throws {
         let counter = LifeCounter()
         let fetcher = PaginationClosureFetcher<Int, Life> { _, _ in Page([counter.make()], nextKey: "n") }
         let lists = PaginationStore(cacher: MemoryCacher(), fetcher: fetcher)
@@ -91,16 +91,16 @@ struct LeakTests {
         try await counter.none()
     }
 
-    @Test func `C15: as many keys as were ever live cost nothing once they are not`() async throws {
+    @Test func `C15: keys that are no longer live cost nothing`() async throws {
         let counter = LifeCounter()
         let store = Store<Int, Life>(cacher: MemoryCacher(limit: 0)) { _ in counter.make() }
         let callers = (0..<10_000).map { key in Task { try await store[key].requireData() } }
         for caller in callers { _ = try await caller.value }
-        try await until("nothing is live") { store.engineIsIdle }
+        try await until("the engine is idle") { store.engineIsIdle }
         #expect(store.liveCapacity <= 64)
     }
 
-    @Test func `C15: callers of an observed key are forgotten when they are answered`() async throws {
+    @Test func `C15: callers of an observed key are released when they return`() async throws {
         let bench = Bench()
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.isCompleted }
@@ -111,7 +111,7 @@ struct LeakTests {
         #expect(bench.waiting() == 0 && bench.registered() == 0)
     }
 
-    @Test func `C15: as many callers as ever waited and left cost nothing while their key is observed`() async throws {
+    @Test func `C15: callers that have left cost nothing while their key is observed`() async throws {
         let bench = Bench()
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.isCompleted }
@@ -129,7 +129,7 @@ struct LeakTests {
     enum Ending: CaseIterable, Sendable { case idle, midFetch, midSave, abandonedObserver, timer, trigger, unsaved, cancelledCaller }
 
     @Test(arguments: Backing.allCases, Ending.allCases)
-    func `C15: a store that nobody holds is freed`(_ backing: Backing, _ ending: Ending) async throws {
+    func `C15: a store without references is released`(_ backing: Backing, _ ending: Ending) async throws {
         var policy = StorePolicy()
         policy.revalidatesOnExpiry = true
         var bench: Bench? = Bench(
@@ -170,9 +170,9 @@ struct LeakTests {
             _ = await caller.result
         }
         bench = nil
-        // A save that was begun is not given up: it keeps the store until it has ended.
+        // A running save is not abandoned: it retains the store until it has ended.
         cacher.release()
-        try await until("the engine is freed") { engine == nil }
+        try await until("the engine is released") { engine == nil }
         try await time.sleepers(atMost: 0)
         fetcher.release()
     }

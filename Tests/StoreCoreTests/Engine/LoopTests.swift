@@ -3,7 +3,7 @@ import StoreCore
 import Testing
 import Trials
 
-/// Loops in which what the store does of its own accord would cause it again.
+/// Tests loops in which an automatic action of the store would cause itself again.
 @Suite(.timeLimit(.minutes(10)))
 struct LoopTests {
     enum Writing: CaseIterable, Sendable { case clear, clearAll, invalidate, update, mutate, other }
@@ -20,7 +20,7 @@ struct LoopTests {
     }
 
     @Test(arguments: Writing.allCases)
-    func `C5: a fetcher that changes its own key is not fetched again at once, for ever`(_ writing: Writing) async throws {
+    func `C5: a fetcher that changes its own key does not cause an endless loop of fetches`(_ writing: Writing) async throws {
         let time = ManualTime()
         let stores = WatchedState<[Store<Int, Int>]>([])
         let count = WatchedState(0)
@@ -40,7 +40,7 @@ struct LoopTests {
         for _ in 0..<3_000 { await Task.yield() }
         let first = count.current
         #expect(first <= 4)
-        // The next one comes when its time has come, so that nothing hangs.
+        // The next fetch starts after the interval, so that no caller hangs.
         for _ in 0..<5 {
             time.advance(by: .seconds(1))
             for _ in 0..<500 { await Task.yield() }
@@ -50,7 +50,7 @@ struct LoopTests {
         withExtendedLifetime(observers) {}
     }
 
-    @Test func `C5: the first change by another key's fetcher fetches at once`() async throws {
+    @Test func `C5: the first change by another key's fetcher starts a fetch at once`() async throws {
         let stores = WatchedState<Store<Int, Int>?>(nil)
         let log = WatchedState<[Int]>([])
         let store = Store<Int, Int>(cacher: MemoryCacher(), time: ManualTime()) { key in
@@ -63,7 +63,7 @@ struct LoopTests {
         let observer = RecordingObserver(store[2].publish())
         try await observer.next { $0.isCompleted }
         _ = try await store[1].requireData()
-        try await until("it was fetched again", patience: .seconds(20)) { log.current == [2, 1, 2] }
+        try await until("the key was fetched again", patience: .seconds(20)) { log.current == [2, 1, 2] }
         withExtendedLifetime(observer) {}
     }
 
@@ -85,7 +85,7 @@ struct LoopTests {
         try await observer.next { $0.summary == "completed(4)" }
     }
 
-    @Test func `C10: a lifetime longer than the shortest interval is kept exactly`() async throws {
+    @Test func `C10: a lifetime longer than the shortest interval is respected exactly`() async throws {
         var policy = StorePolicy()
         (policy.revalidatesOnExpiry, policy.minimumInterval) = (true, .zero)
         let bench = Bench(expiry: .after(.milliseconds(150)), policy: policy)
@@ -98,7 +98,7 @@ struct LoopTests {
     /// A trigger that never suspends.
     private struct Endless: AsyncSequence, Sendable {
         let ended: WatchedState<Bool>
-        let asked: WatchedState<Int>
+        let calls: WatchedState<Int>
 
         final class Iterator: AsyncIteratorProtocol {
             let sequence: Endless
@@ -106,7 +106,7 @@ struct LoopTests {
             deinit { sequence.ended.update { $0 = true } }
 
             func next() async -> Void? {
-                sequence.asked.update { $0 += 1 }
+                sequence.calls.update { $0 += 1 }
                 return ()
             }
         }
@@ -114,13 +114,13 @@ struct LoopTests {
         func makeAsyncIterator() -> Iterator { Iterator(self) }
     }
 
-    @Test func `C16: a trigger that never suspends fetches once an interval, and ends when it is canceled`() async throws {
+    @Test func `C16: a trigger that never suspends fetches once per interval and ends when it is canceled`() async throws {
         let bench = Bench()
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.isCompleted }
-        let endless = Endless(ended: WatchedState(false), asked: WatchedState(0))
+        let endless = Endless(ended: WatchedState(false), calls: WatchedState(0))
         let trigger = bench.store.revalidate(on: endless)
-        try await until("it was asked") { endless.asked.current > 100 }
+        try await until("the trigger was called") { endless.calls.current > 100 }
         #expect(bench.fetcher.startedCount == 1)
         bench.time.advance(by: .seconds(1))
         try await observer.next { $0.summary == "completed(2)" }
@@ -130,15 +130,15 @@ struct LoopTests {
     }
 
     @Test func `C15: a trigger that never suspends ends with its store`() async throws {
-        let endless = Endless(ended: WatchedState(false), asked: WatchedState(0))
+        let endless = Endless(ended: WatchedState(false), calls: WatchedState(0))
         var bench: Bench? = Bench()
         bench?.store.revalidate(on: endless)
-        try await until("it was asked") { endless.asked.current > 0 }
+        try await until("the trigger was called") { endless.calls.current > 0 }
         bench = nil
         try await until("the trigger ends", patience: .seconds(20)) { endless.ended.current }
     }
 
-    /// A cacher for which no record is ever good enough.
+    /// A cacher that never accepts a record as fresh.
     private actor Restless: Cacher {
         private var records: [Int: CacheRecord<Int>] = [:]
 
@@ -163,11 +163,11 @@ struct LoopTests {
             }
             #expect(fetcher.startedCount == number)
             try await observer.stopAndLeave()
-            try await until("the key is forgotten") { store.engineIsIdle }
+            try await until("the key is idle") { store.engineIsIdle }
         }
     }
 
-    @Test func `C5: changes by a fetcher that come faster than the interval do not put the fetch off`() async throws {
+    @Test func `C5: frequent changes by a fetcher do not postpone the next fetch`() async throws {
         let stores = WatchedState<Store<Int, Int>?>(nil)
         let time = ManualTime()
         let log = WatchedState<[Int]>([])

@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct LostUpdateTests {
     @Test(arguments: Backing.allCases, [ScriptedCancellation.honoured, .ignored])
-    func `C5: a fetch older than an update goes nowhere`(_ backing: Backing, _ cancellation: ScriptedCancellation) async throws {
+    func `C5: a fetch older than an update has no effect`(_ backing: Backing, _ cancellation: ScriptedCancellation) async throws {
         let bench = Bench(backing, fetcher: .counting(cancellation: cancellation), reports: true)
         bench.fetcher.hold()
         let observer = RecordingObserver(bench.store[1].publish())
@@ -55,7 +55,7 @@ struct LostUpdateTests {
         #expect(bench.fetcher.startedCount == 2)
     }
 
-    @Test func `C5: an update starts a dropped refresh again`() async throws {
+    @Test func `C5: an update restarts a dropped refresh`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let observer = RecordingObserver(bench.store[1].publish())
@@ -70,7 +70,7 @@ struct LostUpdateTests {
         try await observer.next { $0.summary == "completed(2)" }
     }
 
-    @Test func `C5: an observer is not cut off by clear()`() async throws {
+    @Test func `C5: clear() does not end an observer's sequence`() async throws {
         let bench = Bench()
         let observer = RecordingObserver(bench.store[1].publish())
         for number in 1...3 {
@@ -81,7 +81,7 @@ struct LostUpdateTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C5: a validator goes with its record, and an update drops it`(_ backing: Backing) async throws {
+    func `C5: a validator belongs to its record, and an update drops it`(_ backing: Backing) async throws {
         let tag = Validator(entityTag: "\"1\"")
         let bench = Bench(
             backing, fetcher: ScriptedFetcher(.success(5, validator: tag), .notModified(), .success(6, validator: tag), .success(8)))
@@ -108,7 +108,7 @@ struct LostUpdateTests {
         #expect(bench.fetcher.requests.map(\.validator) == [nil, nil])
     }
 
-    @Test func `C5: a confirmed record is the one whose validator was sent, though memory has dropped it`() async throws {
+    @Test func `C5: a not-modified response keeps the record with the validator sent, even if it was evicted`() async throws {
         let cacher = MemoryCacher<Int, Int>()
         let tag = Validator(entityTag: "\"1\"")
         let fetcher = ScriptedFetcher<Int, Int>(.success(5, validator: tag), .notModified())
@@ -122,14 +122,14 @@ struct LostUpdateTests {
         #expect(try await refresh.value == 5)
     }
 
-    @Test func `C5: an origin that confirms what nobody has is an error`() async throws {
+    @Test func `C5: a not-modified response without a record is an error`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher(.notModified()))
         let error = await #expect(throws: StoreError.self) { try await bench.store[1].requireData() }
         #expect(error?.code == .nothingToConfirm)
     }
 
     @Test(arguments: Backing.allCases)
-    func `C5: an update is dated now`(_ backing: Backing) async throws {
+    func `C5: an update sets the date of the record to now`(_ backing: Backing) async throws {
         let bench = Bench(backing, expiry: .after(.seconds(10)))
         _ = try await bench.store[1].requireData()
         bench.time.advance(by: .seconds(8))
@@ -139,7 +139,7 @@ struct LostUpdateTests {
         if backing != .memory { #expect(bench.cacher.record(of: 1)?.fetchedAt == bench.time.date.addingTimeInterval(-8)) }
     }
 
-    @Test func `C5: concurrent in-place updates are all there in the end`() async throws {
+    @Test func `C5: concurrent in-place updates are all applied`() async throws {
         let bench = Bench()
         await bench.store[1].update(0)
         let updates = (0..<200).map { _ in Task { [handle = bench.store[1]] in await handle.update { $0 += 1 } } }
@@ -148,7 +148,7 @@ struct LostUpdateTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C5: an update while the cache is being read beats what is read`(_ backing: Backing) async throws {
+    func `C5: an update during a cache read overrides the loaded record`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.hold(.load)

@@ -3,7 +3,7 @@ import Trials
 
 @testable import StoreCore
 
-/// What the origin responds to mutations, and the fetch that it spares.
+/// Tests content that the origin returns for mutations, and the fetch that it saves.
 @Suite(.timeLimit(.minutes(10)))
 struct MutationResponseTests {
     struct Post: Identifiable, Hashable, Sendable {
@@ -12,7 +12,7 @@ struct MutationResponseTests {
         var edition = 0
     }
 
-    /// A mutation whose end the test decides.
+    /// A mutation that ends when the test says so.
     private final class Work<Result: Sendable>: Sendable {
         private let ending = WatchedState<Swift.Result<Result, Offline>?>(nil)
         private let began = WatchedState(false)
@@ -34,7 +34,7 @@ struct MutationResponseTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C14: the content that a mutation returns is accepted and saved, and nothing is fetched`(_ backing: Backing) async throws {
+    func `C14: content returned by a mutation is accepted and saved, and no fetch runs`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         let observer = try await observed(bench)
         #expect(
@@ -50,7 +50,7 @@ struct MutationResponseTests {
         #expect(!observer.summary.contains("loading"))
     }
 
-    @Test func `C14: five mutations in a row that return the content cause no fetch, and five that overlap cause one`() async throws {
+    @Test func `C14: consecutive mutations that return content cause no fetch, and overlapping ones cause one`() async throws {
         let bench = Bench()
         let observer = try await observed(bench)
         for number in 1...5 {
@@ -84,7 +84,7 @@ struct MutationResponseTests {
     enum Change: CaseIterable, Sendable { case update, clear, invalidate, mutation, refresh }
 
     @Test(arguments: Change.allCases)
-    func `C14: a response that is older than a change is not accepted, and the key is fetched once`(_ change: Change) async throws {
+    func `C14: a response older than a change is not accepted, and the key is fetched once`(_ change: Change) async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in .success(1_000) })
         let observer = try await observed(bench)
         let work = Work<Int>()
@@ -107,18 +107,18 @@ struct MutationResponseTests {
             }
         case .refresh: await bench.store[1].refresh()
         }
-        try await until("nothing is fetched") { bench.store.runningFetches == 0 }
+        try await until("no fetch runs") { bench.store.runningFetches == 0 }
         let before = bench.fetcher.startedCount
         work.end(.success(500))
         _ = try await task.value
         try await observer.next { $0.summary == "completed(1000)" }
-        try await until("nothing is fetched") { bench.store.runningFetches == 0 }
+        try await until("no fetch runs") { bench.store.runningFetches == 0 }
         #expect(bench.fetcher.startedCount == before + 1)
         #expect(!observer.states.contains { $0.content == 500 })
     }
 
     @Test(arguments: [true, false])
-    func `C14: the policy turns the fetch after the last mutation off`(_ succeeds: Bool) async throws {
+    func `C14: the policy can turn off the fetch after the last mutation`(_ succeeds: Bool) async throws {
         let bench = Bench(policy: StorePolicy(revalidatesAfterMutation: false))
         let observer = try await observed(bench)
         _ = try? await bench.store[1].mutate {
@@ -131,7 +131,7 @@ struct MutationResponseTests {
         #expect(bench.fetcher.startedCount == 0)
     }
 
-    @Test func `C14: a fetch that a mutation has dropped is made up for, although the policy wants none after mutations`() async throws {
+    @Test func `C14: a fetch dropped by a mutation is repeated, even if the policy turns off fetches after mutations`() async throws {
         let bench = Bench(policy: StorePolicy(revalidatesAfterMutation: false))
         let observer = try await observed(bench)
         bench.fetcher.hold()
@@ -166,7 +166,7 @@ struct MutationResponseTests {
         }
     }
 
-    @Test func `C13, C14: a like on the fifth page keeps all pages, and the origin's post is accepted without a fetch`() async throws {
+    @Test func `C13, C14: mutating an element of the fifth page keeps all pages and needs no fetch`() async throws {
         let fetcher = fetcher()
         let (lists, observer) = try await posts(5, fetcher: fetcher)
         let before = observer.states.count
@@ -184,7 +184,7 @@ struct MutationResponseTests {
         #expect(fetcher.requests.last?.pageKey == "5")
     }
 
-    @Test func `C14: an element is accepted although a page was added meanwhile, a whole list is not`() async throws {
+    @Test func `C14: an element is accepted after a page was added meanwhile, a whole list is not`() async throws {
         for whole in [false, true] {
             let fetcher = fetcher()
             let (lists, observer) = try await posts(1, fetcher: fetcher)
@@ -209,7 +209,7 @@ struct MutationResponseTests {
             work.end(.success(()))
             try await task.value
             if whole { try await fetcher.started(count: 4) }
-            try await until("nothing is fetched") { lists.lists.runningFetches == 0 }
+            try await until("no fetch runs") { lists.lists.runningFetches == 0 }
             let list = try await lists[1].requireData()
             #expect(list.count == 20 && list[3].edition == (whole ? 0 : 1))
             #expect(fetcher.startedCount == (whole ? 4 : 2))
@@ -217,7 +217,7 @@ struct MutationResponseTests {
         }
     }
 
-    @Test func `C14: a change of an element does nothing over a list without it`() async throws {
+    @Test func `C14: mutating an element has no effect on a list without it`() async throws {
         let list = PaginationStore(cacher: MemoryCacher<Int, [Post]>(), fetcher: fetcher())[1]
         await list.update((0..<50).map { Post(id: $0) })
         let work = Work<Post>()
@@ -235,7 +235,7 @@ struct MutationResponseTests {
         work.end(.success(Post(id: 44, likes: 9)))
         _ = try await task.value
         #expect(try await list.requireData() == [Post(id: 1)])
-        // The same for a plain store of a list.
+        // A plain store of a list behaves in the same way.
         let plain = Store(cacher: MemoryCacher<Int, [Post]>()) { _ in [] }
         await plain[1].update([Post(id: 1)])
         try await plain[1].mutate(element: 2) {
@@ -250,7 +250,7 @@ struct MutationResponseTests {
         #expect(try await plain[1].requireData() == [Post(id: 1, likes: 1)])
     }
 
-    @Test func `C14: an element accepted beneath an unsettled mutation does not apply a confirmed change twice`() async throws {
+    @Test func `C14: an element accepted beneath a pending mutation does not apply a confirmed change twice`() async throws {
         let list = Store(cacher: MemoryCacher<Int, [Post]>()) { _ in [] }[1]
         await list.update([Post(id: 1), Post(id: 2)])
         let gate = WatchedState(false)

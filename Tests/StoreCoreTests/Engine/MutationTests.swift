@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct MutationTests {
-    /// A mutation whose work the test ends.
+    /// A mutation that ends when the test says so.
     private final class Work: Sendable {
         private let ending = WatchedState<Result<Void, Offline>?>(nil)
         private let began = WatchedState(false)
@@ -25,7 +25,7 @@ struct MutationTests {
     private func add(_ number: Int) -> @Sendable (inout Int) -> Void { { $0 += number } }
 
     @Test(arguments: Backing.allCases)
-    func `C14: a patch is seen at once and saved when it is confirmed`(_ backing: Backing) async throws {
+    func `C14: a patch is visible at once and saved when it is confirmed`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(10)
         let work = Work(bench.store[1], add(5))
@@ -41,7 +41,7 @@ struct MutationTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C14: what a confirmed mutation has done is not done again to what is fetched after it`(_ backing: Backing) async throws {
+    func `C14: a confirmed patch is not applied again to content fetched after it`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in .success(1_000) })
         await bench.store[1].update(10)
         let (first, second) = (Work(bench.store[1], add(5)), Work(bench.store[1], add(100)))
@@ -58,7 +58,7 @@ struct MutationTests {
         if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 1_005) }
     }
 
-    @Test func `C12, C14: the fetch after the last mutation waits where a failure holds it off`() async throws {
+    @Test func `C12, C14: the fetch after the last mutation waits while a failure holds it off`() async throws {
         let bench = Bench(
             policy: StorePolicy(errorExpiry: .seconds(5)), fetcher: ScriptedFetcher(.success(1), .failure(Offline()), .success(3)))
         let observer = RecordingObserver(bench.store[1].publish())
@@ -72,8 +72,8 @@ struct MutationTests {
         #expect(bench.fetcher.startedCount == 3)
     }
 
-    @Test func `C14: what a patch holds is let go outside the lock`() async throws {
-        /// Uses the store when it is freed, as a model of an app may.
+    @Test func `C14: values captured by a patch are released outside the lock`() async throws {
+        /// Uses the store when it is released, as an app's model may.
         final class Form: Sendable {
             let store: Store<Int, Int>
             let step = 1
@@ -93,7 +93,7 @@ struct MutationTests {
             } perform: {
             }
         }
-        // Only the store holds the second patch now, and lets it go when the first one is settled.
+        // Only the store retains the second patch now, and releases it when the first one is settled.
         first.end(.success(()))
         try await first.task.value
         #expect(try await bench.store[1].requireData() == 16)
@@ -101,7 +101,7 @@ struct MutationTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C14: a failure takes back its own patch alone`(_ backing: Backing) async throws {
+    func `C14: a failure undoes only its own patch`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(10)
         var works: [Work] = []
@@ -116,7 +116,7 @@ struct MutationTests {
         #expect(try await bench.store[1].requireData() == 10_110)
         works[2].end(.success(()))
         try await works[2].task.value
-        // Confirmed, but an earlier one is not settled yet.
+        // The patch is confirmed, but an earlier one is still pending.
         if backing != .memory { #expect(bench.cacher.calls(.save).map(\.content) == [10]) }
         works[0].end(.success(()))
         try await works[0].task.value
@@ -124,7 +124,7 @@ struct MutationTests {
         if backing != .memory { #expect(bench.cacher.record(of: 1)?.content == 10_110) }
     }
 
-    @Test func `C14: cancelling the work takes the patch back`() async throws {
+    @Test func `C14: canceling a mutation undoes its patch`() async throws {
         let bench = Bench()
         await bench.store[1].update(10)
         let work = Work(bench.store[1], add(5))
@@ -152,7 +152,7 @@ struct MutationTests {
     }
 
     @Test(arguments: [true, false])
-    func `C14: an observed key is fetched once when the last mutation is settled`(_ succeeds: Bool) async throws {
+    func `C14: an observed key is fetched once when its last mutation settles`(_ succeeds: Bool) async throws {
         let bench = Bench()
         await bench.store[1].update(10)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -173,7 +173,7 @@ struct MutationTests {
     }
 
     @Test(arguments: [true, false])
-    func `C5: a fetch that began before a mutation did, or before it succeeded, goes nowhere`(_ beforeStart: Bool) async throws {
+    func `C5: the result of a fetch that began before a mutation started or succeeded is dropped`(_ beforeStart: Bool) async throws {
         let bench = Bench(fetcher: .counting(cancellation: .ignored))
         await bench.store[1].update(10)
         bench.fetcher.hold()
@@ -197,7 +197,7 @@ struct MutationTests {
     }
 
     @Test(arguments: [true, false])
-    func `C5: a fetch that began before a mutation succeeded goes nowhere, also after clear()`(_ observed: Bool) async throws {
+    func `C5: the result of a fetch that began before a mutation succeeded is dropped, even after clear()`(_ observed: Bool) async throws {
         let bench = Bench(fetcher: .counting(cancellation: .ignored))
         await bench.store[1].update(10)
         let observer = observed ? RecordingObserver(bench.store[1].publish()) : nil
@@ -219,7 +219,7 @@ struct MutationTests {
         withExtendedLifetime(observer) {}
     }
 
-    @Test func `C4: only clear() forgets patches`() async throws {
+    @Test func `C4: only clear() drops patches`() async throws {
         let bench = Bench()
         await bench.store[1].update(10)
         let work = Work(bench.store[1], add(5))
@@ -234,7 +234,7 @@ struct MutationTests {
         try await bench.idle()
     }
 
-    @Test func `C14: without content a patch waits for the content that comes`() async throws {
+    @Test func `C14: a patch without content applies to the content that arrives`() async throws {
         let bench = Bench()
         let work = Work(bench.store[1], add(5))
         try await work.hasBegun()
@@ -253,7 +253,7 @@ struct MutationTests {
         #expect(bench.fetcher.startedCount == 0)
     }
 
-    @Test func `C14: what the work returns and throws reaches its caller`() async throws {
+    @Test func `C14: the result or error of a mutation reaches its caller`() async throws {
         let bench = Bench()
         await bench.store[1].update(1)
         #expect(try await bench.store[1].mutate(optimistically: add(1)) { "done" } == "done")
@@ -261,7 +261,7 @@ struct MutationTests {
         #expect(try await bench.store[1].requireData() == 2)
     }
 
-    @Test func `C14: a hundred mutations at once, every third failing, leave what succeeded`() async throws {
+    @Test func `C14: of a hundred concurrent mutations exactly the successful ones remain`() async throws {
         let bench = Bench(.tiered)
         await bench.store[1].update(0)
         let works = (0..<100).map { Work(bench.store[1], add(1 << ($0 % 10))) }

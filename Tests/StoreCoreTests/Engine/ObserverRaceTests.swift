@@ -2,10 +2,10 @@ import StoreCore
 import Testing
 import Trials
 
-/// Observers who come, wait, and go on real threads while the state changes.
+/// Tests observers that join, wait and leave on real threads while the state changes.
 @Suite(.timeLimit(.minutes(10)))
 struct ObserverRaceTests {
-    /// What one short-lived observer has seen.
+    /// Observes the given number of states and returns their contents.
     private static func look(_ handle: StoreFlowable<Int, Int>, times: Int) async -> [Int] {
         var seen: [Int] = []
         for await state in handle.publish() {
@@ -16,7 +16,7 @@ struct ObserverRaceTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C7, C8: observers who come and go see rising states, each once, and who stays sees the last`(_ backing: Backing) async throws {
+    func `C7, C8: leaving observers see strictly rising states, and staying observers see the last one`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         let handle = bench.store[1]
         await handle.update(0)
@@ -44,7 +44,7 @@ struct ObserverRaceTests {
         try await bench.idle()
     }
 
-    @Test func `C8: an update right behind a look is not slept through`() async throws {
+    @Test func `C8: an update right after an observer read a state is delivered`() async throws {
         let bench = Bench()
         let handle = bench.store[1]
         await handle.update(0)
@@ -55,7 +55,7 @@ struct ObserverRaceTests {
                 seen.update { $0 = content }
             }
         }
-        // The next update comes the moment the last one was seen, when its observer is on his way back to sleep.
+        // Each update comes right after the last one was seen, while the observer is about to suspend.
         for number in 0...500 {
             if number > 0 { await handle.update(number) }
             try await until("\(number) is seen") { seen.current == number }
@@ -65,7 +65,7 @@ struct ObserverRaceTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C8, C9: an observer who is cancelled on his way to wait is not left there`(_ backing: Backing) async throws {
+    func `C8, C9: an observer canceled while it starts to wait does not stay suspended`(_ backing: Backing) async throws {
         let bench = Bench(backing, policy: StorePolicy(unwantedFetch: .cancel(after: .zero)))
         bench.fetcher.hold()
         for round in 0..<200 {
@@ -79,7 +79,7 @@ struct ObserverRaceTests {
         try await bench.idle()
     }
 
-    @Test func `C15: an observer's place is not lost, however many come and go while one stays`() async throws {
+    @Test func `C15: an observer's place is reused while observers come and go`() async throws {
         let bench = Bench()
         let handle = bench.store[1]
         await handle.update(0)
@@ -96,7 +96,7 @@ struct ObserverRaceTests {
     }
 
     @Test(arguments: [0, 40])
-    func `C15: the places of a crowd of observers come back while a few stay`(_ stayingIterators: Int) async throws {
+    func `C15: the places of many observers are freed while a few stay`(_ stayingIterators: Int) async throws {
         let bench = Bench()
         let handle = bench.store[1]
         await handle.update(0)
@@ -107,7 +107,7 @@ struct ObserverRaceTests {
             var iterator = handle.publish().makeAsyncIterator()
             #expect(await iterator.next()?.content == 0)
             if stayingIterators > 0, number % (size / stayingIterators) == 7 { stay.append(iterator) } else { crowd.append(iterator) }
-            // Some wait while the others go, from the first places, the middle, and the last.
+            // Some observers wait at the first places, in the middle and at the end while the others leave.
             guard number % (size / 3) == 99 else { continue }
             tasks.append(RecordingObserver(handle.publish()))
             _ = try await tasks.last?.states(count: 1)
@@ -124,7 +124,7 @@ struct ObserverRaceTests {
                 #expect(await iterator.next()?.content == number)
             }
         }
-        // Places are taken anew beside those who were moved.
+        // New places are assigned beside the moved observers.
         var late = handle.publish().makeAsyncIterator()
         #expect(await late.next()?.content == 3)
         for task in tasks {
@@ -137,38 +137,38 @@ struct ObserverRaceTests {
         #expect(await late.next()?.content == 4)
     }
 
-    /// Lets two tasks wait in one iterator.
+    /// Calls `next` of one iterator from two tasks.
     @MainActor private static func awaitTwice(_ sequence: LoadingStateSequence<Int>) async {
         let shared = Shared(sequence)
         for _ in 0..<2 { Task { @MainActor in await shared.next() } }
         for _ in 0..<1_000 { await Task.yield() }
     }
 
-    private static func says(_ result: ExitTest.Result?) -> Bool {
+    private static func reports(_ result: ExitTest.Result?) -> Bool {
         String(decoding: result?.standardErrorContent ?? [], as: UTF8.self).contains("is awaited by two tasks; make an iterator for each")
     }
 
-    @Test func `C8: a second task that waits in an iterator ends the program, and the first is not left to wait for ever`() async {
+    @Test func `C8: awaiting an iterator from a second task ends the program instead of losing the first`() async {
         let ofStore = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let cacher = GatedCacher<Int, Int>()
             cacher.hold(.load)
             let store = Store(cacher: cacher) { $0 }
             await Self.awaitTwice(store[1].publish())
         }
-        #expect(Self.says(ofStore))
+        #expect(Self.reports(ofStore))
         let ofInput = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             await Self.awaitTwice(ManualStates<Int>().sequence)
         }
-        #expect(Self.says(ofInput))
+        #expect(Self.reports(ofInput))
         let ofCombination = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             await Self.awaitTwice(
                 ManualStates<Int>().sequence.combineState(ManualStates<Int>().sequence).mapContent { (pair: (Int, Int)) in pair.0 + pair.1 }
             )
         }
-        #expect(Self.says(ofCombination))
+        #expect(Self.reports(ofCombination))
     }
 
-    /// An iterator that tasks share.
+    /// An iterator shared by tasks.
     @MainActor private final class Shared {
         private let iterator: LoadingStateSequence<Int>.Iterator
 
@@ -180,7 +180,7 @@ struct ObserverRaceTests {
         }
     }
 
-    @MainActor @Test func `C8: an iterator that goes from task to task stays one observer`() async throws {
+    @MainActor @Test func `C8: an iterator that moves between tasks stays one observer`() async throws {
         let bench = Bench()
         let handle = bench.store[1]
         await handle.update(0)
@@ -191,7 +191,7 @@ struct ObserverRaceTests {
             #expect(content == number)
             #expect(bench.liveKeys == 1)
         }
-        // The task that is cancelled takes the observer with it, whoever began to look.
+        // Canceling the waiting task removes the observer, whichever task started it.
         let waiting = Task { @MainActor [shared] in await shared?.next()?.content }
         await Task.yield()
         waiting.cancel()

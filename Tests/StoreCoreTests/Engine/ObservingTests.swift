@@ -5,7 +5,7 @@ import Trials
 @Suite(.timeLimit(.minutes(10)))
 struct ObservingTests {
     @Test(arguments: Backing.allCases)
-    func `C7: each observer sees a part of the one order, and each state its own content`(_ backing: Backing) async throws {
+    func `C7: each observer sees a subsequence of one order, and each state carries its own content`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(0)
         let observers = (0..<20).map { _ in RecordingObserver(bench.store[1].publish()) }
@@ -20,13 +20,13 @@ struct ObservingTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C7: what looks the same as before is not published again`(_ backing: Backing) async throws {
+    func `C7: an equal state is not published again`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.fetcher.hold()
         await bench.store[1].update(70)
         let observer = RecordingObserver(bench.store[1].publish(forceRefresh: true))
         try await observer.next { $0.summary == "loading(70)" }
-        // One after the other: fetches are numbered as they arrive, and two may overtake each other on their way.
+        // Starts one fetch at a time, because fetches are numbered on arrival and could overtake each other.
         for epoch in 1...4 {
             if epoch > 1 { await bench.store[1].invalidate() }
             try await bench.fetcher.started(count: epoch)
@@ -36,7 +36,7 @@ struct ObservingTests {
         #expect(observer.summary == "loading(70) completed(4)")
     }
 
-    @Test func `C7: a state is what was true at its moment, however late it is looked at`() async throws {
+    @Test func `C7: a state keeps the content of its moment, however late it is read`() async throws {
         let bench = Bench()
         await bench.store[1].update(1)
         var iterator = bench.store[1].publish().makeAsyncIterator()
@@ -46,7 +46,7 @@ struct ObservingTests {
         #expect(await iterator.next()?.summary == "completed(2)")
     }
 
-    @Test func `C8: an observer who does not look costs nothing and gets the newest state`() async throws {
+    @Test func `C8: an inactive observer costs nothing and gets the newest state`() async throws {
         let bench = Bench()
         await bench.store[1].update(0)
         var iterator = bench.store[1].publish().makeAsyncIterator()
@@ -57,7 +57,7 @@ struct ObservingTests {
         #expect(await iterator.next()?.summary == "completed(\(Cycles.count))")
     }
 
-    @Test func `C8: an observer who does not look keeps no old content alive`() async throws {
+    @Test func `C8: an inactive observer does not retain old content`() async throws {
         let counter = LifeCounter()
         let store = Store<Int, LifeCounter.Life>(cacher: MemoryCacher()) { _ in throw Offline() }
         await store[1].update(counter.make())
@@ -69,7 +69,7 @@ struct ObservingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C8: the first state comes after the cache read`(_ backing: Backing) async throws {
+    func `C8: the first state follows the cache read`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.hold(.load)
@@ -82,7 +82,7 @@ struct ObservingTests {
         #expect(bench.fetcher.startedCount == 0)
     }
 
-    @Test func `C8: a sequence that nobody iterates starts nothing`() async throws {
+    @Test func `C8: a sequence that is not iterated starts nothing`() async throws {
         let bench = Bench()
         let sequence = bench.store[1].publish()
         var iterator: LoadingStateSequence<Int>.Iterator? = sequence.makeAsyncIterator()
@@ -94,7 +94,7 @@ struct ObservingTests {
     }
 
     @Test(arguments: [false, true])
-    func `C8: an observer leaves when it is cancelled or released`(_ cancels: Bool) async throws {
+    func `C8: an observer leaves when it is canceled or released`(_ cancels: Bool) async throws {
         let bench = Bench()
         await bench.store[1].update(1)
         if cancels {
@@ -103,7 +103,7 @@ struct ObservingTests {
                 for await _ in sequence { states += 1 }
                 return states
             }
-            try await until("it observes") { bench.liveKeys == 1 }
+            try await until("the observer has joined") { bench.liveKeys == 1 }
             observer.cancel()
             #expect(await observer.value <= 1)
         } else {
@@ -115,33 +115,33 @@ struct ObservingTests {
     }
 
     @Test(arguments: [
-        // A place that he had in the key's earlier life, one that somebody else has now, one at which no key lives any longer.
+        // A place from the key's earlier life, one that another observer has now, and one without a live key.
         ObserverPlace(key: 0, position: 3), ObserverPlace(key: 0, position: 0), ObserverPlace(key: 7, position: 0),
     ])
-    func `C8: observers who leave while the key lives on for others harm nobody`(left: ObserverPlace) async throws {
+    func `C8: an observer that leaves late does not affect the observers of a live key`(left: ObserverPlace) async throws {
         let bench = Bench(.plain)
         bench.cacher.put(bench.record(1), param: 1)
         bench.cacher.hold(.load)
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
         let other = RecordingObserver(bench.store[1].publish())
-        try await until("another one observes") { bench.observerPlaces() == 1 }
+        try await until("the other observer has joined") { bench.observerPlaces() == 1 }
         let isGone = await bench.store.waitAsObserver(at: left)
-        #expect(isGone, "an observer who has left was not told so")
+        #expect(isGone, "the engine did not report the observer as gone")
         bench.cacher.release()
         #expect(try await caller.value == 1)
         _ = try await other.states(count: 1)
         #expect(other.summary == "completed(1)")
     }
 
-    @Test func `C8: an iterator whose task was cancelled before its first state has ended for good`() async throws {
+    @Test func `C8: an iterator canceled before its first state has ended permanently`() async throws {
         let bench = Bench()
         await bench.store[1].update(1)
         let observer = Task { [sequence = bench.store[1].publish()] in
             withUnsafeCurrentTask { $0?.cancel() }
             var iterator = sequence.makeAsyncIterator()
             let first = await iterator.next()
-            // Whoever goes on with it has another task.
+            // A copy of the iterator continues in another task.
             let handedOn = await Task.detached { [copy = Carried(iterator)] in
                 var iterator = copy.iterator
                 return await iterator.next()
@@ -152,7 +152,7 @@ struct ObservingTests {
         #expect(bench.liveKeys == 0)
     }
 
-    @Test func `C8: cancelling an observer between two states ends its sequence`() async throws {
+    @Test func `C8: canceling an observer between two states ends its sequence`() async throws {
         let bench = Bench()
         await bench.store[1].update(1)
         let gate = WatchedState(false)
@@ -162,7 +162,7 @@ struct ObservingTests {
             try? await gate.wait { $0 ? () : nil }
             return (first, await iterator.next()?.content, await iterator.next()?.content)
         }
-        try await until("it observes") { bench.liveKeys == 1 }
+        try await until("the observer has joined") { bench.liveKeys == 1 }
         observer.cancel()
         gate.update { $0 = true }
         let (first, second, third) = await observer.value
@@ -171,7 +171,7 @@ struct ObservingTests {
     }
 }
 
-/// An iterator on its way to another task; no two tasks use it at once.
+/// An iterator that moves to another task; the tasks never use it at the same time.
 private struct Carried: @unchecked Sendable {
     let iterator: LoadingStateSequence<Int>.Iterator
 

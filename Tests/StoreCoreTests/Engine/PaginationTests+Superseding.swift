@@ -2,10 +2,10 @@ import StoreCore
 import Testing
 import Trials
 
-// Pages that come too late.
+// Pages that arrive too late.
 
 extension PaginationTests {
-    /// The list as the store has it, valid or not.
+    /// The content in the cache, valid or not.
     private func known(_ list: PaginationStoreFlowable<Int, Int>) async -> [Int]? {
         do {
             return try await list.requireData(from: .cache)
@@ -33,9 +33,9 @@ extension PaginationTests {
         fetcher.hold()
         let page = request(list, direction)
         try await fetcher.started(count: 2)
-        try await until("it waits") { lists.waiting(1) == 1 }
+        try await until("the request waits") { lists.waiting(1) == 1 }
         if change == .invalidate {
-            // Nobody wants the page any longer, but it still comes.
+            // The page fetch is unwanted but still returns a page.
             page.cancel()
             _ = await page.value
         }
@@ -61,13 +61,13 @@ extension PaginationTests {
         fetcher.release()
         switch change {
         case .refresh, .updateWithKeys, .clear, .storeClear: #expect(await page.value == "superseded")
-        // Interrupted, and requested again.
+        // These changes interrupt the page, and it is requested again.
         case .update, .inPlace, .mutate: #expect(await page.value == "loaded")
         case .invalidate: break
         }
         await refresh?.value
         try await observer?.stopAndLeave()
-        try await until("it is idle") { lists.liveKeys == 0 }
+        try await until("the list is idle") { lists.liveKeys == 0 }
         #expect(await known(list)?.contains(-1) != true)
         #expect(observer?.states.contains { $0.content?.contains(-1) == true } != true)
     }

@@ -17,7 +17,7 @@ struct PaginationTests {
     }
 
     @Test(arguments: PageDirection.allCases)
-    func `C13: a page is put at its side, and its state is seen`(_ direction: PageDirection) async throws {
+    func `C13: a page is added on its side of the list, and its states are published`(_ direction: PageDirection) async throws {
         let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"), .page([6], nextKey: "", prevKey: ""))
         let list = store(fetcher)[1]
         let observer = RecordingObserver(list.publish())
@@ -38,7 +38,7 @@ struct PaginationTests {
     }
 
     @Test(arguments: PageDirection.allCases)
-    func `C13: no key or an empty key is no page`(_ direction: PageDirection) async throws {
+    func `C13: a missing or empty key means that there is no page`(_ direction: PageDirection) async throws {
         for page in [Page([1]), Page([1], nextKey: "", prevKey: "")] {
             let fetcher = Fetcher(.page(page))
             let list = store(fetcher)[1]
@@ -49,7 +49,7 @@ struct PaginationTests {
     }
 
     @Test(arguments: [Expiry.after(.zero), .after(.seconds(-1))], Backing.allCases)
-    func `C11, C13: a list that is never valid gets all its pages although nobody observes it`(_ expiry: Expiry, _ backing: Backing)
+    func `C11, C13: a list that is never valid loads all its pages without an observer`(_ expiry: Expiry, _ backing: Backing)
         async throws
     {
         let fetcher = Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3"), .page([3]))
@@ -60,13 +60,13 @@ struct PaginationTests {
             case .tiered: PaginationStore(cacher: TieredCacher(over: cacher), fetcher: fetcher)[1]
             case .plain: PaginationStore(cacher: cacher, fetcher: fetcher)[1]
             }
-        var answers: [PageRequest] = []
-        for _ in 0..<4 { answers.append(await list.requestNextData()) }
-        #expect(answers == [.notLoadedYet, .loaded, .loaded, .noPage])
+        var results: [PageRequest] = []
+        for _ in 0..<4 { results.append(await list.requestNextData()) }
+        #expect(results == [.notLoadedYet, .loaded, .loaded, .noPage])
         #expect(fetcher.startedCount == 3)
     }
 
-    @Test func `C15: emptying a store forgets which elements its lists had`() async throws {
+    @Test func `C15: clearing a store drops the merge indexes of its lists`() async throws {
         let lists = store(Fetcher(.page([1], nextKey: "2"), .page([2], nextKey: "3")), identity: .by { $0 })
         _ = try await lists[1].requireData()
         #expect(await lists[1].requestNextData() == .loaded)
@@ -75,14 +75,14 @@ struct PaginationTests {
         #expect(lists.restingIndexes == 0)
     }
 
-    @Test func `C13: page requests are equal when they say the same`() {
+    @Test func `C13: page requests are equal if their kinds and errors are equal`() {
         let all: [PageRequest] = [.loaded, .joined, .noPage, .notLoadedYet, .superseded, .failed(Offline()), .failed(CancellationError())]
         for (left, one) in all.enumerated() {
             for (right, other) in all.enumerated() { #expect((one == other) == (left == right)) }
         }
     }
 
-    @Test func `C13: a one-way list has no previous page, whatever its pages say`() async throws {
+    @Test func `C13: a one-way list has no previous page, whatever keys its pages have`() async throws {
         let list = PaginationStore(
             cacher: MemoryCacher<Int, [Int]>(), fetcher: PaginationClosureFetcher { _, _ in Page([1], prevKey: "p") })[1]
         _ = try await list.requireData()
@@ -90,7 +90,7 @@ struct PaginationTests {
     }
 
     @Test(arguments: PageDirection.allCases)
-    func `C13: a page that is asked for twice is fetched once`(_ direction: PageDirection) async throws {
+    func `C13: concurrent requests for a page fetch it once`(_ direction: PageDirection) async throws {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
         let lists = store(fetcher)
         let observer = RecordingObserver(lists[1].publish())
@@ -105,7 +105,7 @@ struct PaginationTests {
         #expect(fetcher.startedCount == 2)
     }
 
-    @Test func `C13: next and previous run side by side`() async throws {
+    @Test func `C13: next and previous pages load concurrently`() async throws {
         let fetcher = Fetcher(.page([5], nextKey: "n", prevKey: "p"))
         let lists = store(fetcher)
         _ = try await lists[1].requireData()
@@ -121,7 +121,7 @@ struct PaginationTests {
     }
 
     @Test(arguments: PageDirection.allCases)
-    func `C13: before the list is there a request starts or joins its fetch and says so`(_ direction: PageDirection) async throws {
+    func `C13: a request before the list is loaded joins its fetch and returns notLoadedYet`(_ direction: PageDirection) async throws {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .page([2]))
         let lists = store(fetcher)
         fetcher.hold()
@@ -135,7 +135,7 @@ struct PaginationTests {
     }
 
     @Test(arguments: PageDirection.allCases)
-    func `C13: a failed page keeps its key and is tried again`(_ direction: PageDirection) async throws {
+    func `C13: a failed page keeps its key and is retried`(_ direction: PageDirection) async throws {
         let fetcher = Fetcher(.page([1], nextKey: "n", prevKey: "p"), .failure(Offline()), .page([2]))
         let list = store(fetcher)[1]
         let observer = RecordingObserver(list.publish())
@@ -149,7 +149,7 @@ struct PaginationTests {
         #expect(fetcher.requests.suffix(2).map(\.pageKey) == (direction == .next ? ["n", "n"] : ["p", "p"]))
     }
 
-    @Test func `C13: a request on a failed list tries the list again, unless it must not`() async throws {
+    @Test func `C13: a page request on a failed list retries the list, unless continueWhenError is false`() async throws {
         let fetcher = Fetcher(.failure(Offline()), .page([1], nextKey: "n"))
         let list = store(fetcher)[1]
         let observer = RecordingObserver(list.publish())
@@ -160,7 +160,7 @@ struct PaginationTests {
         try await observer.next { $0.summary == "completed([1],next:more)" }
     }
 
-    @Test func `C13: an element that comes again replaces the one that is there`() async throws {
+    @Test func `C13: an added element replaces the older one with its identity`() async throws {
         struct Row: Identifiable, Sendable, Equatable { var id: Int, text: String }
         func rows(_ ids: [Int], _ text: String) -> [Row] { ids.map { Row(id: $0, text: text) } }
         let fetcher = ScriptedPaginationFetcher<Int, Row>(
@@ -172,7 +172,7 @@ struct PaginationTests {
         #expect(try await list.requireData().map { "\($0.id)\($0.text)" } == ["1c", "2c", "3c", "4b", "5b"])
     }
 
-    @Test func `C13: a refresh of all loaded pages fetches them in order with fresh keys and publishes once`() async throws {
+    @Test func `C13: refreshing all loaded pages fetches them in order with fresh keys and publishes once`() async throws {
         var policy = StorePolicy()
         policy.refreshScope = .loadedPages
         let fetcher = Fetcher(.page([5], nextKey: "n1", prevKey: "p1"), .page([6], nextKey: "n2"), .page([4]))
@@ -186,13 +186,13 @@ struct PaginationTests {
         fetcher.enqueue(.page([50], nextKey: "m1", prevKey: "q1"), .page([60], nextKey: "m2"), .page([40], prevKey: "q2"))
         await list.refresh()
         try await observer.next { $0.content == [40, 50, 60] && $0.isCompleted }
-        // An observer may miss the loading state, but never sees a list that is half of the one and half of the other.
+        // An observer may skip the loading state, but never sees a mix of the old and the new list.
         #expect(observer.states.dropFirst(before).allSatisfy { $0.content == [4, 5, 6] || $0.content == [40, 50, 60] })
         #expect(fetcher.requests.suffix(3).map(\.pageKey) == [nil, "m1", "q1"])
         #expect(observer.states.last?.summary == "completed([40, 50, 60],next:more,prev:more)")
     }
 
-    @Test func `C13: a refresh of all loaded pages that fails half way changes nothing`() async throws {
+    @Test func `C13: a refresh of all loaded pages that fails at one changes nothing`() async throws {
         var policy = StorePolicy()
         policy.refreshScope = .loadedPages
         let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6]), .page([50], nextKey: "m1"), .failure(Offline()))
@@ -203,7 +203,7 @@ struct PaginationTests {
         #expect(try await list.requireData(from: .cache) == [5, 6])
     }
 
-    @Test func `C13: by default a refresh starts the list anew`() async throws {
+    @Test func `C13: by default a refresh resets the list to its first page`() async throws {
         let fetcher = Fetcher(.page([5], nextKey: "n1"), .page([6], nextKey: "n2"), .page([50], nextKey: "m1"), .page([60]))
         let list = store(fetcher)[1]
         _ = try await list.requireData()
@@ -230,13 +230,13 @@ struct PaginationTests {
         #expect(try await list.requireData() == [7, 8])
     }
 
-    @Test func `C13: a cancelled request for a page is released, and the page comes for the others`() async throws {
+    @Test func `C13: a canceled page request returns, and the page is loaded for the other requests`() async throws {
         let fetcher = Fetcher(.page([1], nextKey: "n"), .page([2]))
         let lists = store(fetcher)
         _ = try await lists[1].requireData()
         fetcher.hold()
         let first = request(lists[1], .next)
-        try await until("it waits") { lists.waiting(1) == 1 }
+        try await until("the request waits") { lists.waiting(1) == 1 }
         let second = request(lists[1], .next)
         try await until("both wait") { lists.waiting(1) == 2 }
         first.cancel()
@@ -248,7 +248,7 @@ struct PaginationTests {
 }
 
 extension PageRequest {
-    /// The answer in one word.
+    /// The case name without its error.
     var word: String {
         switch self {
         case .loaded: "loaded"

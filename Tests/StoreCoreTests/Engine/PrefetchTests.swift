@@ -49,7 +49,7 @@ struct PrefetchTests {
         #expect(bench.fetcher.startedCount == 2)
     }
 
-    @Test func `C2: clear() forgets the keys that wait and the fetches of prefetch`() async throws {
+    @Test func `C2: clear() drops the queued keys and the fetches of prefetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         bench.store.prefetch(1...100)
@@ -61,7 +61,7 @@ struct PrefetchTests {
         #expect(await bench.store[1].getData(from: .cache) == nil)
     }
 
-    @Test func `C2: clearing one key ends its prefetch and no other`() async throws {
+    @Test func `C2: clearing a key ends its own prefetch only`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         bench.store.prefetch(1...9)
@@ -75,7 +75,7 @@ struct PrefetchTests {
         #expect(await bench.store[9].getData(from: .cache) != nil)
     }
 
-    @Test func `C15: a store that nothing holds forgets the keys that wait`() async throws {
+    @Test func `C15: a released store drops its queued keys`() async throws {
         var bench: Bench? = Bench(fetcher: .counting(cancellation: .ignored))
         guard let fetcher = bench?.fetcher else { return }
         weak let engine = bench?.store.engineObject
@@ -83,7 +83,7 @@ struct PrefetchTests {
         bench?.store.prefetch(1...1_000)
         try await fetcher.started(count: 8)
         bench = nil
-        try await until("the engine is freed") { engine == nil }
+        try await until("the engine is released") { engine == nil }
         fetcher.release()
         for _ in 0..<200 { await Task.yield() }
         #expect(fetcher.startedCount == 8)
@@ -96,7 +96,7 @@ struct PrefetchTests {
         try await bench.idle()
     }
 
-    @Test func `C1: a canceled prefetch drops the keys that wait and lets running fetches end`() async throws {
+    @Test func `C1: a canceled prefetch drops its queued keys and lets running fetches end`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let prefetching = bench.store.prefetch(1...100)
@@ -113,7 +113,7 @@ struct PrefetchTests {
     }
 
     @Test(arguments: [(Int.min, 1), (0, 1), (1, 1), (3, 3), (Int.max, 20)])
-    func `C1: the policy's width bounds the fetches of prefetch`(_ width: Int, _ expected: Int) async throws {
+    func `C1: the policy's width limits the fetches of prefetch`(_ width: Int, _ expected: Int) async throws {
         let bench = Bench(policy: StorePolicy(prefetchWidth: width))
         bench.fetcher.hold()
         bench.store.prefetch(1...20)
@@ -123,12 +123,12 @@ struct PrefetchTests {
         bench.fetcher.release()
         try await bench.fetcher.started(count: 20)
         try await bench.idle()
-        // With one place, the order is exact.
+        // The order is exact only with a single worker.
         if expected == 1 { #expect(params(bench) == Array(1...20)) }
         try await until("the workers end") { bench.store.prefetchers == 0 }
     }
 
-    @Test func `C15: many calls of prefetch, empty ones among them, leave nothing behind`() async throws {
+    @Test func `C15: many calls of prefetch, some of them empty, leave no worker behind`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in .success(1) })
         for key in 0..<1_000 { bench.store.prefetch(key.isMultiple(of: 3) ? [] : [key]) }
         try await bench.idle()
@@ -136,7 +136,7 @@ struct PrefetchTests {
         #expect(Set(params(bench)) == Set((0..<1_000).filter { !$0.isMultiple(of: 3) }))
     }
 
-    @Test func `C5: invalidating a key that prefetch fetches fetches it again`() async throws {
+    @Test func `C5: invalidating a key during its prefetch fetches it again`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         bench.store.prefetch([1])
@@ -148,7 +148,7 @@ struct PrefetchTests {
         #expect(await bench.store[1].getData(from: .cache) == 2)
     }
 
-    @Test func `C1: prefetch fetches each key once at any width, and ends after errors only`() async throws {
+    @Test func `C1: prefetch fetches each key once at any width and ends even if every fetch fails`() async throws {
         for width in [Int.min, -1, 0, 1, Int.max] {
             let fetcher = ScriptedFetcher<Int, Int>.counting()
             let store = Store(cacher: MemoryCacher<Int, Int>(limit: 1_000_000), fetcher: fetcher, policy: StorePolicy(prefetchWidth: width))

@@ -2,10 +2,10 @@ import StoreCore
 import Testing
 import Trials
 
-/// Fetchers that wait for themselves, directly or through other keys and stores.
+/// Tests fetchers that wait for their own result, directly or through other keys and stores.
 @Suite(.timeLimit(.minutes(10)))
 struct ReentrantFetchTests {
-    /// Stores by name, for fetchers that need them.
+    /// Stores by name, for use in fetchers.
     final class World: Sendable {
         private let stores = WatchedState<[String: Store<Int, Int>]>([:])
         subscript(_ name: String) -> Store<Int, Int>? { stores.current[name] }
@@ -23,7 +23,7 @@ struct ReentrantFetchTests {
         }
     }
 
-    /// Lets a task end, or records that it hangs.
+    /// Waits for a task's result, and fails if the task hangs.
     private func end(_ task: Task<Int, any Error>, _ name: String) async throws -> String {
         let ended = WatchedState<String?>(nil)
         Task {
@@ -74,18 +74,18 @@ struct ReentrantFetchTests {
     }
 
     @Test(arguments: Wait.allCases)
-    func `C1: a fetcher that waits for its own key ends with an error`(_ wait: Wait) async throws {
+    func `C1: a fetcher that waits for its own key gets an error`(_ wait: Wait) async throws {
         let world = World()
         let store = world.add("a") { world, key in
             guard let store = world["a"] else { return 0 }
             return try await Self.wait(wait, store[key])
         }
         #expect(try await end(Task { try await store[1].requireData() }, "the caller") == Self.outcome(wait))
-        try await until("nothing is left") { store.engineIsIdle }
+        try await until("the engine is idle") { store.engineIsIdle }
     }
 
     @Test(arguments: Wait.allCases)
-    func `C1: fetchers of two stores that wait for each other end with an error`(_ wait: Wait) async throws {
+    func `C1: fetchers of two stores that wait for each other get an error`(_ wait: Wait) async throws {
         let world = World()
         let first = world.add("a") { world, key in try await world["b"]?[key].requireData() ?? 0 }
         _ = world.add("b") { world, key in
@@ -95,7 +95,7 @@ struct ReentrantFetchTests {
         #expect(try await end(Task { try await first[1].requireData() }, "the caller") == Self.outcome(wait))
     }
 
-    @Test func `C1: a cycle of three keys begun by three callers is found`() async throws {
+    @Test func `C1: a cycle of three keys started by three callers is detected`() async throws {
         let world = World()
         let arrived = WatchedState(0)
         let store = world.add("a") { world, key in
@@ -107,7 +107,7 @@ struct ReentrantFetchTests {
         for caller in callers { #expect(try await end(caller, "a caller") == "reentrantFetch") }
     }
 
-    @Test func `C1: the error names the key, and is not retried`() async throws {
+    @Test func `C1: the error of a cycle names the key and is not retried`() async throws {
         let world = World()
         let events = EventLog()
         var policy = StorePolicy()
@@ -120,11 +120,11 @@ struct ReentrantFetchTests {
         #expect(!events.names.contains("retried"))
     }
 
-    @Test func `C1: a fetcher that requires other keys, or valid content of its own, is served`() async throws {
+    @Test func `C1: a fetcher may require other keys, or valid content of its own key`() async throws {
         let world = World()
         let store = world.add("a") { world, key in
             guard key > 0, let store = world["a"] else { return 100 }
-            // Many waits of one fetch, and two fetches that wait for one key.
+            // One fetch waits for several keys, and two fetches wait for one key.
             async let one = store[0].requireData()
             async let other = store[key - 1].requireData()
             return try await one + other
@@ -135,7 +135,7 @@ struct ReentrantFetchTests {
         #expect(try await again[1].requireData(from: .origin) == 2)
     }
 
-    @Test func `C1: a task that outlives the fetch that began it waits like any other`() async throws {
+    @Test func `C1: a task that outlives the fetch that created it waits normally`() async throws {
         let world = World()
         let late = WatchedState<Task<Int, any Error>?>(nil)
         let gate = WatchedState(false)
@@ -180,7 +180,7 @@ struct ReentrantFetchTests {
         #expect(outcome.current == "failed")
     }
 
-    @Test func `C1: an observer begun by a fetch that has ended refuses no other fetch`() async throws {
+    @Test func `C1: an observer created by an ended fetch does not make another fetch fail`() async throws {
         let world = ReentrantFetchTests.World()
         let watching = WatchedState(0)
         let a = world.add("a") { world, key in
@@ -205,7 +205,7 @@ struct ReentrantFetchTests {
         #expect(try await b[1].requireData(from: .origin) == 3)
     }
 
-    @Test func `C1: a wait of a task that outlives its fetch refuses no other fetch`() async throws {
+    @Test func `C1: a call by a task that outlives its fetch does not make another fetch fail`() async throws {
         let world = ReentrantFetchTests.World()
         let (began, gate) = (WatchedState(false), WatchedState(false))
         let a = world.add("a") { world, key in
@@ -225,7 +225,7 @@ struct ReentrantFetchTests {
         #expect(try await caller.value == 1)
     }
 
-    @Test func `C1: a page fetch that refreshes its own list ends with an error`() async throws {
+    @Test func `C1: a page fetch that refreshes its own list gets an error`() async throws {
         let stores = WatchedState<PaginationStore<Int, Int>?>(nil)
         let count = WatchedState(0)
         let store = PaginationStore<Int, Int>(
@@ -250,12 +250,12 @@ struct ReentrantFetchTests {
         #expect(count.current <= 3)
     }
 
-    @Test func `C1: a thousand fetchers that require shared keys in diamonds are served`() async throws {
+    @Test func `C1: a thousand fetchers that require shared keys in diamonds succeed`() async throws {
         let world = ReentrantFetchTests.World()
         let store = world.add("a") { world, key in
             guard let store = world["a"] else { return 0 }
             if key == 0 {
-                // Lets the other fetchers arrive first, so that they wait for this one.
+                // Yields so that the other fetchers arrive first and wait for this one.
                 for _ in 0..<1_000 { await Task.yield() }
                 return 1
             }
@@ -269,7 +269,7 @@ struct ReentrantFetchTests {
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
         #expect(results == 1_000)
-        // Refreshed all at once, while valid.
+        // Refreshes all keys at once while they are valid.
         let again = await withTaskGroup(of: Bool.self) { group in
             for key in (1...1_000).shuffled() { group.addTask { (try? await store[key].requireData(from: .origin)) != nil } }
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }

@@ -4,10 +4,10 @@ import Trials
 
 @testable import StoreCore
 
-/// Objects of the user's that use their store when they are freed: none of them may be freed while the engine's lock is held.
+/// Tests objects of the user that call their store in `deinit`: none may be released while the engine's lock is held.
 @Suite(.timeLimit(.minutes(10)))
 struct ReleasingTests {
-    /// Calls somebody when it is freed, as a model of an app may.
+    /// Runs a closure when it is released, as an app's model may.
     private final class Guest: Error, Sendable {
         private let farewell: @Sendable () -> Void
 
@@ -16,7 +16,7 @@ struct ReleasingTests {
         deinit { farewell() }
     }
 
-    /// A clock at each look at which something else happens; of an update that finds a record in memory, that is after it was found.
+    /// A clock that runs a closure at each reading; during an update, that is after the record was found in memory.
     private struct TrimmingTime: TimeSource {
         let happen: @Sendable () -> Void
 
@@ -30,7 +30,7 @@ struct ReleasingTests {
         func sleep(until deadline: MonotonicInstant) async throws { try await SystemTime().sleep(until: deadline) }
     }
 
-    /// Somebody who uses a store when he is freed, and is counted then.
+    /// Creates a guest that uses a store when it is released, and counts the releases.
     private static func guest(of store: WatchedState<Store<Int, Row>?>, _ farewells: WatchedState<Int>) -> Guest {
         Guest {
             store.current?.prefetch([99])
@@ -43,7 +43,7 @@ struct ReleasingTests {
         var guest: Guest?
     }
 
-    /// An identity that holds an object of the element's.
+    /// An identity that retains an object of the element.
     private struct Name: Hashable, Sendable {
         let id: Int
         let guest: Guest?
@@ -52,7 +52,7 @@ struct ReleasingTests {
         func hash(into hasher: inout Hasher) { hasher.combine(id) }
     }
 
-    /// One row that holds a guest, and at each side a page with its successor.
+    /// Lists of one row with a guest, and on each side a page that replaces the row.
     private struct Rows: TwoWayPaginationFetcher {
         let first: @Sendable () -> Guest
 
@@ -64,10 +64,10 @@ struct ReleasingTests {
         func fetchPrev(prevKey: String, param: Int) async throws -> Page<Row> { Page([Row(id: 1), Row(id: 2)]) }
     }
 
-    /// A store of lists, of which somebody who is freed can be asked.
+    /// A store of lists that guests use when they are released.
     private final class Lists: Sendable {
         private let store = WatchedState<PaginationStore<Int, Row>?>(nil)
-        /// How often the store was used by somebody who was being freed.
+        /// The number of guests that used the store when they were released.
         let farewells = WatchedState(0)
 
         var lists: PaginationStore<Int, Row> {
@@ -81,7 +81,7 @@ struct ReleasingTests {
 
         func guest() -> Guest {
             Guest { [store, farewells] in
-                // Takes the engine's lock: where it is held, this never comes back.
+                // Takes the engine's lock, so it would deadlock if the lock were held.
                 store.current?.prefetch([99])
                 farewells.update { $0 += 1 }
             }
@@ -91,7 +91,7 @@ struct ReleasingTests {
     }
 
     @Test(arguments: PageDirection.allCases, [false, true])
-    func `C13: an element that a page replaces is freed outside the lock`(_ direction: PageDirection, _ isNamed: Bool) async throws {
+    func `C13: an element replaced by a page is released outside the lock`(_ direction: PageDirection, _ isNamed: Bool) async throws {
         let lists = Lists { lists in
             PaginationStore(
                 cacher: MemoryCacher(), fetcher: Rows(first: { lists.guest() }),
@@ -104,7 +104,7 @@ struct ReleasingTests {
         lists.end()
     }
 
-    @Test func `C13: a list that somebody has put into memory behind the store's back is freed outside the lock`() async throws {
+    @Test func `C13: a list saved to memory without the store is released outside the lock`() async throws {
         let cacher = MemoryCacher<Int, [Row]>()
         let gate = WatchedState(false)
         let lists = Lists { _ in
@@ -117,7 +117,7 @@ struct ReleasingTests {
         }
         _ = try await lists.lists[1].requireData()
         let page = Task { try await lists.lists[1].requestNextData() }
-        try await until("somebody waits") { (try? lists.lists)?.waiting(1) == 1 }
+        try await until("the request waits") { (try? lists.lists)?.waiting(1) == 1 }
         await cacher.save(CacheRecord(content: [Row(id: 7, guest: lists.guest())], fetchedAt: Date()), param: 1)
         gate.update { $0 = true }
         #expect(try await page.value == .loaded && lists.farewells.current == 1)
@@ -126,7 +126,7 @@ struct ReleasingTests {
     }
 
     @Test(arguments: [false, true], [false, true])
-    func `C5: what an update replaces is freed outside the lock, also what somebody has put there behind the store's back`(
+    func `C5: a record replaced by an update is released outside the lock, even if it was saved without the store`(
         _ isObserved: Bool, _ isForeign: Bool
     ) async throws {
         let cacher = MemoryCacher<Int, Row>()
@@ -140,13 +140,13 @@ struct ReleasingTests {
         if isObserved { #expect(await iterator.next()?.content?.id == 1) }
         if isForeign { await cacher.save(CacheRecord(content: row(2), fetchedAt: Date()), param: 1) }
         await store[1].update(Row(id: 3))
-        // The observer has let go of what it was shown; the engine and its memory have, too.
-        try await until("all are freed") { farewells.current == (isForeign ? 2 : 1) }
+        // The observer, the engine and its memory have released the older content.
+        try await until("all guests are released") { farewells.current == (isForeign ? 2 : 1) }
         #expect(try await store[1].requireData().id == 3)
         box.update { $0 = nil }
     }
 
-    /// A key that is an object; two of them are the same key.
+    /// A key that is an object, compared by its identifier.
     private final class Tag: Hashable, Sendable {
         let id: Int
         private let guest: Guest?
@@ -157,14 +157,14 @@ struct ReleasingTests {
         func hash(into hasher: inout Hasher) { hasher.combine(id) }
     }
 
-    /// What lets go of a key.
+    /// The ways to release a key.
     enum KeyEnd: CaseIterable { case cleared, unobserved, removed, outranked }
 
     @Test(arguments: KeyEnd.allCases)
-    func `C15: a key that is an object of the user's is freed outside the locks`(_ end: KeyEnd) async throws {
+    func `C15: a key that is an object is released outside the locks`(_ end: KeyEnd) async throws {
         let box = WatchedState<PaginationStore<Tag, Int>?>(nil)
         let farewells = WatchedState(0)
-        // Whoever has no room for content has none for its key: the engine alone holds it.
+        // Memory without room for content keeps no key either, so only the engine retains it.
         let cacher = MemoryCacher<Tag, [Int]>(limit: end == .unobserved ? 0 : 100)
         let store = PaginationStore<Tag, Int>(
             cacher: cacher, fetcher: PaginationClosureFetcher { _, _ in Page([1], nextKey: "n") }, identity: .by { $0 })
@@ -197,19 +197,19 @@ struct ReleasingTests {
             for id in 0..<12 {
                 _ = try await store[key(id)].requireData()
                 _ = await store[key(id)].requestNextData()
-                // The index of the list at rest is the last to hold its key.
+                // The index of the idle list is the last to retain its key.
                 cacher.trim(to: 0)
             }
             try await store.clear()
         }
-        try await until("all are freed") { farewells.current >= made }
+        try await until("all guests are released") { farewells.current >= made }
         #expect(farewells.current == made)
         box.update { $0 = nil }
     }
 
-    @Test func `C6: a record that is taken out of memory while its list is updated is freed outside the lock`() async throws {
+    @Test func `C6: a record evicted from memory during an update of its list is released outside the lock`() async throws {
         let cacher = MemoryCacher<Int, [Row]>()
-        // A list that is at rest keeps the page keys of its record, which is read for them; meanwhile somebody trims the memory.
+        // Updating an idle list reads its record for the page keys. The clock trims the memory in between.
         let time = TrimmingTime { cacher.trim(to: 0) }
         let box = WatchedState<PaginationStore<Int, Row>?>(nil)
         let farewells = WatchedState(0)
@@ -226,14 +226,14 @@ struct ReleasingTests {
         }
         await cacher.save(CacheRecord(content: [row()], fetchedAt: Date(), nextKey: "n"), param: 1)
         await store[1].update([Row(id: 2)])
-        try await until("it is freed") { farewells.current == 1 }
+        try await until("the guest is released") { farewells.current == 1 }
         #expect(try await store[1].requireData().map(\.id) == [2])
         box.update { $0 = nil }
     }
 
     @Test(arguments: Backing.allCases)
-    func `C6: what an emptied store forgets is freed outside the lock`(_ backing: Backing) async throws {
-        let gated = GatedCacher<Int, Row>(writesDown: false)
+    func `C6: content dropped by clear() is released outside the lock`(_ backing: Backing) async throws {
+        let gated = GatedCacher<Int, Row>(recordsCalls: false)
         let box = WatchedState<Store<Int, Row>?>(nil)
         let farewells = WatchedState(0)
         let fetch: @Sendable (Int) async throws -> Row = { Row(id: $0) }
@@ -246,27 +246,27 @@ struct ReleasingTests {
         box.update { $0 = store }
         @Sendable func row(_ id: Int) -> Row { Row(id: id, guest: Self.guest(of: box, farewells)) }
         await store[1].update(row(1))
-        // While the store is being emptied one save waits, and newer content waits for that.
+        // During clear() one save waits, and a newer record waits behind it.
         gated.hold(.removeAll)
         let first = Task { try await store.clear() }
-        if backing != .memory { try await until("it is being emptied") { gated.heldNumbers.count == 1 } }
+        if backing != .memory { try await until("the cacher is being cleared") { gated.heldNumbers.count == 1 } }
         for id in [2, 3] {
             let update = Task { await store[2].update(row(id)) }
             if backing != .memory { try await until("the update waits") { store.waiting(2) == 1 } }
-            // Whoever has brought it leaves: the store alone has it now.
+            // The caller leaves, so only the store retains the row.
             if backing != .memory { update.cancel() }
             await update.value
         }
         let second = Task { try await store.clear() }
-        if backing != .memory { try await until("the second waits") { store.engine.state.withLock { !$0.lane.clearers.isEmpty } } }
+        if backing != .memory { try await until("the second clear waits") { store.engine.state.withLock { !$0.lane.clearers.isEmpty } } }
         gated.release()
         for clear in [first, second] { try await clear.value }
-        try await until("all are freed") { farewells.current == 3 }
+        try await until("all guests are released") { farewells.current == 3 }
         box.update { $0 = nil }
     }
 
     @Test(arguments: [false, true])
-    func `C4: an error that is no longer needed is freed outside the lock`(_ isObserved: Bool) async throws {
+    func `C4: an error that is no longer needed is released outside the lock`(_ isObserved: Bool) async throws {
         let box = WatchedState<Store<Int, Int>?>(nil)
         let farewells = WatchedState(0)
         let store = Store<Int, Int>(cacher: MemoryCacher()) { id in
@@ -281,12 +281,12 @@ struct ReleasingTests {
         while iterator != nil, await iterator?.next()?.error == nil {}
         for _ in 0..<3 { await store[1].refresh() }
         await store[1].update(5)
-        try await until("all are freed") { farewells.current == (isObserved ? 4 : 3) }
+        try await until("all guests are released") { farewells.current == (isObserved ? 4 : 3) }
         iterator = nil
         box.update { $0 = nil }
     }
 
-    /// A time whose sleeps call somebody when they are cancelled.
+    /// A clock with sleeps that run a closure when they are canceled.
     private struct Interrupted: TimeSource {
         let time: ManualTime
         let onCancel: @Sendable () -> Void
@@ -303,7 +303,7 @@ struct ReleasingTests {
         }
     }
 
-    @Test func `C10: a timer that comes too late is cancelled outside the lock`() async throws {
+    @Test func `C10: an outdated timer is canceled outside the lock`() async throws {
         let (time, box, calls) = (ManualTime(), WatchedState<Store<Int, Int>?>(nil), WatchedState(0))
         let interrupted = Interrupted(time: time) {
             box.current?.prefetch([99])
@@ -316,21 +316,21 @@ struct ReleasingTests {
         var iterator: LoadingStateSequence<Int>.Iterator? = store[1].publish().makeAsyncIterator()
         while await iterator?.next()?.isCompleted == false {}
         try await time.sleepers(atLeast: 1)
-        // The grace of a fetch that nobody wants ends long before the content expires.
+        // The grace period of the unwanted fetch ends long before the content expires.
         fetcher.hold()
         let caller = Task { try await store[1].requireData(from: .origin) }
         try await fetcher.started(count: 2)
         iterator = nil
         caller.cancel()
         _ = await caller.result
-        try await until("the old timer is cancelled") { calls.current == 1 }
+        try await until("the old timer is canceled") { calls.current == 1 }
         box.update { $0 = nil }
         fetcher.release()
     }
 
     // MARK: In place
 
-    @Test func `C13: a list at rest grows in place`() async throws {
+    @Test func `C13: an idle list grows in place`() async throws {
         let fetcher = PaginationClosureFetcher<Int, Int> { _, page in
             let number = page.flatMap { Int($0) } ?? 0
             return Page([number], nextKey: "\(number + 1)")
@@ -346,10 +346,10 @@ struct ReleasingTests {
             last = now
         }
         #expect(try await lists[1].requireData() == Array(0...200))
-        #expect(moves < 20, "an array that doubles moves a few times, one that is copied for each page each time")
+        #expect(moves < 20, "the array was copied for each page")
     }
 
-    @Test func `two values are the same bit for bit only where they hold the same objects`() {
+    @Test func `equal arrays with separate storage are not the same bit for bit`() {
         let list = (0..<10).map { $0 }
         let same = list
         #expect(isSameBitForBit(list, same) && !isSameBitForBit(list, (0..<10).map { $0 }))

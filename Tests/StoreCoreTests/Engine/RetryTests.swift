@@ -15,13 +15,13 @@ struct RetryTests {
         return policy
     }
 
-    @Test func `C12: without a policy a failure is a failure`() async throws {
+    @Test func `C12: without a policy a failure is not retried`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in throw Offline() })
         await #expect(throws: Offline.self) { try await bench.store[1].requireData() }
         #expect(bench.fetcher.startedCount == 1)
     }
 
-    @Test func `C12: a transient failure is tried again after a jittered wait, seen by nobody`() async throws {
+    @Test func `C12: a transient failure is retried after a jittered delay without publishing a state`() async throws {
         let bench = Bench(
             policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Offline()), .failure(Offline()), .success(7)), reports: true)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -37,7 +37,7 @@ struct RetryTests {
         #expect(bench.events.names.count { $0 == "began" } == 1)
     }
 
-    @Test func `C12: jitter is drawn anew each time`() async throws {
+    @Test func `C12: each retry has its own jitter`() async throws {
         var policy = Self.policy(attempts: 2)
         policy.prefetchWidth = 32
         let bench = Bench(policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() }, reports: true)
@@ -50,7 +50,7 @@ struct RetryTests {
         try await bench.idle()
     }
 
-    @Test func `C12: the origin's wish is honoured as it stands`() async throws {
+    @Test func `C12: a delay given by the origin is used exactly`() async throws {
         let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(retryAfter: .seconds(90))), .success(7)))
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.time.sleepers(atLeast: 1)
@@ -60,19 +60,19 @@ struct RetryTests {
     }
 
     @Test(arguments: [FailureKind.permanent, .fatal, .cancelled])
-    func `C12: a failure that will not go away is not tried again`(_ kind: FailureKind) async throws {
+    func `C12: a permanent, fatal or cancellation failure is not retried`(_ kind: FailureKind) async throws {
         let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(failureKind: kind))))
         await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
         #expect(bench.fetcher.startedCount == 1)
     }
 
-    @Test func `C12: what was already retried below is not retried again`() async throws {
+    @Test func `C12: a failure that was already retried below is not retried again`() async throws {
         let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher(.failure(Advice(attempts: 2))))
         await #expect(throws: Advice.self) { try await bench.store[1].requireData() }
         #expect(bench.fetcher.startedCount == 1)
     }
 
-    @Test func `C12: an unwanted fetch is cancelled while it waits to try again`() async throws {
+    @Test func `C12: an unwanted fetch is canceled while it waits for a retry`() async throws {
         let bench = Bench(policy: Self.policy(), fetcher: ScriptedFetcher { _ in throw Advice(retryAfter: .seconds(90)) })
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.time.sleepers(atLeast: 1)
@@ -85,7 +85,7 @@ struct RetryTests {
         #expect(bench.fetcher.startedCount == 1)
     }
 
-    @Test func `C12: after a failure a live key is left alone for a while, unless somebody insists`() async throws {
+    @Test func `C12: after a failure errorExpiry holds off automatic fetches of a live key, but not explicit ones`() async throws {
         var policy = StorePolicy()
         policy.errorExpiry = .seconds(30)
         let bench = Bench(policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() })
@@ -105,7 +105,7 @@ struct RetryTests {
         #expect(bench.fetcher.startedCount == 4)
     }
 
-    @Test func `C12: without errorExpiry whoever asks tries again`() async throws {
+    @Test func `C12: without errorExpiry the next caller retries at once`() async throws {
         let bench = Bench(fetcher: ScriptedFetcher { _ in throw Offline() })
         let observer = RecordingObserver(bench.store[1].publish())
         try await observer.next { $0.error != nil }

@@ -6,7 +6,7 @@ import Trials
 @Suite(.timeLimit(.minutes(10)))
 struct SavingTests {
     @Test(arguments: Backing.withCacher)
-    func `C6: content is true and published before it is saved`(_ backing: Backing) async throws {
+    func `C6: content is accepted and published before it is saved`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -14,7 +14,7 @@ struct SavingTests {
         #expect(try await bench.store[1].requireData() == 1)
         #expect(try await bench.store[1].requireData(from: .cache) == 1)
         try await bench.cacher.releaseNext(.save)
-        try await until("saved") { bench.cacher.record(of: 1)?.content == 1 }
+        try await until("the record is saved") { bench.cacher.record(of: 1)?.content == 1 }
     }
 
     @Test(arguments: Backing.withCacher)
@@ -39,7 +39,7 @@ struct SavingTests {
     enum Returning: CaseIterable, Sendable { case update, refresh, clear, invalidate, inPlace, mutate }
 
     @Test(arguments: Returning.allCases, [false, true])
-    func `C6: changes return when they are saved or their save has failed`(_ returning: Returning, _ fails: Bool) async throws {
+    func `C6: changes return when their record is saved or the save has failed`(_ returning: Returning, _ fails: Bool) async throws {
         let bench = Bench(.plain, reports: true)
         await bench.store[1].update(5)
         let operation: GatedCacher<Int, Int>.Operation = returning == .clear ? .remove : .save
@@ -62,7 +62,7 @@ struct SavingTests {
             returned.update { $0 = true }
         }
         try await bench.cacher.began(operation, count: before + 1)
-        try await until("waiting") { bench.waiting() == 1 }
+        try await until("the change waits") { bench.waiting() == 1 }
         #expect(!returned.current)
         try await bench.cacher.releaseNext(operation, failing: fails)
         try await change.value
@@ -71,7 +71,7 @@ struct SavingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a record that was not saved stays readable`(_ backing: Backing) async throws {
+    func `C6: a record that failed to save stays readable`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.fail(.save)
@@ -86,7 +86,7 @@ struct SavingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a removal that failed is still a removal to readers`(_ backing: Backing) async throws {
+    func `C6: readers find no content after a failed removal`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(70)
         bench.cacher.fail(.remove)
@@ -109,7 +109,7 @@ struct SavingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: no two calls for a key at once, whatever is asked`(_ backing: Backing) async throws {
+    func `C6: calls for a key never overlap`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         var tasks: [Task<Void, Never>] = []
         for round in 0..<200 {
@@ -132,7 +132,7 @@ struct SavingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: too many records that cannot be saved are given up, oldest first`(_ backing: Backing) async throws {
+    func `C6: too many unsaved records are dropped, oldest first`(_ backing: Backing) async throws {
         let bench = Bench(backing, reports: true)
         bench.cacher.fail(.save)
         for key in 0..<1_010 { await bench.store[key].update(key) }
@@ -142,7 +142,7 @@ struct SavingTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: content that must not be stored lives only as long as it is wanted`(_ backing: Backing) async throws {
+    func `C6: unstorable content is kept only while it is wanted`(_ backing: Backing) async throws {
         let secret = Freshness(storage: .forbidden)
         let bench = Bench(backing, fetcher: ScriptedFetcher { .success($0.number, freshness: secret) })
         bench.cacher.put(bench.record(70), param: 1)

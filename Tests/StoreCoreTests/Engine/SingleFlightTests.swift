@@ -4,7 +4,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct SingleFlightTests {
     @Test(arguments: Backing.allCases, [1_000, 10_000])
-    func `C1: any number of concurrent callers cause one fetch, also while the cache read takes time`(
+    func `C1: any number of concurrent callers cause one fetch, even during a slow cache read`(
         _ backing: Backing, _ count: Int
     ) async throws {
         let bench = Bench(backing)
@@ -13,7 +13,7 @@ struct SingleFlightTests {
         let handle = bench.store[1]
         let callers = (0..<count).map { _ in Task { try await handle.requireData() } }
         try await bench.callers(count)
-        // The fetch is a task of its own, and on a busy machine one of the last to run.
+        // The fetch runs in its own task, which may be one of the last to run on a busy machine.
         if backing == .memory { try await bench.fetcher.started(count: 1) }
         #expect(bench.fetcher.startedCount == (backing == .memory ? 1 : 0))
         bench.cacher.release()
@@ -42,7 +42,7 @@ struct SingleFlightTests {
     enum Joining: CaseIterable, Sendable { case refresh, origin, validate, publish, forced, trigger, prefetch, expiry }
 
     @Test(arguments: Joining.allCases)
-    func `C1: whatever asks while a fetch of the present epoch runs joins it`(_ joining: Joining) async throws {
+    func `C1: a request during a fetch of the current epoch joins it`(_ joining: Joining) async throws {
         var policy = StorePolicy()
         policy.revalidatesOnExpiry = true
         let bench = Bench(expiry: .after(.seconds(10)), policy: policy, reports: true)
@@ -84,7 +84,7 @@ struct SingleFlightTests {
         withExtendedLifetime(second) {}
     }
 
-    @Test func `C1: each key has a flight of its own`() async throws {
+    @Test func `C1: each key has its own fetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let callers = (1...50).map { key in Task { [handle = bench.store[key]] in try await handle.requireData() } }
@@ -95,7 +95,7 @@ struct SingleFlightTests {
     }
 
     @Test(arguments: Backing.allCases, Clumsy.spreads)
-    func `C1: keys of the same hash are told apart`(_ backing: Backing, _ spread: Int) async throws {
+    func `C1: keys with equal hash values are distinct`(_ backing: Backing, _ spread: Int) async throws {
         let fetcher = ScriptedFetcher<Clumsy, Int> { .success($0.param.id) }
         let cacher = GatedCacher<Clumsy, Int>()
         let store =
@@ -120,7 +120,7 @@ struct SingleFlightTests {
         }
     }
 
-    @Test func `C1: a new epoch is a new fetch`() async throws {
+    @Test func `C1: each new epoch starts a new fetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let caller = Task { [handle = bench.store[1]] in try await handle.requireData() }

@@ -4,24 +4,24 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct StalenessTests {
-    enum Emptying: CaseIterable, Sendable { case clear, updateNil, storeClear }
+    enum Clearing: CaseIterable, Sendable { case clear, updateNil, storeClear }
 
-    private func empty(_ bench: Bench, _ emptying: Emptying) async throws {
-        switch emptying {
+    private func clear(_ bench: Bench, _ clearing: Clearing) async throws {
+        switch clearing {
         case .clear: await bench.store[1].clear()
         case .updateNil: await bench.store[1].update(nil)
         case .storeClear: try await bench.store.clear()
         }
     }
 
-    @Test(arguments: Backing.allCases, Emptying.allCases)
-    func `C2: emptying a wanted key starts a fetch`(_ backing: Backing, _ emptying: Emptying) async throws {
+    @Test(arguments: Backing.allCases, Clearing.allCases)
+    func `C2: clearing a wanted key starts a fetch`(_ backing: Backing, _ clearing: Clearing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         let observer = RecordingObserver(bench.store[1].publish())
         _ = try await observer.states(count: 1)
         bench.fetcher.hold()
-        try await empty(bench, emptying)
+        try await clear(bench, clearing)
         try await bench.fetcher.started(count: 1)
         _ = try await observer.states(count: 2)
         #expect(observer.summary == "completed(7) loading(nil)")
@@ -30,17 +30,17 @@ struct StalenessTests {
         #expect(observer.summary == "completed(7) loading(nil) completed(1)")
     }
 
-    @Test(arguments: Backing.allCases, Emptying.allCases)
-    func `C2: emptying an unwanted key leaves nothing running`(_ backing: Backing, _ emptying: Emptying) async throws {
+    @Test(arguments: Backing.allCases, Clearing.allCases)
+    func `C2: clearing an unwanted key leaves nothing running`(_ backing: Backing, _ clearing: Clearing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
-        try await empty(bench, emptying)
+        try await clear(bench, clearing)
         try await bench.idle()
         #expect(bench.fetcher.startedCount == 0 && bench.cacher.runningCount == 0)
         await #expect(throws: StoreError.self) { try await bench.store[1].requireData(from: .cache) }
     }
 
-    @Test func `C2: nothing is loading after an update during a fetch`() async throws {
+    @Test func `C2: no loading state remains after an update during a fetch`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let observer = RecordingObserver(bench.store[1].publish())
@@ -54,7 +54,7 @@ struct StalenessTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C3: refreshing keeps the old content on screen`(_ backing: Backing) async throws {
+    func `C3: a refresh keeps the old content in the loading state`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -81,7 +81,7 @@ struct StalenessTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C3: within the window stale content is served at once while it is refreshed`(_ backing: Backing) async throws {
+    func `C3: stale content is served at once within its window during a refresh`(_ backing: Backing) async throws {
         var policy = StorePolicy()
         policy.staleWhileRevalidate = .seconds(5)
         let bench = Bench(backing, expiry: .after(.seconds(10)), policy: policy)
@@ -98,7 +98,7 @@ struct StalenessTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C3: within the window stale content is served when refreshing fails`(_ backing: Backing) async throws {
+    func `C3: stale content is served within its window if the refresh fails`(_ backing: Backing) async throws {
         var policy = StorePolicy()
         policy.staleIfError = .seconds(5)
         let bench = Bench(backing, expiry: .after(.seconds(10)), policy: policy, fetcher: ScriptedFetcher { _ in throw Offline() })
@@ -111,7 +111,7 @@ struct StalenessTests {
         #expect(bench.fetcher.startedCount == 3)
     }
 
-    @Test func `C3: an origin's own windows beat the policy, and must-revalidate beats both`() async throws {
+    @Test func `C3: windows given by the origin override the policy, and must-revalidate overrides both`() async throws {
         var policy = StorePolicy()
         (policy.staleWhileRevalidate, policy.staleIfError) = (.seconds(50), .seconds(50))
         let own = Freshness(lifetime: .seconds(10), staleWhileRevalidate: .zero, staleIfError: .seconds(1))
@@ -124,8 +124,96 @@ struct StalenessTests {
         }
     }
 
+    private struct Advised: FailureAdvising {
+        var failureKind: FailureKind
+    }
+
+    private struct Judged: FailureAdvising {
+        var failureKind: FailureKind
+        var allowsStale: Bool
+    }
+
+    /// Errors, and whether expired content may be served in their place.
+    private static let failures: [(error: any Error, isServed: Bool)] = [
+        (Offline(), true), (CancellationError(), true),
+        (Advised(failureKind: .transient), true), (Advised(failureKind: .cancelled), true),
+        (Advised(failureKind: .permanent), false), (Advised(failureKind: .fatal), false),
+        (Judged(failureKind: .transient, allowsStale: false), false), (Judged(failureKind: .permanent, allowsStale: true), true),
+    ]
+
+    @Test(arguments: Backing.allCases, failures.indices)
+    func `C3: a failure says whether stale content may be served in its place`(_ backing: Backing, _ index: Int) async throws {
+        let (failure, isServed) = Self.failures[index]
+        let policy = StorePolicy(staleIfError: .seconds(5))
+        let bench = Bench(backing, expiry: .after(.seconds(10)), policy: policy, fetcher: ScriptedFetcher { _ in throw failure })
+        await bench.store[1].update(7)
+        bench.time.advance(by: .seconds(15))
+        if isServed {
+            #expect(try await bench.store[1].requireData() == 7)
+        } else {
+            let error = await #expect(throws: (any Error).self) { try await bench.store[1].requireData() }
+            #expect(error.map { String(reflecting: $0) } == String(reflecting: failure))
+            #expect(await bench.store[1].getData() == nil)
+        }
+        // What is saved and what observers see is another matter (C4).
+        let observer = RecordingObserver(bench.store[1].publish())
+        #expect(try await observer.next { $0.error != nil }.content == 7)
+    }
+
+    @Test(arguments: failures.indices)
+    func `C3: valid content is not stale, whatever a refresh failed with`(_ index: Int) async throws {
+        let bench = Bench(expiry: .after(.seconds(10)), fetcher: ScriptedFetcher { _ in throw Self.failures[index].error })
+        await bench.store[1].update(7)
+        await bench.store[1].refresh()
+        #expect(try await bench.store[1].requireData() == 7)
+    }
+
+    @Test func `C3, C12: a failure that is held off still says whether stale content may be served`() async throws {
+        let policy = StorePolicy(staleIfError: .seconds(60), errorExpiry: .seconds(60))
+        for kind in [FailureKind.transient, .permanent] {
+            let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+            let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
+            await bench.store[1].update(7)
+            bench.time.advance(by: .seconds(15))
+            let observer = RecordingObserver(bench.store[1].publish())
+            try await observer.next { $0.error != nil }
+            if kind == .transient {
+                #expect(try await bench.store[1].requireData() == 7)
+            } else {
+                await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+            }
+            #expect(bench.fetcher.startedCount == 1)
+            try await observer.stopAndLeave()
+        }
+    }
+
+    @Test(arguments: [FailureKind.transient, .permanent], [Duration.zero, .seconds(60)])
+    func `C3: a refusal that is known closes the window of stale-while-revalidate`(_ kind: FailureKind, _ errorExpiry: Duration)
+        async throws
+    {
+        let policy = StorePolicy(staleWhileRevalidate: .seconds(60), errorExpiry: errorExpiry)
+        let fetcher = ScriptedFetcher<Int, Int> { _ in throw Advised(failureKind: kind) }
+        let bench = Bench(expiry: .after(.seconds(10)), policy: policy, fetcher: fetcher)
+        await bench.store[1].update(7)
+        bench.time.advance(by: .seconds(15))
+        // Nothing is known yet.
+        #expect(try await bench.store[1].requireData() == 7)
+        let observer = RecordingObserver(bench.store[1].publish())
+        try await observer.next { $0.error != nil }
+        if kind == .transient {
+            #expect(try await bench.store[1].requireData() == 7)
+        } else {
+            await #expect(throws: Advised.self) { try await bench.store[1].requireData() }
+            // What the origin gives again is content again.
+            await bench.store[1].update(8)
+            bench.time.advance(by: .seconds(15))
+            #expect(try await bench.store[1].requireData() == 8)
+        }
+        try await observer.stopAndLeave()
+    }
+
     @Test(arguments: Backing.allCases)
-    func `C4: a failure destroys nothing`(_ backing: Backing) async throws {
+    func `C4: a failed refresh keeps the last content`(_ backing: Backing) async throws {
         let bench = Bench(backing, fetcher: ScriptedFetcher { _ in throw Offline() })
         await bench.store[1].update(7)
         let observer = RecordingObserver(bench.store[1].publish())

@@ -2,10 +2,10 @@ import StoreCore
 import Testing
 import Trials
 
-/// Many tasks do random things to few keys on real threads; what must hold is checked afterwards.
+/// Runs random operations on a few keys in many tasks on real threads, and checks the laws afterwards.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct StressTests {
-    /// Content that tells where it comes from: a number that is given out once, and the patches over it.
+    /// Content that shows its origin: a unique number, and the patches over it.
     struct Stamp: Hashable, Sendable {
         var base: Int
         var patches: [Int] = []
@@ -41,7 +41,7 @@ struct StressTests {
     }
 
     @Test(arguments: Backing.allCases, UInt64(1)...6)
-    func `C1-C17: a storm of operations breaks nothing`(_ backing: Backing, _ seed: UInt64) async throws {
+    func `C1-C17: a storm of random operations breaks no law`(_ backing: Backing, _ seed: UInt64) async throws {
         let (storm, numbers, time, events) = (Storm(), Numbers(), ManualTime(), EventLog())
         let fetcher = ClosureFetcher<Int, Stamp> { _ in
             let stamp = Stamp(base: numbers.next())
@@ -77,7 +77,9 @@ struct StressTests {
             if backing != .memory { #expect(cacher.record(of: key)?.content == lastWord) }
         }
         for watcher in watchers { try await watcher.stopAndLeave() }
-        try await Self.wait(until: "nothing is live; \(backing), \(seed)", store, time) { store.engineIsIdle && store.runningFetches == 0 }
+        try await Self.wait(until: "the engine is idle; \(backing), \(seed)", store, time) {
+            store.engineIsIdle && store.runningFetches == 0
+        }
         #expect(cacher.breaches == [])
         for key in 0..<storm.keys {
             let histories = watchers.enumerated().filter { $0.offset % storm.keys == key }.map {
@@ -86,22 +88,22 @@ struct StressTests {
             #expect(isOneOrder(histories))
         }
         if onEvent != nil {
-            // They are told outside the lock, the last ones perhaps after the key has come to rest.
+            // Events are delivered outside the lock, the last ones perhaps after their key became idle.
             let count = store.eventCount
-            try await Self.wait(until: "all events have been told", store, time) { events.all.count == Int(count) }
-            let told = events.all.map(\.number)
-            #expect(told == Array(1...count), "events are missing, told twice, or out of order")
+            try await Self.wait(until: "all events are delivered", store, time) { events.all.count == Int(count) }
+            let delivered = events.all.map(\.number)
+            #expect(delivered == Array(1...count), "events are missing, repeated or out of order")
         }
         try await time.sleepers(atMost: 0)
     }
 
-    /// Updates all keys until every watcher has seen it: what timers that were due had begun may still come between.
+    /// Updates all keys until every observer has seen the update. Fetches begun by earlier timers may still end in between.
     private func speakLast(_ store: Store<Int, Stamp>, _ storm: Storm, _ watchers: [RecordingObserver<Stamp>]) async throws -> Stamp {
         for round in 1...100 {
             let lastWord = Stamp(base: -round)
             for key in 0..<storm.keys { await store[key].update(lastWord) }
             do {
-                try await until("all watchers see the last word", patience: .seconds(2)) {
+                try await until("all observers see the last update", patience: .seconds(2)) {
                     watchers.allSatisfy { $0.states.last == .completed(lastWord) }
                 }
                 return lastWord
@@ -110,7 +112,7 @@ struct StressTests {
         preconditionFailure("The last round either returns or throws.")
     }
 
-    /// Lets time go on while it waits, for what waits for time.
+    /// Advances the time during the wait, for tasks that sleep.
     private static func wait(
         until wish: String, _ store: Store<Int, Stamp>, _ time: ManualTime, _ holds: () -> Bool
     ) async throws {
@@ -161,7 +163,7 @@ struct StressTests {
         }
         for _ in 0..<yields { await Task.yield() }
         if dice.below(3) == 0 { work.cancel() }
-        // What waits for time alone must not wait for ever.
+        // Tasks that sleep must not wait forever.
         if dice.below(4) == 0 { time.advance(by: .milliseconds(1)) }
         if dice.below(5) != 0 { await work.value }
     }
@@ -176,7 +178,7 @@ struct StressTests {
     }
 }
 
-/// Whether all histories are parts of one order: no element comes both before and after another.
+/// Whether all histories are subsequences of one order: no element comes both before and after another.
 func isOneOrder(_ histories: [[Int]]) -> Bool {
     var followers: [Int: Set<Int>] = [:]
     var ahead: [Int: Int] = [:]
@@ -188,7 +190,7 @@ func isOneOrder(_ histories: [[Int]]) -> Bool {
             last = element
         }
     }
-    // Take away what nothing comes before, until nothing is left; what is left stands in a circle.
+    // Removes elements without predecessors until none is left. The remaining elements form a cycle.
     var free = ahead.filter { $0.value == 0 }.map(\.key)
     var left = ahead.count
     while let element = free.popLast() {

@@ -4,7 +4,7 @@ import Trials
 
 @Suite(.timeLimit(.minutes(10)))
 struct TriggerTests {
-    /// A sequence whose elements a test sends, and that tells when an element has been dealt with.
+    /// A sequence that a test rings, and that reports when an element has been handled.
     final class Bell: AsyncSequence, Sendable {
         typealias Element = Void
         private struct Ringing: Sendable { var rung = 0, asked = 0, isOver = false, fails = false, iterators = 0 }
@@ -49,7 +49,7 @@ struct TriggerTests {
     }
 
     @Test(arguments: Backing.allCases)
-    func `C16: a trigger fetches observed keys alone`(_ backing: Backing) async throws {
+    func `C16: a trigger fetches observed keys only`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         for key in 1...3 { await bench.store[key].update(0) }
         let observers = [1, 2].map { RecordingObserver(bench.store[$0].publish()) }
@@ -61,7 +61,7 @@ struct TriggerTests {
         #expect(Set(bench.fetcher.requests.map(\.param)) == [1, 2])
     }
 
-    @Test func `C16: bursts coalesce`() async throws {
+    @Test func `C16: bursts of triggers coalesce`() async throws {
         let bench = Bench()
         await bench.store[1].update(0)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -73,7 +73,7 @@ struct TriggerTests {
         #expect(bench.fetcher.startedCount == 1)
         bench.fetcher.release()
         try await observer.next { $0.content == 1 }
-        // Too early after the last one: kept, and made good once.
+        // These rings come too early after the last fetch, and together cause one later fetch.
         for bell in bells { try await bell.ring(100) }
         #expect(bench.fetcher.startedCount == 1)
         try await until("the timer is set") { bench.time.nextDeadline == bench.time.now.advanced(by: .seconds(1)) }
@@ -84,7 +84,7 @@ struct TriggerTests {
     }
 
     @Test(arguments: [false, true])
-    func `C16: the end or an error of the sequence ends that trigger only`(_ fails: Bool) async throws {
+    func `C16: the end or an error of a sequence ends only that trigger`(_ fails: Bool) async throws {
         let bench = Bench()
         await bench.store[1].update(0)
         let observer = RecordingObserver(bench.store[1].publish())
@@ -99,7 +99,7 @@ struct TriggerTests {
         try await observer.next { $0.content == 1 }
     }
 
-    @Test func `C16: a trigger ends when it is cancelled, or its store is released`() async throws {
+    @Test func `C16: a trigger ends when it is canceled or its store is released`() async throws {
         let bell = Bell()
         var bench: Bench? = Bench()
         let trigger = bench?.store.revalidate(on: bell)

@@ -25,7 +25,7 @@ struct ValidatingTests {
         #expect(bench.fetcher.startedCount == 3)
     }
 
-    @Test func `C1: validate() joins the fetch that follows a failure`() async throws {
+    @Test func `C1: validate() joins the fetch after a failure`() async throws {
         let (bench, observer) = try await failedBench()
         bench.fetcher.hold()
         let refresh = Task { [handle = bench.store[1]] in await handle.refresh() }
@@ -39,7 +39,7 @@ struct ValidatingTests {
         #expect(bench.fetcher.startedCount == 3)
     }
 
-    @Test func `C12: errorExpiry holds off validate() and not refresh()`() async throws {
+    @Test func `C12: errorExpiry holds off validate() but not refresh()`() async throws {
         let (bench, observer) = try await failedBench(errorExpiry: .seconds(30))
         await bench.store[1].validate()
         #expect(bench.fetcher.startedCount == 2)
@@ -48,14 +48,14 @@ struct ValidatingTests {
         try await observer.next { $0.summary == "completed(3)" }
     }
 
-    @Test func `C12: validate() fetches once errorExpiry is over`() async throws {
+    @Test func `C12: validate() fetches after errorExpiry`() async throws {
         let (bench, observer) = try await failedBench(errorExpiry: .seconds(30))
         bench.time.advance(by: .seconds(30))
         await bench.store[1].validate()
         try await observer.next { $0.summary == "completed(3)" }
     }
 
-    @Test func `C3: requireData() and prefetch leave valid content alone after a failure`() async throws {
+    @Test func `C3: requireData() and prefetch do not fetch valid content after a failure`() async throws {
         let (bench, observer) = try await failedBench()
         bench.store.prefetch([1, 2])
         try await bench.fetcher.started(count: 3)

@@ -4,10 +4,10 @@ import Trials
 
 @testable import StoreCore
 
-/// `waitUntilSaved()`: what a program does last.
+/// Tests `waitUntilSaved()`.
 @Suite(.timeLimit(.minutes(10)))
 struct WaitingForSavesTests {
-    /// Whom one may ask.
+    /// The object that the test calls.
     enum Asked: CaseIterable, Sendable {
         case store, handle
 
@@ -19,7 +19,7 @@ struct WaitingForSavesTests {
         }
     }
 
-    /// Somebody who waits, and whether he still does.
+    /// A call in progress, and whether it has returned.
     private final class Waiter: Sendable {
         let task: Task<Void, any Error>
         private let hasReturned = WatchedState(false)
@@ -38,7 +38,7 @@ struct WaitingForSavesTests {
     // MARK: Slow cachers
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: what was fetched is saved when waiting for it ends`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C6: fetched content is saved when waitUntilSaved() returns`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         #expect(try await bench.store[1].requireData() == 1)
@@ -52,7 +52,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: a removal under way is waited for`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C6: waitUntilSaved() awaits a running removal`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         bench.cacher.hold(.remove)
@@ -68,7 +68,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.allCases, Asked.allCases)
-    func `C6: where everything is saved nothing is done`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C6: waitUntilSaved() calls no cacher if everything is saved`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         try await asked.wait(bench)
         await bench.store[1].update(7)
@@ -90,15 +90,15 @@ struct WaitingForSavesTests {
         _ = try await lists[1].requireData()
         #expect(await lists[1].requestNextData() == .loaded)
         let waiter = Waiter { asked == .store ? try await lists.waitUntilSaved() : try await lists[1].waitUntilSaved() }
-        try await until("somebody waits") { lists.waiting(1) == 1 }
+        try await until("the wait begins") { lists.waiting(1) == 1 }
         try await cacher.releaseNext(.save)
-        #expect(waiter.isWaiting, "the first page alone is not all of the list")
+        #expect(waiter.isWaiting, "the wait returned after the first page was saved")
         try await cacher.releaseNext(.save)
         try await waiter.task.value
         #expect(cacher.record(of: 1)?.content == [1, 2])
     }
 
-    @Test func `F1: files that were waited for are there for the next process`() async throws {
+    @Test func `F1: another cacher finds every file once the wait for its save returns`() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "storehouse-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
         let store = Store<Int, Int>(cacher: TieredCacher(over: FileCacher(directory: directory))) { $0 * 2 }
@@ -108,10 +108,10 @@ struct WaitingForSavesTests {
         for key in 0..<50 { #expect(try await files.load(param: key)?.content == key * 2) }
     }
 
-    // MARK: What comes meanwhile
+    // MARK: Changes during the wait
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a save of another key that begins meanwhile is not waited for`(_ backing: Backing) async throws {
+    func `C6: waitUntilSaved() does not await a later save of another key`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         _ = try await bench.store[1].requireData()
@@ -128,7 +128,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: newer content of a key is waited for by those alone who came after it`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C6: a newer record is awaited only by calls made after it`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         let updates = [Task { await bench.store[1].update(1) }]
@@ -148,7 +148,7 @@ struct WaitingForSavesTests {
         for update in updates + [update] { await update.value }
     }
 
-    @Test func `C6: a fetch is not waited for`() async throws {
+    @Test func `C6: waitUntilSaved() does not await a fetch`() async throws {
         let bench = Bench(.plain)
         bench.fetcher.hold()
         let caller = Task { try await bench.store[1].requireData() }
@@ -161,7 +161,7 @@ struct WaitingForSavesTests {
     // MARK: Failing cachers
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: a save that fails is thrown, once all others have ended`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C6: a failed save is thrown after all other saves have ended`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         let others = asked == .store ? [2, 3, 4] : []
@@ -178,11 +178,11 @@ struct WaitingForSavesTests {
         let error = try #require(await #expect(throws: StoreError.self) { try await waiter.task.value })
         #expect(error.code == .cacherFailed && error.underlyingError is GatedCacher<Int, Int>.Broken)
         for key in others { #expect(bench.cacher.record(of: key) != nil) }
-        #expect(await bench.store[1].getData(from: .cache) != nil, "it stays in the store")
+        #expect(await bench.store[1].getData(from: .cache) != nil, "the content is lost")
     }
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C6: what could not be saved is tried again at once, each time somebody waits for it`(
+    func `C6: each call retries a failed save at once`(
         _ backing: Backing, _ asked: Asked
     ) async throws {
         let bench = Bench(backing)
@@ -199,7 +199,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C6: a removal that failed is made up for when somebody waits`(_ backing: Backing) async throws {
+    func `C6: waitUntilSaved() repeats a failed removal`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         bench.cacher.fail(.remove)
@@ -212,7 +212,9 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C5, C6: an invalidation of a record that could not be read is made up for`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C5, C6: waitUntilSaved() repeats an invalidation of a record that could not be read`(_ backing: Backing, _ asked: Asked)
+        async throws
+    {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.fail(.load)
@@ -226,7 +228,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Backing.withCacher)
-    func `C5, C6: an invalidation that is being read is waited for`(_ backing: Backing) async throws {
+    func `C5, C6: waitUntilSaved() awaits an invalidation in progress`(_ backing: Backing) async throws {
         let bench = Bench(backing)
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.hold(.load)
@@ -240,7 +242,7 @@ struct WaitingForSavesTests {
         await invalidation.value
     }
 
-    @Test func `C5, C6: an invalidation that cannot be saved now is said to be missing`() async throws {
+    @Test func `C5, C6: waitUntilSaved() throws if an invalidation cannot be saved yet`() async throws {
         let bench = Bench(.plain, fetcher: ScriptedFetcher { _ in .failure(Offline()) })
         bench.cacher.put(bench.record(3), param: 1)
         bench.cacher.fail(.load)
@@ -255,7 +257,7 @@ struct WaitingForSavesTests {
         #expect(bench.cacher.record(of: 1)?.isInvalidated == true)
     }
 
-    /// A cacher that says of itself that it was cancelled.
+    /// A cacher that throws a cancellation error by itself.
     private struct Cancelled: Cacher {
         var expiry: Expiry { .never }
         func load(param: Int) -> CacheRecord<Int>? { nil }
@@ -264,7 +266,7 @@ struct WaitingForSavesTests {
         func removeAll() {}
     }
 
-    @Test func `C9: a cancellation that nobody asked for is a failure like any other`() async throws {
+    @Test func `C9: a cancellation error thrown by the cacher is a failure like any other`() async throws {
         let store = Store(cacher: Cancelled()) { $0 }
         await store[1].update(1)
         let error = await #expect(throws: StoreError.self) { try await store.waitUntilSaved() }
@@ -274,7 +276,7 @@ struct WaitingForSavesTests {
     // MARK: Cancellation
 
     @Test(arguments: Backing.withCacher, Asked.allCases)
-    func `C9: who waits leaves at once, and the save goes on`(_ backing: Backing, _ asked: Asked) async throws {
+    func `C9: a canceled waitUntilSaved() returns at once, and the save continues`(_ backing: Backing, _ asked: Asked) async throws {
         let bench = Bench(backing)
         bench.cacher.hold(.save)
         for key in 1...3 { _ = try await bench.store[key].requireData() }
@@ -290,7 +292,7 @@ struct WaitingForSavesTests {
     }
 
     @Test(arguments: Asked.allCases)
-    func `C9: who is cancelled before he asks changes nothing`(_ asked: Asked) async throws {
+    func `C9: waitUntilSaved() in a canceled task throws and retries no save`(_ asked: Asked) async throws {
         let bench = Bench(.plain)
         bench.cacher.fail(.save)
         await bench.store[1].update(7)
@@ -304,7 +306,7 @@ struct WaitingForSavesTests {
 
     // MARK: Several stores
 
-    @Test func `C6: a scope waits for all its stores, and throws what one of them could not save when all have ended`() async throws {
+    @Test func `C6: a scope waits for all its stores and then throws the failure of one`() async throws {
         let scope = CacheScope()
         let benches = (0..<3).map { _ in Bench(.plain, scope: scope) }
         benches[0].cacher.fail(.save)
@@ -323,7 +325,7 @@ struct WaitingForSavesTests {
         #expect(benches.allSatisfy { $0.cacher.record(of: 1)?.content == 1 })
     }
 
-    @Test func `C6: who waits for a scope can be cancelled, and one without stores is not waited for`() async throws {
+    @Test func `C6: waiting for a scope can be canceled, and returns at once without stores`() async throws {
         let scope = CacheScope()
         try await scope.waitUntilSaved()
         let bench = Bench(.plain, scope: scope)
@@ -338,26 +340,26 @@ struct WaitingForSavesTests {
         #expect(bench.cacher.record(of: 1)?.content == 1)
     }
 
-    // MARK: Emptying
+    // MARK: Clearing
 
     @Test(arguments: Backing.withCacher, [false, true])
-    func `C6: an emptying under way is waited for, and its failure thrown`(_ backing: Backing, _ fails: Bool) async throws {
+    func `C6: waitUntilSaved() awaits a running clear() and throws its failure`(_ backing: Backing, _ fails: Bool) async throws {
         let bench = Bench(backing)
         await bench.store[1].update(7)
         bench.cacher.hold(.removeAll)
         let clear = Task { try await bench.store.clear() }
         try await bench.cacher.began(.removeAll)
-        let cancelled = Waiter { try await bench.store.waitUntilSaved() }
+        let canceled = Waiter { try await bench.store.waitUntilSaved() }
         let waiter = Waiter { try await bench.store[1].waitUntilSaved() }
         try await bench.clearers(served: 3, waiting: 0)
-        cancelled.task.cancel()
-        #expect(await cancelled.outcome == "CancellationError" && waiter.isWaiting)
+        canceled.task.cancel()
+        #expect(await canceled.outcome == "CancellationError" && waiter.isWaiting)
         try await bench.cacher.releaseNext(.removeAll, failing: fails)
         #expect(await waiter.outcome == (fails ? "StoreError" : "()"))
         #expect(await clear.outcome == (fails ? "StoreError" : "()"))
     }
 
-    @Test func `C6: an emptying that is wanted while another one runs is waited for`() async throws {
+    @Test func `C6: waitUntilSaved() awaits a clear() that waits behind another one`() async throws {
         let bench = Bench(.plain)
         bench.cacher.hold(.removeAll)
         let clears = [Task { try await bench.store.clear() }]
@@ -376,9 +378,9 @@ struct WaitingForSavesTests {
 }
 
 extension Bench {
-    /// Lets other tasks run until so many wait for the emptying under way, and for the next one.
+    /// Waits until the given numbers of calls wait for the running clear() and for the next one.
     fileprivate func clearers(served: Int, waiting: Int) async throws {
-        try await until("\(served) and \(waiting) wait for an emptying") {
+        try await until("\(served) and \(waiting) calls wait to clear") {
             self.store.engine.state.withLock { $0.lane.clearersServed?.count == served && $0.lane.clearers.count == waiting }
         }
     }

@@ -50,7 +50,7 @@ struct CanonicalJSONTests {
         enum Name: CodingKey { case derived, list }
     }
 
-    @Test func `values that are no objects stand by themselves`() throws {
+    @Test func `a value that is not an object is encoded alone`() throws {
         #expect(try text(7) == "7")
         #expect(try text(Int8(-7)) == "-7")
         #expect(try text(UInt64.max) == "18446744073709551615")
@@ -63,26 +63,26 @@ struct CanonicalJSONTests {
         #expect(try text(Data([1, 2])) == "\"AQI=\"")
     }
 
-    @Test func `objects have their keys sorted, and no white space`() throws {
+    @Test func `objects have sorted keys and no white space`() throws {
         #expect(try text(Point(y: 1.5, x: 2, note: nil)) == #"{"x":2,"y":1.5}"#)
         #expect(try text(["b": [2: "x", 10: "y"], "a": [:]]) == #"{"a":{},"b":{"10":"y","2":"x"}}"#)
         #expect(try text(Choice.some(3, named: "é")) == #"{"some":{"_0":3,"named":"é"}}"#)
         #expect(try text(Derived()) == #"{"derived":2,"list":[null,{"base":1},{"derived":null},[true]],"super":{"base":1}}"#)
     }
 
-    @Test func `strings escape what JSON requires and nothing else`() throws {
+    @Test func `strings escape only what JSON requires`() throws {
         #expect(try text("\u{0}\n\t\"\\/é😀") == #""\u0000\u000a\u0009\"\\/é😀""#)
         #expect(try JSONDecoder().decode(String.self, from: Data(text("\u{0}\n\t\"\\/é😀").utf8)) == "\u{0}\n\t\"\\/é😀")
     }
 
-    /// Canonically equivalent spellings, which Swift takes as equal.
+    /// Canonically equivalent spellings, which Swift compares as equal.
     @Test(arguments: [
         ("\u{e9}", "e\u{301}"), ("\u{1ea5}", "a\u{302}\u{301}"), ("\u{212b}", "\u{c5}"), ("\u{ac01}", "\u{1100}\u{1161}\u{11a8}"),
         ("\u{ac00}\u{11a8}", "\u{ac01}"), ("\u{ac00}\u{11b9}", "\u{ac12}"),
         ("q\u{307}\u{323}", "q\u{323}\u{307}"), ("\u{2126}", "\u{3a9}"),
     ])
-    func `F3 strings that are equal have equal bytes, wherever they stand`(first: String, second: String) throws {
-        // As bytes: as strings they are equal in any case.
+    func `F3: equal strings have equal bytes, in every position`(first: String, second: String) throws {
+        // Compares bytes, because equal strings compare as equal in either spelling.
         func bytes(_ value: some Encodable) throws -> [UInt8] { try CanonicalJSON.encode(value) }
         #expect(first == second)
         #expect(try bytes(first) == bytes(second))
@@ -92,17 +92,17 @@ struct CanonicalJSONTests {
         #expect(try bytes(Set([first, "x"])) == bytes(Set([second, "x"])))
     }
 
-    @Test func `F3 strings are in normal form C`() throws {
+    @Test func `F3: strings are encoded in normal form C`() throws {
         #expect(try CanonicalJSON.encode("e\u{301}") == Array("\"\u{e9}\"".utf8))
         #expect(try CanonicalJSON.encode("\u{1100}\u{1161}\u{11b9}") == Array("\"\u{ac12}\"".utf8))
     }
 
-    @Test func `F3 an object whose names differ only in spelling is sorted after they are made one`() throws {
+    @Test func `F3: object names are sorted after normalization`() throws {
         // Decomposed, é comes before f; composed, after it.
         #expect(try text(["e\u{301}": 1, "f": 2]) == "{\"f\":2,\"\u{e9}\":1}")
     }
 
-    @Test func `F3 sets and dictionaries have equal bytes in whatever order they were filled`() throws {
+    @Test func `F3: equal sets and equal dictionaries have equal bytes, in any order of insertion`() throws {
         let numbers = Array(0..<50)
         for seed in 0..<20 {
             var shuffled = numbers.shuffled()
@@ -122,7 +122,7 @@ struct CanonicalJSONTests {
         #expect(try text([2.5: "b", 1.5: "a"]) == #"[1.5,"a",2.5,"b"]"#)
     }
 
-    @Test func `F3 numbers that are equal have equal bytes`() throws {
+    @Test func `F3: equal numbers have equal bytes`() throws {
         #expect(try text(-0.0) == "0")
         #expect(try text(Float(-0.0)) == "0")
         #expect(try text(Date(timeIntervalSinceReferenceDate: -0.0)) == "0")
@@ -130,7 +130,7 @@ struct CanonicalJSONTests {
         #expect(try text([Double.infinity, -.infinity]) == #"["Infinity","-Infinity"]"#)
     }
 
-    @Test func `doubles and floats are read back to the bit`() throws {
+    @Test func `doubles and floats are decoded bit for bit`() throws {
         let decoder = JSONDecoder()
         for _ in 0..<2000 {
             let double = Double(bitPattern: .random(in: .min ... .max))

@@ -5,7 +5,7 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// F1, F4 and F6 with real processes, which are killed, write side by side, and run out of space.
+/// Tests F1, F4 and F6 with real processes that are killed, write concurrently, or run out of space.
 @Suite(.serialized)
 struct FileCrashTests {
     private let place: TemporaryDirectory
@@ -23,7 +23,7 @@ struct FileCrashTests {
         FileCacher(directory: place.url, durability: durability) { [faults] in faults.record($0) }
     }
 
-    /// Makes every orphan older than an hour, and the next save's scan remove it.
+    /// Ages every orphan by more than an hour, so that the scan of the next save removes it.
     private func sweepOrphans() async throws {
         for name in try place.temporaries { try place.age(name, by: .seconds(3700)) }
         let cacher = cacher()
@@ -32,7 +32,7 @@ struct FileCrashTests {
         #expect(try place.temporaries.isEmpty)
     }
 
-    @Test func `F1 after kill -9 at a random moment every acknowledged record or a newer one is there, whole`() async throws {
+    @Test func `F1: after kill -9 at a random moment every acknowledged record, or a newer one, loads complete`() async throws {
         let keys = 5
         var first = 1
         for _ in 0..<rounds(40) {
@@ -49,7 +49,7 @@ struct FileCrashTests {
                 guard let line = child.readLine() else { break }
                 note(line)
             }
-            // Between two lines as well as upon one.
+            // Varies the delay, so that the kill falls between two lines as well as right after one.
             for _ in 0..<Int.random(in: 0...2000) { _ = SHA256.digest(of: []) }
             child.kill()
             while let line = child.readLine() { note(line) }
@@ -68,7 +68,7 @@ struct FileCrashTests {
     }
 
     @Test(arguments: FileWriteOptions.Step.allCases)
-    func `F1 kill -9 after any step of a save leaves the old record or the new one`(step: FileWriteOptions.Step) async throws {
+    func `F1: kill -9 after any step of a save leaves either the old record or the new one`(step: FileWriteOptions.Step) async throws {
         try await cacher().save(record(Entry(key: 0, serial: 26, filler: String(repeating: "a", count: 26 * 7919 % 6000))), param: 0)
         let child = try ChildProcess(program, ["die", path, step.rawValue, "27"])
         #expect(child.readLine() == nil)
@@ -82,14 +82,14 @@ struct FileCrashTests {
         try await sweepOrphans()
     }
 
-    @Test func `F4 two processes that save into one directory never show a torn record`() async throws {
+    @Test func `F4: a reader never sees a torn record while two processes save into one directory`() async throws {
         let keys = 7
         let writers = try (0..<2).map { try ChildProcess(program, ["many", path, "\(rounds(400))", "\(keys)", "\($0)"]) }
         let cacher = cacher()
         var seen = 0
         var isLast = false
         while !isLast {
-            // One more round after both have ended, so that there is something to see however the processes took turns.
+            // Reads once more after both writers ended, so that there are records to see in every schedule.
             isLast = writers.allSatisfy { !$0.isRunning }
             for key in 0..<keys {
                 guard let entry = try await cacher.load(param: key)?.content else { continue }
@@ -97,7 +97,7 @@ struct FileCrashTests {
                 seen += 1
             }
             for key in try await cacher.keys() ?? [] { #expect((0..<keys).contains(key)) }
-            // The others' temporary files go too; their saves must succeed all the same.
+            // Also removes the temporary files of the writers, which must not fail their saves.
             if seen > 0, seen % 40 < keys { try await cacher.removeAll() }
         }
         #expect(seen > 0)
@@ -109,7 +109,7 @@ struct FileCrashTests {
         #expect(try place.temporaries.isEmpty)
     }
 
-    @Test func `F4 two cachers in one process sweep, save and load in one directory, and nothing is torn`() async throws {
+    @Test func `F4: cachers that sweep, save and load in one directory never see a torn record`() async throws {
         let cachers = (0..<3).map { _ in
             FileCacher<Int, Entry>(directory: place.url, limit: 20_000) { [faults] in faults.record($0) }
         }
@@ -132,7 +132,7 @@ struct FileCrashTests {
         #expect(try place.temporaries.isEmpty)
     }
 
-    @Test func `F6 a file that may not grow fails the save with its reason, and the older record stays`() throws {
+    @Test func `F6: a save beyond the file size limit fails with its reason and keeps the older record`() throws {
         let child = try ChildProcess(program, ["limited", path, "4096"])
         #expect(child.readLine() == "saved 100")
         #expect(child.readLine() == "loaded 100")
@@ -143,9 +143,9 @@ struct FileCrashTests {
         #expect(try place.names == [fileName("key")])
     }
 
-    /// A small disk of its own, which is gone with the process that made it.
+    /// Uses a small disk that disappears with the process that mounted it.
     @Test(.enabled(if: canMountSmallDisks()))
-    func `F6 a full disk fails the save with its reason, the older record stays, and smaller ones can be saved`() throws {
+    func `F6: a save to a full disk fails with its reason, keeps the older record, and a smaller save succeeds`() throws {
         let script = "mount -t tmpfs -o size=128k,mode=700 none '\(path)' && exec '\(program)' full '\(path)'"
         let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
         #expect(child.readLine() == "saved 1000")
@@ -161,7 +161,7 @@ struct FileCrashTests {
     }
 
     @Test(.enabled(if: canMountSmallDisks()))
-    func `F6 a read-only disk fails the save with its reason`() throws {
+    func `F6: a save to a read-only disk fails with its reason`() throws {
         let script = "mount -t tmpfs -o ro none '\(path)' && exec '\(program)' limited '\(path)' 4096"
         let child = try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script])
         let failure = try #require(child.readLine())
@@ -169,7 +169,7 @@ struct FileCrashTests {
         #expect(child.readLine() == "loaded nothing")
     }
 
-    @Test func `F6 a directory that may not be written fails the save with its reason`() throws {
+    @Test func `F6: a save to a directory without write permission fails with its reason`() throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path)
         defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path) }
         let child = try ChildProcess(program, ["nobody", path])
@@ -178,7 +178,7 @@ struct FileCrashTests {
         #expect(child.readLine() == "loaded nothing")
     }
 
-    @Test func `F6 a directory whose path leads through a file fails every call with its reason`() async throws {
+    @Test func `F6: every call fails with its reason if the directory's path leads through a file`() async throws {
         try place.write([1], "file")
         let cacher = FileCacher<Int, Int>(directory: place.file("file/below"))
         let errors = [
@@ -195,7 +195,7 @@ struct FileCrashTests {
     }
 }
 
-/// Whether this process may mount a disk that nobody else sees.
+/// Returns whether this process may mount a disk that is private to it.
 private func canMountSmallDisks() -> Bool {
     let script = "mount -t tmpfs none /mnt && echo yes"
     guard isRoot(), let child = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]) else { return false }

@@ -15,7 +15,7 @@ struct FileDamageTests {
         FileCacher(directory: place.url, version: version, limit: limit) { [faults] in faults.record($0) }
     }
 
-    @Test func `F2 a flipped bit at any place is a miss, reported, and the file deleted`() async throws {
+    @Test func `F2: a record with any flipped bit is a miss, is reported, and is deleted`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         var full = record("content", at: 12345.678)
         full.validator = Validator(entityTag: "\"1\"")
@@ -35,7 +35,7 @@ struct FileDamageTests {
         }
     }
 
-    @Test func `F2 a file cut or grown to any length is a miss, reported, and deleted`() async throws {
+    @Test func `F2: a record truncated or extended to any length is a miss, is reported, and is deleted`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         try await cacher.save(record("content"), param: "key")
         await cacher.settle()
@@ -53,13 +53,13 @@ struct FileDamageTests {
         #expect(try await cacher.load(param: "key") == record("content"))
     }
 
-    @Test func `F2 bytes of chance are a miss, whatever lengths they claim`() async throws {
+    @Test func `F2: a file of random bytes is a miss, whatever lengths it claims`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let name = try fileName("key")
         var random = SplitMix(seed: 1)
         for round in 0..<rounds(300) {
             var bytes = (0..<Int.random(in: 0...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
-            // Most of them begin as a record does, so that more than the first test is met.
+            // Most of the files begin like a record, so that the later checks are reached too.
             if round % 4 != 0 { bytes.replaceSubrange(0..<min(bytes.count, 12), with: Array("SHrecord\u{1}\u{0}\u{0}\u{0}".utf8)) }
             try place.write(bytes, name)
             #expect(try await cacher.load(param: "key") == nil)
@@ -69,7 +69,7 @@ struct FileDamageTests {
         }
     }
 
-    @Test func `F2 the report names the file and what is wrong, and reaches a store's hook too`() async throws {
+    @Test func `F2: the report names the file and the defect, and reaches the store's event hook`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let notices = FaultRecorder()
         cacher.observeNotices { notice in
@@ -82,11 +82,11 @@ struct FileDamageTests {
         let fault = try #require(faults.faults.first)
         #expect(fault.file.lastPathComponent == name)
         #expect(fault.error.code == .unreadableRecord)
-        #expect(fault.description.contains("it ends within its head; it was deleted"))
+        #expect(fault.description.contains("it ends within its header; it was deleted"))
         #expect(notices.faults.count == 1)
     }
 
-    @Test func `F2 names that are not of our pattern are left alone by everything`() async throws {
+    @Test func `F2: no call changes or removes a foreign file`() async throws {
         let digest = SHA256.digest(of: []).hex
         let foreign = [
             "notes.txt", "record", ".record", digest, digest + ".recorD", digest.uppercased() + ".record", digest.dropLast() + ".record",
@@ -97,7 +97,7 @@ struct FileDamageTests {
             try place.write(Array(name.utf8), name)
             try place.age(name, by: .seconds(1_000_000))
         }
-        // Things of our pattern that are no plain files.
+        // Names that match the pattern but are not plain files.
         try FileManager.default.createDirectory(at: place.file(digest + ".record"), withIntermediateDirectories: false)
         let link = SHA256.digest(of: [1]).hex + ".record"
         try FileManager.default.createSymbolicLink(at: place.file(link), withDestinationURL: place.file("notes.txt"))
@@ -116,10 +116,10 @@ struct FileDamageTests {
         #expect(faults.faults.isEmpty)
     }
 
-    @Test func `F2 a link or a pipe under a record's name is a miss, not followed, not waited for, and stays`() async throws {
+    @Test func `F2: a link, pipe or directory under a record's name is a miss, is reported as foreign, and stays`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         try await cacher.save(record("real"), param: "real")
-        // What the link leads to is the very record that is asked for.
+        // The link leads to a valid record for the requested key.
         try await cacher.save(record("elsewhere"), param: "link")
         await cacher.settle()
         try FileManager.default.moveItem(at: place.file(fileName("link")), to: place.file("elsewhere"))
@@ -132,13 +132,13 @@ struct FileDamageTests {
             #expect(try place.status(fileName(key)) != nil)
         }
         #expect(try await cacher.keys() == ["real"])
-        // A save takes the link's place, and leaves what it points to.
+        // A save replaces the link and keeps its destination.
         try await cacher.save(record("other"), param: "link")
         #expect(try await cacher.load(param: "link") == record("other"))
         #expect(try place.status("elsewhere")?.kind == .regular)
     }
 
-    @Test func `F2 a damaged file that is being overwritten never costs the new record`() async throws {
+    @Test func `F2: loading a damaged file while it is overwritten never loses the new record`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let name = try fileName("key")
         for round in 0..<rounds(200) {

@@ -12,8 +12,8 @@ struct FileKeyTests {
         FileCacher(directory: place.url) { [faults] in faults.record($0) }
     }
 
-    @Test func `F3 the name is the SHA-256 of the key's sorted JSON`() throws {
-        // From another implementation of both.
+    @Test func `F3: the name is the SHA-256 of the key's sorted JSON`() throws {
+        // Values from an independent implementation of both.
         #expect(try fileName(7) == "7902699be42c8a8e46fbbb4501726517e86b22c56a189f7625a6da49081b2451.record")
         #expect(try fileName("user") == "3190d261d186aeead3a8deec202737c7775af5c8d455a9e5ba958c48b5fd3f59.record")
         #expect(try fileName("e\u{301}") == "f2886017e9c7abacf804b54d64787dce2b611c9544ba21f3affdd126a6e50086.record")
@@ -24,7 +24,7 @@ struct FileKeyTests {
         "", ".", "..", "../../etc/passwd", "a/b", "/", "a\u{0}b", "\n", "CON", "key.record",
         String(repeating: "long", count: 5000), "😀", "ﬁ",
     ])
-    func `F3 any text can be a key, and its file is in the directory under a plain name`(key: String) async throws {
+    func `F3: any text can be a key, and its file has a plain name in the directory`(key: String) async throws {
         let cacher: FileCacher<String, String> = cacher()
         try await cacher.save(record(key), param: key)
         #expect(try await cacher.load(param: key) == record(key))
@@ -50,7 +50,7 @@ struct FileKeyTests {
         var decimal: Decimal
     }
 
-    @Test func `F3 keys of every shape are found again, and listed as they were`() async throws {
+    @Test func `F3: keys of every shape are found after reopening and listed unchanged`() async throws {
         func check<Key: Codable & Hashable & Sendable>(_ keys: Key...) async throws {
             let place = try TemporaryDirectory()
             let cacher = FileCacher<Key, Int>(directory: place.url)
@@ -79,7 +79,7 @@ struct FileKeyTests {
             Nested(id: UUID(), when: .distantFuture, inner: nil, url: nil, data: Data(), decimal: -1))
     }
 
-    @Test func `F3 keys that are equal have one file`() async throws {
+    @Test func `F3: equal keys share one file`() async throws {
         let texts: FileCacher<String, String> = cacher()
         try await texts.save(record("one"), param: "caf\u{e9}")
         #expect(try await texts.load(param: "cafe\u{301}") == record("one"))
@@ -91,7 +91,7 @@ struct FileKeyTests {
         #expect(try await numbers.load(param: -0.0) == record("zero"))
     }
 
-    @Test func `F3 a record of another key under the name is a miss and stays`() async throws {
+    @Test func `F3: a record of another key under the name is a miss and stays`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         try await cacher.save(record("mine"), param: "a")
         await cacher.settle()
@@ -109,7 +109,7 @@ struct FileKeyTests {
         func encode(to encoder: any Encoder) throws { throw CocoaError(.coderInvalidValue) }
     }
 
-    @Test func `a key or content that does not encode is an error that says so, and nothing is written`() async throws {
+    @Test func `a key or content that fails to encode is reported as an error, and nothing is written`() async throws {
         let keyed: FileCacher<Stubborn, String> = cacher()
         let valued: FileCacher<String, Stubborn> = cacher()
         let errors = [

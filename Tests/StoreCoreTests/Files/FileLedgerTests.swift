@@ -5,7 +5,7 @@ import Trials
 struct FileLedgerTests {
     private func name(_ number: Int) -> SHA256.Digest { SHA256.Digest(UInt64(number), 0, 0, 0) }
 
-    @Test func `the first save asks for a scan, a removal does not`() {
+    @Test func `the first save requests a scan, a removal does not`() {
         var ledger = FileLedger(limit: 100)
         ledger.changeBegan(name(1))
         #expect(ledger.changeEnded(name(1), from: 10, to: 0) == .none)
@@ -17,7 +17,7 @@ struct FileLedgerTests {
         #expect(ledger.bytes == 25)
     }
 
-    @Test func `a sum beyond the limit asks for a scan, and again only where that helped`() {
+    @Test func `a sum above the limit requests a scan, and repeats it only if the last one freed space`() {
         var ledger = FileLedger(limit: 100)
         func save(_ number: Int, _ size: Int) -> FileLedger.Action {
             ledger.changeBegan(name(number))
@@ -32,7 +32,7 @@ struct FileLedgerTests {
         #expect(save(3, 1) == .scan)
     }
 
-    @Test func `a failed scan is tried again after a tenth of the limit`() {
+    @Test func `a failed scan is retried after another tenth of the limit`() {
         var ledger = FileLedger(limit: 100)
         ledger.changeBegan(name(1))
         #expect(ledger.changeEnded(name(1), from: 0, to: 95) == .scan)
@@ -43,7 +43,7 @@ struct FileLedgerTests {
         #expect(ledger.changeEnded(name(3), from: 0, to: 9) == .scan)
     }
 
-    /// Saves, removals and scans in random order, each in two halves; a scan looks at each file at a moment of its own.
+    /// Interleaves saves, removals and scans, each in two steps. A scan reads each file at a separate moment.
     @Test(arguments: 0..<rounds(300))
     func `the sum is right after any interleaving of changes and scans`(seed: Int) {
         var random = SplitMix(seed: UInt64(seed))
@@ -99,7 +99,7 @@ struct FileLedgerTests {
         }
 
         for _ in 0..<200 { step() }
-        // Let everything that runs come to its end.
+        // Finishes all changes and scans in progress.
         while !changes.isEmpty || scan != nil { step() }
         let sum = disk.values.reduce(0, +)
         #expect(ledger.bytes == sum || !history.contains("scan ended"), "\(history)")

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 @testable import StoreCore
 
-/// The bound in bytes, the orphans of F1, and what F7 says of permissions.
+/// Tests the limit in bytes, the orphans of F1 and the permissions of F7.
 struct FileSweepTests {
     private let place: TemporaryDirectory
 
@@ -13,14 +13,14 @@ struct FileSweepTests {
         FileCacher(directory: place.url, limit: limit, durability: durability)
     }
 
-    /// A record whose file has about so many bytes.
+    /// Creates a record with a file of about the given size.
     private func bulk(_ bytes: Int) -> CacheRecord<String> { record(String(repeating: "x", count: bytes - 90)) }
 
     private func size(_ key: Int) throws -> Int { try place.status(fileName(key))?.size ?? 0 }
 
     private var total: Int { get throws { try place.records.reduce(0) { try $0 + (place.status($1)?.size ?? 0) } } }
 
-    /// Saves records of 1000 bytes, the first one longest ago.
+    /// Saves records of 1000 bytes each, the first one with the oldest last use.
     private func fill(_ cacher: FileCacher<Int, String>, _ count: Int) async throws {
         for key in 0..<count {
             try await cacher.save(bulk(1000), param: key)
@@ -29,7 +29,7 @@ struct FileSweepTests {
         await cacher.settle()
     }
 
-    @Test func `beyond the limit the records used longest ago go, until nine tenths are left`() async throws {
+    @Test func `above the limit the least recently used records are removed until nine tenths remain`() async throws {
         let small = cacher(limit: 10_500)
         try await fill(small, 10)
         #expect(try place.records.count == 10)
@@ -49,7 +49,7 @@ struct FileSweepTests {
     }
 
     @Test(arguments: [(30, false), (59, false), (61, true), (60 * 24 * 365, true), (-61, true)])
-    func `a load marks a file as used at most once an hour`(minutes: Int, isTouched: Bool) async throws {
+    func `a load updates the last use of a file at most once an hour`(minutes: Int, isTouched: Bool) async throws {
         let cacher = cacher()
         try await cacher.save(record("content"), param: 1)
         try place.age(fileName(1), by: .seconds(60 * minutes))
@@ -60,9 +60,9 @@ struct FileSweepTests {
         #expect(abs(FileStatus.now() - after.modified) < 3_600_000_000_000 || !isTouched)
     }
 
-    /// The second place is a file system that holds years which do not fit into 64 bits of nanoseconds.
+    /// The second directory is on a file system with dates that do not fit into 64 bits of nanoseconds.
     @Test(arguments: [NSTemporaryDirectory(), "/dev/shm"], [Int.min / 4, -1 << 40, 0, 1 << 40, .max / 4])
-    func `a file of any date can be loaded, touched and swept`(parent: String, seconds: Int) async throws {
+    func `a file with any date can be loaded, touched and swept`(parent: String, seconds: Int) async throws {
         guard FileManager.default.isWritableFile(atPath: parent) else { return }
         let place = try TemporaryDirectory(in: parent)
         let small = FileCacher<Int, String>(directory: place.url, limit: 10_500)
@@ -78,10 +78,10 @@ struct FileSweepTests {
         #expect(try await small.load(param: 10) != nil)
     }
 
-    @Test func `saves of different keys run side by side`() async throws {
-        // Whoever has written first waits until the other one is through.
+    @Test func `saves of different keys run concurrently`() async throws {
+        // The first writer waits until the other one has renamed its file.
         let isFirst = Lock(true)
-        let otherIsThrough = DispatchSemaphore(value: 0)
+        let otherIsDone = DispatchSemaphore(value: 0)
         let options = FileWriteOptions { (step: FileWriteOptions.Step) throws(StoreError) in
             let waits =
                 step == .written
@@ -89,8 +89,8 @@ struct FileSweepTests {
                     defer { first = false }
                     return first
                 }
-            if waits { #expect(otherIsThrough.wait(timeout: .now() + 60) == .success) }
-            if step == .renamed { otherIsThrough.signal() }
+            if waits { #expect(otherIsDone.wait(timeout: .now() + 60) == .success) }
+            if step == .renamed { otherIsDone.signal() }
         }
         let cacher = FileCacher<Int, String>(directory: place.url, options: options)
         async let first: Void = cacher.save(record("first"), param: 1)
@@ -99,7 +99,7 @@ struct FileSweepTests {
         #expect(try await Set(cacher.keys() ?? []) == [1, 2])
     }
 
-    @Test func `overwriting and removing keep the sum right, so that nothing goes too early or too late`() async throws {
+    @Test func `overwriting and removing keep the sum exact, so that no sweep comes too early or too late`() async throws {
         let small = cacher(limit: 10_500)
         try await fill(small, 10)
         for _ in 0..<30 { try await small.save(bulk(1000), param: 9) }
@@ -119,7 +119,7 @@ struct FileSweepTests {
         #expect(try await small.load(param: 10) != nil)
     }
 
-    @Test func `a damaged file that was deleted no longer counts`() async throws {
+    @Test func `a deleted damaged file no longer counts toward the limit`() async throws {
         let small = cacher(limit: 10_500)
         try await fill(small, 10)
         try truncateFile(place.directory.path(of: fileName(0)), to: 999)
@@ -129,7 +129,7 @@ struct FileSweepTests {
         #expect(try place.records.count == 10)
     }
 
-    @Test func `records that were there before count from the first save on`() async throws {
+    @Test func `records from an earlier process count toward the limit from the first save on`() async throws {
         try await fill(cacher(), 20)
         let small = cacher(limit: 10_000)
         #expect(try await small.load(param: 19) != nil)
@@ -140,7 +140,7 @@ struct FileSweepTests {
         #expect(try await Set(small.keys() ?? []) == Set(12...20))
     }
 
-    @Test func `a record larger than the limit is an error, and the older one stays`() async throws {
+    @Test func `saving a record larger than the limit fails and keeps the older record`() async throws {
         let small = cacher(limit: 2000)
         try await small.save(record("old"), param: 1)
         let error = await #expect(throws: StoreError.self) { try await small.save(bulk(3000), param: 1) }
@@ -150,7 +150,7 @@ struct FileSweepTests {
         #expect(try await small.load(param: 1) == record("old"))
     }
 
-    @Test func `a record of nearly the limit is not swept by its own save`() async throws {
+    @Test func `a record of nearly the limit survives the sweep of its own save`() async throws {
         let small = cacher(limit: 2000)
         for key in 0..<5 {
             try await small.save(bulk(1950), param: key)
@@ -158,7 +158,7 @@ struct FileSweepTests {
             #expect(try await small.load(param: key) != nil)
         }
         #expect(try total <= 2000)
-        // Nor by the first save of another cacher, of something else.
+        // It also survives the first save of another cacher, for another key.
         let other = cacher(limit: 2000)
         try await other.save(record(""), param: 9)
         await other.settle()
@@ -166,7 +166,7 @@ struct FileSweepTests {
         #expect(try total <= 2000)
     }
 
-    @Test func `saves that are faster than the sweep end below the limit all the same`() async throws {
+    @Test func `saves that outpace the sweep still end below the limit`() async throws {
         let small = cacher(limit: 50_000)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 {
@@ -182,7 +182,7 @@ struct FileSweepTests {
         #expect(try place.temporaries.isEmpty)
     }
 
-    @Test func `what was evicted is told to a store`() async throws {
+    @Test func `an eviction is reported to the store`() async throws {
         let counter = FaultRecorder()
         let small = cacher(limit: 10_500)
         small.observeNotices { notice in
@@ -195,7 +195,7 @@ struct FileSweepTests {
         #expect(counter.faults.count == 2)
     }
 
-    @Test func `F1 orphans of saves that never ended go after an hour, at the next scan`() async throws {
+    @Test func `F1: the first scan removes orphaned temporary files older than an hour`() async throws {
         let old = TemporaryFile.makeName(kind: "record")
         let young = TemporaryFile.makeName(kind: "record")
         for name in [old, young] { try place.write([1], name) }
@@ -205,7 +205,7 @@ struct FileSweepTests {
         _ = try await cacher.load(param: 1)
         _ = try await cacher.keys()
         await cacher.settle()
-        // Never on the path of a load.
+        // Loading and listing do not scan.
         #expect(try place.temporaries.count == 2)
         try await cacher.save(record("content"), param: 1)
         await cacher.settle()
@@ -214,7 +214,7 @@ struct FileSweepTests {
         #expect(try place.names.isEmpty)
     }
 
-    @Test func `F7 files and the directories made for them are for this user only`() async throws {
+    @Test func `F7: only the user can access the files and the directories created for them`() async throws {
         let url = place.url.appending(path: "a/b", directoryHint: .isDirectory)
         let cacher = FileCacher<Int, String>(directory: url, durability: .power)
         #expect(try await cacher.load(param: 1) == nil)
@@ -227,7 +227,7 @@ struct FileSweepTests {
         #expect(try place.status("a/b/" + fileName(1))?.permissions == 0o600)
     }
 
-    @Test func `F1 a directory that is removed is made again by the next save`() async throws {
+    @Test func `F1: the next save creates a removed directory again`() async throws {
         let url = place.url.appending(path: "a", directoryHint: .isDirectory)
         let cacher = FileCacher<Int, String>(directory: url)
         for round in 0..<3 {
@@ -239,7 +239,7 @@ struct FileSweepTests {
         }
     }
 
-    @Test func `a scope's clearing removes the records of all its directories, and nothing else`() async throws {
+    @Test func `clearing a scope removes the records in all its directories, and nothing else`() async throws {
         let scope = CacheScope(directory: place.url)
         let users = FileCacher<Int, String>(directory: scope.directory(named: "users"))
         try await users.save(record("Ada"), param: 1)

@@ -15,7 +15,7 @@ struct FileVersionTests {
         FileCacher(directory: place.url, version: version) { [faults] in faults.record($0) }
     }
 
-    @Test func `F5 a record of a lower schema version is a miss, and is overwritten`() async throws {
+    @Test func `F5: a record of a lower schema version is a miss and can be overwritten`() async throws {
         let first: FileCacher<String, String> = cacher(version: 1)
         let second: FileCacher<String, Int> = cacher(version: 2)
         try await first.save(record("old"), param: "key")
@@ -26,7 +26,7 @@ struct FileVersionTests {
         #expect(faults.faults.isEmpty)
     }
 
-    @Test func `F5 a record of a higher schema version is a miss, and stays until it is overwritten`() async throws {
+    @Test func `F5: a record of a higher schema version is a miss and stays until it is overwritten`() async throws {
         let first: FileCacher<String, String> = cacher(version: 1)
         let second: FileCacher<String, Int> = cacher(version: 2)
         try await second.save(record(2), param: "key")
@@ -39,7 +39,7 @@ struct FileVersionTests {
         #expect(faults.faults.isEmpty)
     }
 
-    @Test func `F5 a higher version of the file format is a miss and stays`() async throws {
+    @Test func `F5: a record of a higher file format version is a miss and stays`() async throws {
         let cacher: FileCacher<String, String> = cacher()
         let key = try CanonicalJSON.encode("key")
         var bytes = FileRecordFormat.encode(key: key, fetchedAt: 0, details: nil, content: Data("whatever".utf8), schema: 1)
@@ -54,7 +54,7 @@ struct FileVersionTests {
         #expect(try place.bytes(fileName("key")) == bytes)
     }
 
-    @Test func `content that no longer decodes is a miss, reported, and stays until it is overwritten`() async throws {
+    @Test func `content that no longer decodes is a miss, is reported, and stays until it is overwritten`() async throws {
         let texts: FileCacher<String, String> = cacher()
         let numbers: FileCacher<String, Int> = cacher()
         try await texts.save(record("text"), param: "key")
@@ -73,7 +73,7 @@ struct FileVersionTests {
         var decimal: Decimal
     }
 
-    @Test func `dates and numbers come back to the bit, also those JSON does not have`() async throws {
+    @Test func `dates and numbers load bit for bit, including those that JSON does not have`() async throws {
         let cacher: FileCacher<Int, Numbers> = cacher()
         var random = SplitMix(seed: 7)
         var doubles: [Double] = [-0.0, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 0.1]
@@ -97,7 +97,7 @@ struct FileVersionTests {
         #expect(loaded.doubles[0].isNaN && loaded.floats[0].isNaN && loaded.dates[0].timeIntervalSinceReferenceDate.isNaN)
     }
 
-    @Test func `everything known of a record comes back`() async throws {
+    @Test func `every property of a record survives saving and loading`() async throws {
         let cacher: FileCacher<String, [String]?> = cacher()
         var full = CacheRecord<[String]?>(
             content: ["a", "\u{0}é😀/\\\""], fetchedAt: Date(timeIntervalSinceReferenceDate: 0.1 + 0.2),

@@ -2,7 +2,7 @@ import Testing
 @testable import StoreCore
 
 struct SHA256Tests {
-    /// FIPS 180-4 examples (csrc.nist.gov, SHA256.pdf and the SHA-2 additional test vectors).
+    /// Examples of FIPS 180-4 (csrc.nist.gov, SHA256.pdf and the SHA-2 additional test vectors).
     @Test(arguments: [
         ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
         ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
@@ -32,7 +32,7 @@ struct SHA256Tests {
         #expect(hash.digest().hex == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0")
     }
 
-    @Test func `messages of every length around the blocks' ends have the digests of another implementation`() {
+    @Test func `messages of every length around block boundaries have the digests of an independent implementation`() {
         var all = SHA256()
         for length in 0..<300 {
             let message = (0..<length).map { UInt8(truncatingIfNeeded: $0 * 31 + length) }
@@ -41,7 +41,7 @@ struct SHA256Tests {
         #expect(all.digest().hex == "148b894486945a24e834868db010090f61da189d018f0bf543b188081480175d")
     }
 
-    @Test func `asking for the digest of a beginning does not disturb the rest`() {
+    @Test func `reading an intermediate digest does not change the final one`() {
         var hash = SHA256()
         hash.update(Array("ab".utf8))
         #expect(hash.digest() == SHA256.digest(of: Array("ab".utf8)))
@@ -49,7 +49,7 @@ struct SHA256Tests {
         #expect(hash.digest() == SHA256.digest(of: Array("abc".utf8)))
     }
 
-    @Test func `hexadecimal digits are read back, and nothing else is`() {
+    @Test func `only lowercase hexadecimal digits of the right length are read as a digest`() {
         let digest = SHA256.digest(of: [])
         #expect(SHA256.Digest(hex: Array(digest.hex.utf8)) == digest)
         #expect(SHA256.Digest(hex: Array(digest.hex.uppercased().utf8)) == nil)
@@ -57,7 +57,7 @@ struct SHA256Tests {
         #expect(SHA256.Digest(hex: Array((digest.hex.dropLast() + "g").utf8)) == nil)
     }
 
-    @Test func `every character at every place is a hexadecimal digit or none, whatever stands beside it`() {
+    @Test func `each byte at each position is accepted exactly if it is a hexadecimal digit`() {
         func number(_ digits: [UInt8]) -> UInt64? { digits.withUnsafeBufferPointer { UInt64(hexadecimal: $0[...]) } }
         for place in 0..<16 {
             for other in "0f9a".utf8 {
@@ -87,7 +87,7 @@ struct Checksum64Tests {
         #expect(Array(message.utf8).withUnsafeBytes { Checksum64.of($0) } == checksum)
     }
 
-    @Test func `messages of every length, each seeded by the one before, have the checksum of another implementation`() {
+    @Test func `messages of every length, each seeded by the previous checksum, match an independent implementation`() {
         var checksum: UInt64 = 0
         for length in 0..<200 {
             let message = (0..<length).map { UInt8(truncatingIfNeeded: $0 * 31 + length) }

@@ -5,7 +5,7 @@ import Testing
 struct CombinatorTests {
     let states = ManualStates<Int>(.loading(content: nil))
 
-    // MARK: What all have in common
+    // MARK: All layers
 
     @Test(arguments: Layer.allCases)
     func `C8: a layer joins at its first next and leaves when it is released`(layer: Layer) async throws {
@@ -21,7 +21,7 @@ struct CombinatorTests {
     }
 
     @Test(arguments: Layer.allCases)
-    func `C9: a layer ends at once when its task is cancelled, and for good`(layer: Layer) async throws {
+    func `C9: a layer ends at once and permanently when its task is canceled`(layer: Layer) async throws {
         let observer = Task {
             var iterator = layer.over(states.sequence).makeAsyncIterator()
             return [await iterator.next(), await iterator.next(), await iterator.next()]
@@ -34,7 +34,7 @@ struct CombinatorTests {
     }
 
     @Test(arguments: Layer.allCases)
-    func `each iterator of a layer is an observer of its own`(layer: Layer) async {
+    func `each iterator of a layer is a separate observer`(layer: Layer) async {
         let sequence = layer.over(states.sequence)
         var one = sequence.makeAsyncIterator()
         #expect(await one.next() == .loading(content: nil))
@@ -61,11 +61,11 @@ struct CombinatorTests {
     }
 
     @Test(arguments: Layer.allCases)
-    func `taking a state that is there never leaves the caller's actor`(layer: Layer) async throws {
+    func `taking an available state does not leave the caller's actor`(layer: Layer) async throws {
         let states = states
         let jobs = try await CountingActor().takeTwo(from: layer.over(states.sequence)) {
             states.send(.completed(1))
-            // A combination has a task of its own, which draws the state.
+            // A combination reads its inputs in a separate task.
             if layer == .combined || layer == .all { try await states.taken(by: 1) }
         }
         #expect(jobs == 0)
@@ -73,7 +73,7 @@ struct CombinatorTests {
 
     // MARK: mapContent
 
-    @Test func `mapped states differ in their content alone`() async {
+    @Test func `mapping a state changes only its content`() async {
         var iterator = states.sequence.mapContent { "<\($0)>" }.makeAsyncIterator()
         #expect(await iterator.next() == .loading(content: nil))
         states.send(.completed(content: 1, next: .loading, prev: .fixed(canRequestAdditionalData: true)))
@@ -84,7 +84,7 @@ struct CombinatorTests {
         #expect(await iterator.next() == .loading(content: "<1>"))
     }
 
-    @Test func `C8: a state is mapped once when it is given, and never when it is missed`() async {
+    @Test func `C8: a state is mapped once when it is delivered, and never when it is skipped`() async {
         let mapped = WatchedState<[Int]>([])
         let sequence = states.sequence.mapContent { content in
             mapped.update { $0.append(content) }
@@ -100,7 +100,7 @@ struct CombinatorTests {
 
     // MARK: removeDuplicates
 
-    @Test func `equal neighbours are given once, equal strangers each time`() async throws {
+    @Test func `equal states are delivered once when adjacent, and each time otherwise`() async throws {
         let recorder = RecordingObserver(states.sequence.removeDuplicates())
         try await send([
             .loading(content: nil), .completed(1), .completed(1), .loading(content: 1), .loading(content: 1), .completed(1),
@@ -112,7 +112,7 @@ struct CombinatorTests {
                 == "loading(nil) completed(1) loading(1) completed(1) completed(1,next:loading) error(Offline,1) completed(2)")
     }
 
-    @Test func `what counts as the same content is for the observer to say`() async throws {
+    @Test func `the caller defines which contents are equal`() async throws {
         let recorder = RecordingObserver(states.sequence.removeDuplicates { $0 / 10 == $1 / 10 })
         try await send([
             .completed(10), .completed(11), .loading(content: 12), .loading(content: 13), .loading(content: nil), .loading(content: 1),
@@ -123,7 +123,7 @@ struct CombinatorTests {
 
     // MARK: contents
 
-    @Test func `contents are those of completed states`() async throws {
+    @Test func `contents delivers the content of completed states only`() async throws {
         let seen = WatchedState<[Int]>([])
         let observer = Task {
             for await content in states.sequence.contents() { seen.update { $0.append(content) } }
@@ -135,7 +135,7 @@ struct CombinatorTests {
         #expect(states.observerCount == 0)
     }
 
-    @Test func `C8: contents join at the first next and leave when released`() async {
+    @Test func `C8: contents joins at the first next and leaves when released`() async {
         let contents = states.sequence.contents()
         do {
             var iterator = contents.makeAsyncIterator()
@@ -149,7 +149,7 @@ struct CombinatorTests {
 
     // MARK: doAction
 
-    @Test @MainActor func `doAction calls the closure that fits where its caller runs, until it is cancelled`() async throws {
+    @Test @MainActor func `doAction calls the matching closure on its caller's actor until it is canceled`() async throws {
         var log: [String] = []
         let observer = Task {
             await states.sequence.doAction(
@@ -171,7 +171,7 @@ struct CombinatorTests {
         #expect(states.observerCount == 0)
     }
 
-    /// Sends states one by one, each after the one observer took the one before.
+    /// Sends states one by one, each after the observer has taken the previous one.
     private func send(_ sent: [LoadingState<Int>]) async throws {
         for state in sent {
             try await states.taken(by: 1)
@@ -180,7 +180,7 @@ struct CombinatorTests {
         try await states.taken(by: 1)
     }
 
-    /// What can stand between a sequence and its observer without changing what is sent here.
+    /// A layer between a sequence and its observer that passes these states on unchanged.
     enum Layer: CaseIterable {
         case mapped, deduplicated, combined, all
 
@@ -204,7 +204,7 @@ struct CombinatorTests {
 }
 
 extension CountingActor {
-    /// Takes a state, lets the next one come, and counts what taking that one needs.
+    /// Takes a state, waits for the next one, and counts the jobs needed to take that one.
     fileprivate func takeTwo(from sequence: LoadingStateSequence<Int>, between: @Sendable () async throws -> Void) async throws -> Int {
         var iterator = sequence.makeAsyncIterator()
         _ = await iterator.next()

@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-/// How the observers of a combination leave, and how it ends.
+/// Tests how observers leave a combination and how a combination ends.
 @Suite(.timeLimit(.minutes(10)))
 struct CombineStateLeavingTests {
     let numbers = ManualStates<Int>()
@@ -10,7 +10,7 @@ struct CombineStateLeavingTests {
     // MARK: Leaving
 
     @Test(arguments: [true, false])
-    func `C9: a cancelled observer returns at once and leaves every input`(hasFirst: Bool) async throws {
+    func `C9: a canceled observer returns at once and leaves every input`(hasFirst: Bool) async throws {
         numbers.send(.completed(1))
         if hasFirst { words.send(.completed("a")) }
         let sequence = numbers.sequence.combineState(words.sequence)
@@ -30,7 +30,7 @@ struct CombineStateLeavingTests {
         try await words.observers(count: 0)
     }
 
-    @Test func `C9: an observer that is cancelled before its first next joins nothing`() async {
+    @Test func `C9: an observer canceled before its first next joins no input`() async {
         let observer = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             var iterator = numbers.sequence.combineState(words.sequence).makeAsyncIterator()
@@ -40,7 +40,7 @@ struct CombineStateLeavingTests {
         #expect((numbers.joinedCount, words.joinedCount) == (0, 0))
     }
 
-    @Test func `C9: an input that does not return when it is cancelled holds nobody up`() async throws {
+    @Test func `C9: an input that ignores cancellation does not delay its observer`() async throws {
         let gate = ManualStates<Int>()
         let stubborn = LoadingStateSequence { StubbornSource(gate) }
         let observer = Task {
@@ -70,7 +70,7 @@ struct CombineStateLeavingTests {
         try await counter.none()
     }
 
-    @Test func `C15: an iterator that is released while an input is silent leaves nothing`() async throws {
+    @Test func `C15: an iterator released before an input sent anything leaves every input`() async throws {
         numbers.send(.completed(1))
         let observer = Task {
             var iterator = numbers.sequence.combineState(words.sequence).makeAsyncIterator()
@@ -85,7 +85,7 @@ struct CombineStateLeavingTests {
 
     // MARK: The end
 
-    @Test func `the last state of an input that ended stays, and the combination ends when all have`() async throws {
+    @Test func `an ended input keeps its last state, and the combination ends when all inputs have`() async throws {
         numbers.send(.completed(1))
         words.send(.completed("a"))
         let recorder = RecordingObserver(numbers.sequence.combineState(words.sequence))
@@ -99,7 +99,7 @@ struct CombineStateLeavingTests {
         #expect(recorder.summary == "completed((1, \"a\")) completed((1, \"b\"))")
     }
 
-    @Test func `a state that is pending when all inputs end is still given`() async throws {
+    @Test func `a state that is pending when all inputs end is still delivered`() async throws {
         numbers.send(.completed(1))
         words.send(.completed("a"))
         var iterator = numbers.sequence.combineState(words.sequence).makeAsyncIterator()
@@ -113,7 +113,7 @@ struct CombineStateLeavingTests {
         #expect(await iterator.next() == nil)
     }
 
-    @Test func `a combination ends when an input ends without any state`() async throws {
+    @Test func `a combination ends when an input ends without a state`() async throws {
         numbers.send(.completed(1))
         let recorder = RecordingObserver(numbers.sequence.combineState(words.sequence))
         try await numbers.taken(by: 1)
@@ -125,7 +125,7 @@ struct CombineStateLeavingTests {
 
     // MARK: Stress
 
-    @Test func `racing senders, observers and cancellation leave nothing behind`() async throws {
+    @Test func `racing senders, observers and cancellations leave no observer behind`() async throws {
         let (left, right, rounds) = (ManualStates<Int>(.completed(0)), ManualStates<Int>(.completed(0)), 2_000)
         let senders = [left, right].map { states in
             Task.detached {
@@ -161,7 +161,7 @@ struct CombineStateLeavingTests {
         try await right.observers(count: 0)
     }
 
-    /// Does not notice that its task is cancelled.
+    /// A source that ignores cancellation.
     private final class StubbornSource: LoadingStateSource {
         private let gate: ManualStates<Int>
 

@@ -11,10 +11,10 @@ struct CombineStateTests {
         numbers.sequence.combineState(words.sequence, flags.sequence)
     }
 
-    // MARK: What is combined to what
+    // MARK: The combined state
 
     @Test(arguments: Kind.allCases, Kind.allCases)
-    func `an error beats loading, loading beats completed, and content is there once all have it`(one: Kind, two: Kind) async throws {
+    func `error beats loading, loading beats completed, and there is content once every input has some`(one: Kind, two: Kind) async throws {
         for three in Kind.allCases {
             numbers.send(one.state(1, error: "one"))
             words.send(two.state("a", error: "two"))
@@ -32,7 +32,7 @@ struct CombineStateTests {
     }
 
     @Test(arguments: [true, false])
-    func `the pages beside the only list stay, wherever the list stands`(isFirst: Bool) async {
+    func `the page states of the only list are kept, whatever its position`(isFirst: Bool) async {
         numbers.send(.completed(content: 1, next: .fixed(canRequestAdditionalData: true), prev: .loading))
         words.send(.completed("a"))
         flags.send(.completed(true))
@@ -48,7 +48,7 @@ struct CombineStateTests {
         #expect(summary == "completed((1, \"a\", true),next:more,prev:loading)")
     }
 
-    @Test func `a failed page of the only list stays beside a combination of combinations`() async {
+    @Test func `the failed page of the only list is kept by nested combinations`() async {
         numbers.send(.completed(content: 1, next: .error(rawError: Offline()), prev: .none))
         words.send(.completed("a"))
         flags.send(.completed(true))
@@ -57,7 +57,7 @@ struct CombineStateTests {
         #expect(await iterator.next() == .completed(content: 1, next: .error(rawError: Offline()), prev: .none))
     }
 
-    @Test func `two lists have no pages beside their combination`() async {
+    @Test func `combining two lists drops their page states`() async {
         numbers.send(.completed(content: 1, next: .fixed(canRequestAdditionalData: true), prev: .none))
         words.send(.completed(content: "a", next: .none, prev: .error(rawError: Offline())))
         flags.send(.completed(true))
@@ -65,7 +65,7 @@ struct CombineStateTests {
         #expect(await iterator.next()?.summary == "completed((1, \"a\", true))")
     }
 
-    @Test func `a page that is being loaded shows while nothing else changes`() async throws {
+    @Test func `a combination publishes a page that starts loading, even if nothing else changes`() async throws {
         numbers.send(.completed(content: 1, next: .fixed(canRequestAdditionalData: true), prev: .none))
         words.send(.completed("a"))
         let recorder = RecordingObserver(numbers.sequence.combineState(words.sequence) { "\($0)\($1)" })
@@ -76,7 +76,7 @@ struct CombineStateTests {
 
     // MARK: With a transform
 
-    @Test func `a transform makes the content of any number of sequences`() async {
+    @Test func `a transform combines the content of any number of sequences`() async {
         numbers.send(.completed(2))
         words.send(.completed("a"))
         flags.send(.completed(true))
@@ -86,7 +86,7 @@ struct CombineStateTests {
         #expect(await one.next() == .completed(4))
     }
 
-    @Test func `a transform makes stale content too, and does not run without all contents`() async {
+    @Test func `a transform applies to stale content and does not run while a content is missing`() async {
         numbers.send(.loading(content: 2))
         words.send(.completed("a"))
         var stale = numbers.sequence.combineState(words.sequence) { "\($0)\($1)" }.makeAsyncIterator()
@@ -99,7 +99,7 @@ struct CombineStateTests {
         #expect(await failed.next() == .error(rawError: Offline(), content: nil))
     }
 
-    @Test func `any number of sequences is combined, and combinations are combined again`() async {
+    @Test func `any number of sequences can be combined, and combinations can be nested`() async {
         let one = ManualStates<Int>(.completed(1)).sequence
         let five = one.combineState(one, one.mapContent { "\($0)" }, one, one.mapContent { Double($0) })
         var iterator = five.combineState(five.mapContent { $0.2 }).mapContent { "\($0.0.0) \($0.0.4) \($0.1)" }.makeAsyncIterator()
@@ -110,7 +110,7 @@ struct CombineStateTests {
 
     // MARK: Joining
 
-    @Test func `C8: the first state comes when every sequence has given its first`() async throws {
+    @Test func `C8: the first state arrives when every input has sent one`() async throws {
         let recorder = RecordingObserver(combined)
         numbers.send(.loading(content: nil))
         try await numbers.taken(by: 1)
@@ -123,7 +123,7 @@ struct CombineStateTests {
         #expect(try await recorder.states(count: 1).map(\.summary) == ["completed((1, \"a\", true))"])
     }
 
-    @Test func `C8: nothing is joined before the first next, and everything then`() async throws {
+    @Test func `C8: no input is joined before the first next, which joins all of them`() async throws {
         var iterator = combined.makeAsyncIterator()
         #expect((numbers.joinedCount, words.joinedCount, flags.joinedCount) == (0, 0, 0))
         async let first = iterator.next()
@@ -136,7 +136,7 @@ struct CombineStateTests {
         #expect(await first?.summary == "completed((1, \"a\", true))")
     }
 
-    @Test func `the inputs are followed at the priority of the first next`() async {
+    @Test func `inputs are read at the priority of the first next`() async {
         let seen = WatchedState<[TaskPriority]>([])
         let probe = LoadingStateSequence { PrioritySource(seen) }
         await Task(priority: .high) {
@@ -148,7 +148,7 @@ struct CombineStateTests {
 
     // MARK: Order
 
-    @Test func `C8: a slow observer is given the newest states together, once`() async throws {
+    @Test func `C8: a slow observer gets the newest state of all inputs, once`() async throws {
         numbers.send(.completed(0))
         words.send(.completed("0"))
         var iterator = numbers.sequence.combineState(words.sequence).makeAsyncIterator()
@@ -165,7 +165,7 @@ struct CombineStateTests {
         #expect(await next?.summary == "completed((5, \"6\"))")
     }
 
-    @Test func `C8: a slow observer keeps one state of each input`() async throws {
+    @Test func `C8: a slow observer holds one state of each input`() async throws {
         let counter = LifeCounter()
         let one = ManualStates<LifeCounter.Life>(.completed(counter.make()))
         let two = ManualStates<LifeCounter.Life>(.completed(counter.make()))
@@ -181,8 +181,8 @@ struct CombineStateTests {
         _ = await iterator.next()
     }
 
-    @Test func `C7: every combination is of states that were the latest at one moment`() async throws {
-        // The right one is always level with the left one or one step ahead: a combination of any other two never was.
+    @Test func `C7: every combination consists of states that were current at the same moment`() async throws {
+        // The right input is level with the left one or one step ahead, so any other pair never existed.
         let right = ManualStates<Int>(.completed(0))
         numbers.send(.completed(0))
         let (left, steps) = (numbers, 3_000)
@@ -230,7 +230,7 @@ struct CombineStateTests {
         let description: String
     }
 
-    /// Notes at which priority it is asked; ends after one state.
+    /// A source that records the priority of each call and ends after one state.
     private final class PrioritySource: LoadingStateSource {
         private let seen: WatchedState<[TaskPriority]>
         private var isDone = false

@@ -13,7 +13,7 @@ import Testing
     ]
 
     @Test(arguments: Array(states.enumerated()))
-    func `a state equals itself and no other`(index: Int, state: LoadingState<Int>) {
+    func `a state equals itself and no other state`(index: Int, state: LoadingState<Int>) {
         for (otherIndex, other) in Self.states.enumerated() { #expect((state == other) == (index == otherIndex)) }
     }
 
@@ -23,13 +23,13 @@ import Testing
         (Refused(code: 1), Disguised(), false),
         (Named(name: "a", detail: 1), Named(name: "a", detail: 2), true),
     ])
-    func `errors are equal by type and reflection`(left: any Error, right: any Error, areEqual: Bool) {
+    func `errors are equal if type and reflection are equal`(left: any Error, right: any Error, areEqual: Bool) {
         #expect((LoadingState<Int>.error(rawError: left, content: 1) == .error(rawError: right, content: 1)) == areEqual)
         #expect((AdditionalLoadingState.error(rawError: left) == .error(rawError: right)) == areEqual)
     }
 
     @Test(arguments: states)
-    func `the parts of a state`(state: LoadingState<Int>) {
+    func `each kind of state exposes its content, its error and its flags`(state: LoadingState<Int>) {
         switch state {
         case .loading(let content):
             #expect((state.isLoading, state.isCompleted) == (true, false))
@@ -44,14 +44,14 @@ import Testing
     }
 
     @Test(arguments: states)
-    func `mapping changes the content and nothing else`(state: LoadingState<Int>) {
+    func `mapping changes only the content`(state: LoadingState<Int>) {
         let mapped = state.map(String.init)
         #expect(mapped.content == state.content.map(String.init))
         #expect(mapped.map { Int($0) ?? 0 } == state)
     }
 
     @Test(arguments: states)
-    func `mapping throws what the transform throws, and calls it only for content`(state: LoadingState<Int>) {
+    func `mapping rethrows the error of the transform and calls it only if there is content`(state: LoadingState<Int>) {
         let refuse: (Int) throws(Offline) -> Int = { _ throws(Offline) in throw Offline() }
         if state.content == nil {
             #expect(throws: Never.self) { try state.map(refuse) }
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: states)
-    func `doAction calls the closure that fits and returns what it returned`(state: LoadingState<Int>) {
+    func `doAction calls the matching closure and returns its result`(state: LoadingState<Int>) {
         let copy: LoadingState<Int> = state.doAction(
             onLoading: { .loading(content: $0) },
             onCompleted: { .completed(content: $0, next: $1, prev: $2) },
@@ -69,14 +69,14 @@ import Testing
         #expect(copy == state)
     }
 
-    @Test func `doAction throws what the closure throws`() {
+    @Test func `doAction rethrows the error of the closure`() {
         #expect(throws: Offline.self) {
             try LoadingState<Int>.loading(content: 1).doAction(
                 onLoading: { _ in throw Offline() }, onCompleted: { _, _, _ in }, onError: { _, _ in })
         }
     }
 
-    @Test func `a short completed state has no pages beside it`() {
+    @Test func `the short form of a completed state has no pages`() {
         #expect(LoadingState.completed(1) == .completed(content: 1, next: .none, prev: .none))
     }
 
@@ -86,7 +86,7 @@ import Testing
         (.loading, false, true, false),
         (.error(rawError: Offline()), true, false, true),
     ])
-    func `what is known of pages`(state: AdditionalLoadingState, canRequest: Bool, isLoading: Bool, hasError: Bool) {
+    func `each page state exposes flags and error`(state: AdditionalLoadingState, canRequest: Bool, isLoading: Bool, hasError: Bool) {
         #expect(state.canRequestAdditionalData == canRequest)
         #expect(state.isLoading == isLoading)
         #expect((state.error is Offline) == hasError)
@@ -96,23 +96,23 @@ import Testing
         (AdditionalLoadingState.none, "fixed false"), (.fixed(canRequestAdditionalData: true), "fixed true"), (.loading, "loading"),
         (.error(rawError: Offline()), "error Offline()"),
     ])
-    func `a page state's doAction calls the closure that fits and returns its result`(state: AdditionalLoadingState, called: String) {
+    func `doAction of a page state returns the result of the matching closure`(state: AdditionalLoadingState, called: String) {
         let result = state.doAction(onFixed: { "fixed \($0)" }, onLoading: { "loading" }, onError: { "error \($0)" })
         #expect(result == called)
     }
 
-    @Test func `a page state's doAction throws the closure's error`() {
+    @Test func `doAction of a page state rethrows the error of the closure`() {
         #expect(throws: Offline.self) {
             try AdditionalLoadingState.loading.doAction(onFixed: { _ in }, onLoading: { throw Offline() }, onError: { _ in })
         }
     }
 
     struct Refused: Error { var code: Int }
-    /// Looks like an error of another type.
+    /// An error with the description of another type's error.
     struct Disguised: Error, CustomDebugStringConvertible {
         var debugDescription: String { String(reflecting: Refused(code: 1)) }
     }
-    /// Looks the same whatever its detail.
+    /// An error with a description that omits its detail.
     struct Named: Error, CustomDebugStringConvertible {
         var name: String
         var detail: Int

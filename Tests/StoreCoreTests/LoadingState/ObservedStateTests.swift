@@ -8,7 +8,7 @@ import Testing
 struct ObservedStateTests {
     let states = ManualStates<Int>(.completed(1))
 
-    @Test func `it is loading without content until the sequence gives its first state`() async throws {
+    @Test func `an observed state is loading without content until the sequence sends its first state`() async throws {
         let observed = ObservedState(states.sequence)
         #expect(observed.state == .loading(content: nil))
         #expect(observed.isLoading && observed.content == nil && observed.error == nil)
@@ -16,7 +16,7 @@ struct ObservedStateTests {
         #expect(observed.state == .completed(1))
     }
 
-    @Test func `it shows each state`() async throws {
+    @Test func `an observed state follows the sequence`() async throws {
         let observed = ObservedState(states.sequence)
         try await states.taken(by: 1)
         #expect(!observed.isLoading && observed.content == 1 && observed.error == nil)
@@ -29,7 +29,7 @@ struct ObservedStateTests {
     }
 
     @Test(arguments: Reading.allCases)
-    func `whoever read a part of it is told of each change`(reading: Reading) async throws {
+    func `each change invalidates a view that read one of the properties`(reading: Reading) async throws {
         let observed = ObservedState(states.sequence)
         try await states.taken(by: 1)
         for number in 1...3 {
@@ -39,7 +39,7 @@ struct ObservedStateTests {
             } onChange: {
                 changes.update { $0 += 1 }
             }
-            // The same state again is a change too: contents need not be comparable.
+            // An equal state counts as a change too, because content need not be equatable.
             states.send(.completed(number / 3))
             try await changes.wait { $0 == 1 ? () : nil }
             try await states.taken(by: 1)
@@ -47,7 +47,7 @@ struct ObservedStateTests {
         }
     }
 
-    @Test func `whoever read nothing is told nothing`() async throws {
+    @Test func `a change does not invalidate a view that read no property`() async throws {
         let observed = ObservedState(states.sequence)
         let changes = WatchedState(0)
         withObservationTracking {
@@ -60,7 +60,7 @@ struct ObservedStateTests {
         #expect(observed.content == 2 && changes.current == 0)
     }
 
-    @Test func `C15: it can be released while the sequence is waiting, and leaves it then`() async throws {
+    @Test func `C15: an observed state released while its sequence waits leaves the sequence`() async throws {
         let counter = LifeCounter()
         let states = ManualStates<LifeCounter.Life>(.completed(counter.make()))
         var observed: ObservedState? = ObservedState(states.sequence)
@@ -74,7 +74,7 @@ struct ObservedStateTests {
         try await counter.none()
     }
 
-    @Test func `C15: it can be released before it has joined`() async throws {
+    @Test func `C15: an observed state can be released before it joined`() async throws {
         var observed: ObservedState? = ObservedState(states.sequence)
         weak let released = observed
         #expect(observed != nil)
@@ -83,7 +83,7 @@ struct ObservedStateTests {
         try await states.observers(count: 0)
     }
 
-    @Test func `C15: its last owner may be on any thread`() async throws {
+    @Test func `C15: an observed state can be released on any thread`() async throws {
         for _ in 0..<100 {
             let owner = Owner(ObservedState(states.sequence))
             try await states.taken(by: 1)
@@ -92,7 +92,7 @@ struct ObservedStateTests {
         }
     }
 
-    @Test func `it keeps its last state when the sequence ends`() async throws {
+    @Test func `an observed state keeps its last state when the sequence ends`() async throws {
         let observed = ObservedState(states.sequence)
         try await states.taken(by: 1)
         states.finish()
@@ -125,7 +125,7 @@ struct ObservedStateTests {
         }
     }
 
-    /// Owns the object from any thread.
+    /// An owner that can release the object on any thread.
     private final class Owner: Sendable {
         private let owned: WatchedState<ObservedState<Int>?>
 

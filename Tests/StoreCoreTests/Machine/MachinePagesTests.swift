@@ -2,39 +2,42 @@ import Testing
 
 @testable import StoreCore
 
-/// Page requests against the state of the list.
+/// Tests page requests in every state of the list.
 @Suite(.timeLimit(.minutes(10)))
 struct MachinePagesTests {
     private static let list: [ModelEvent] = [.join, .read]
-    private static let hesitant = ModelEvent.arrive(.page(.next, continueWhenError: false))
+    private static let pageUnlessFailed = ModelEvent.arrive(.page(.next, continueWhenError: false))
 
     @Test(arguments: [
         MachinePlay(name: "a valid list", events: list + [.nextPage], shows: "completed(old, loading, more)", begins: 1),
-        MachinePlay(name: "both sides", events: list + [.nextPage, .prevPage], shows: "completed(old, loading, loading)", begins: 1),
-        MachinePlay(name: "the same page again", events: list + [.nextPage, .nextPage], shows: "completed(old, loading, more)"),
-        MachinePlay(name: "nobody observes, valid", events: [.nextPage, .read], shows: "completed(old, loading, more)", begins: 1),
-        MachinePlay(name: "nobody observes, expired", holds: .expired, events: [.nextPage, .read], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "both directions", events: list + [.nextPage, .prevPage], shows: "completed(old, loading, loading)", begins: 1),
+        MachinePlay(name: "the same page twice", events: list + [.nextPage, .nextPage], shows: "completed(old, loading, more)"),
+        MachinePlay(
+            name: "a valid list without an observer", events: [.nextPage, .read], shows: "completed(old, loading, more)", begins: 1),
+        MachinePlay(
+            name: "an expired list without an observer", holds: .expired, events: [.nextPage, .read], shows: "loading(old)", begins: 1),
         MachinePlay(name: "no list", holds: .nothing, events: [.nextPage, .read], shows: "loading(nothing)", begins: 1),
         MachinePlay(name: "a loading list", events: [.force, .read, .nextPage], shows: "loading(old)"),
         MachinePlay(name: "a failed list", events: [.force, .read, .failed, .nextPage], shows: "loading(old)", begins: 1),
         MachinePlay(
-            name: "a failed list, hesitant", events: [.force, .read, .failed, hesitant], shows: "error(old)", answers: ["page failed"]),
+            name: "a failed list, not continuing after errors", events: [.force, .read, .failed, pageUnlessFailed], shows: "error(old)",
+            answers: ["page failed"]),
         MachinePlay(
             name: "a failed page", events: list + [.nextPage, .fetched(.next, .failure), .nextPage],
             shows: "completed(old, loading, more)", begins: 1),
         MachinePlay(
-            name: "a failed page, hesitant", events: list + [.nextPage, .fetched(.next, .failure), hesitant],
+            name: "a failed page, not continuing after errors", events: list + [.nextPage, .fetched(.next, .failure), pageUnlessFailed],
             shows: "completed(old, error, more)", answers: ["page failed"]),
         MachinePlay(
             name: "beyond the end", events: list + [.updateWithKeys, .prevPage], shows: "completed(mine, more, end)", answers: ["noPage"]),
         MachinePlay(
-            name: "together with a forced fetch, before the list is read", events: [.force, .nextPage, .read], shows: "loading(old)",
+            name: "with a forced fetch, before the list is read", events: [.force, .nextPage, .read], shows: "loading(old)",
             begins: 1),
         MachinePlay(
-            name: "together with a refresh, before the list is read", events: [.nextPage, .arrive(.refresh), .read],
+            name: "with a refresh, before the list is read", events: [.nextPage, .arrive(.refresh), .read],
             shows: "loading(old)", begins: 1),
     ])
-    func `C13: a page is fetched beside a list that stands, once, and otherwise waits for the list`(play: MachinePlay) {
+    func `C13: a page request fetches once beside a valid list and otherwise waits for the list`(play: MachinePlay) {
         play.run(.table(isList: true))
     }
 
@@ -49,29 +52,30 @@ struct MachinePagesTests {
             name: "failed", events: list + [.nextPage, .nextPage, .fetched(.next, .failure)], shows: "completed(old, error, more)",
             answers: ["page failed", "page failed"]),
         MachinePlay(
-            name: "confirmed", events: list + [.nextPage, .fetched(.next, .notModified)], shows: "completed(old, error, more)",
+            name: "not modified", events: list + [.nextPage, .fetched(.next, .notModified)], shows: "completed(old, error, more)",
             answers: ["page failed"]),
         MachinePlay(
             name: "the last one",
             events: list + [.nextPage, .fetched(.next, .modified), .nextPage, .fetched(.next, .modified)],
             shows: "completed(old+page+page, end, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "beside the other side", events: list + [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)],
+            name: "beside a page in the other direction",
+            events: list + [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)],
             shows: "completed(page+old+page, more, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "under a mutation", events: list + [.patch, .nextPage, .fetched(.next, .modified)],
+            name: "during a mutation", events: list + [.patch, .nextPage, .fetched(.next, .modified)],
             shows: "completed(old+page+patch, more, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "after a mutation has become part of the list",
+            name: "after a mutation was folded into the list",
             events: [
                 .nextPage, .read, .fetched(.next, .modified), .patch, .settle(0, succeeds: true), .nextPage, .fetched(.next, .modified),
             ],
             shows: "completed(old+page+patch+page, end, more)", answers: ["loaded"]),
         MachinePlay(
-            name: "the list instead", holds: .nothing, events: [.nextPage, .read, .fetched], shows: "completed(new, more, more)",
+            name: "the list is fetched instead", holds: .nothing, events: [.nextPage, .read, .fetched], shows: "completed(new, more, more)",
             answers: ["notLoadedYet"]),
     ])
-    func `C13: a page is appended at its side, and a failed one keeps its key`(play: MachinePlay) {
+    func `C13: a page is added at its end of the list, and a failed page keeps its key`(play: MachinePlay) {
         play.run(.table(isList: true))
     }
 
@@ -88,15 +92,15 @@ struct MachinePagesTests {
         MachinePlay(
             name: "clear", events: list + [.nextPage, .clear], shows: "loading(nothing)", answers: ["superseded"], begins: 1, cancels: 1),
         MachinePlay(
-            name: "an update with keys after a fetch of the list has interrupted it",
+            name: "an update with keys after a fetch of the list interrupted the page",
             events: list + [.nextPage, .arrive(.origin), .updateWithKeys], shows: "completed(mine, more, end)",
             answers: ["mine", "superseded"], cancels: 1),
         MachinePlay(
-            name: "invalidate when nobody is left", events: list + [.nextPage, .leave, .depart(0), .invalidate],
+            name: "invalidate after the last observer and caller left", events: list + [.nextPage, .leave, .depart(0), .invalidate],
             shows: "completed(old, more, more)", cancels: 1),
     ])
     func `C13: a refresh and new page keys supersede a page request`(play: MachinePlay) {
-        runWithLateAnswer(play)
+        runWithLateResult(play)
     }
 
     @Test(arguments: [
@@ -115,12 +119,12 @@ struct MachinePagesTests {
             events: [.arrive(.truth), .read, .patch, .nextPage, .settle(0, succeeds: true)], shows: "completed(old+patch, loading, more)",
             begins: 1, cancels: 1),
         MachinePlay(
-            name: "the success of a mutation that waits for another",
+            name: "the success of a mutation behind a pending one",
             events: list + [.patch, .patch, .nextPage, .settle(1, succeeds: true)], shows: "completed(old+patch+patch, loading, more)",
             begins: 1, cancels: 1),
     ])
-    func `C5, C13: a change interrupts a page request, and what the older request brings is never appended`(play: MachinePlay) {
-        runWithLateAnswer(play)
+    func `C5, C13: an interrupted page request never appends the page of its older fetch`(play: MachinePlay) {
+        runWithLateResult(play)
     }
 
     @Test(arguments: [
@@ -128,26 +132,26 @@ struct MachinePagesTests {
             name: "after the fetch of the list", events: list + [.nextPage, .arrive(.origin), .fetched],
             shows: "completed(new, loading, more)", answers: ["new"], begins: 1),
         MachinePlay(
-            name: "with both sides", events: list + [.nextPage, .prevPage, .invalidate, .fetched],
+            name: "in both directions", events: list + [.nextPage, .prevPage, .invalidate, .fetched],
             shows: "completed(new, loading, loading)", begins: 2),
         MachinePlay(
-            name: "when a change ends that fetch", events: list + [.nextPage, .invalidate, .update],
+            name: "after an update canceled that fetch", events: list + [.nextPage, .invalidate, .update],
             shows: "completed(mine, loading, more)", begins: 1, cancels: 1),
         MachinePlay(
-            name: "when a mutation ends that fetch", events: list + [.nextPage, .invalidate, .patch],
+            name: "after a mutation canceled that fetch", events: list + [.nextPage, .invalidate, .patch],
             shows: "completed(old+patch, loading, more)", begins: 1, cancels: 1),
         MachinePlay(
-            name: "not when that fetch fails", events: list + [.nextPage, .invalidate, .failed], shows: "error(old)",
+            name: "unless that fetch fails", events: list + [.nextPage, .invalidate, .failed], shows: "error(old)",
             answers: ["page failed"]),
         MachinePlay(
-            name: "to its end", events: list + [.nextPage, .invalidate, .fetched, .fetched(.next, .modified)],
+            name: "until the page is loaded", events: list + [.nextPage, .invalidate, .fetched, .fetched(.next, .modified)],
             shows: "completed(new+page, more, more)", answers: ["loaded"]),
     ])
-    func `C13: an interrupted page request goes on for the list as it is then`(play: MachinePlay) {
+    func `C13: an interrupted page request continues with the current list`(play: MachinePlay) {
         play.run(.table(isList: true) { $0.minimumInterval = .zero })
     }
 
-    private func runWithLateAnswer(_ play: MachinePlay) {
+    private func runWithLateResult(_ play: MachinePlay) {
         play.run(.table(isList: true) { $0.minimumInterval = .zero })
         var late = play
         late.events.append(.late)
@@ -158,7 +162,7 @@ struct MachinePagesTests {
     @Test(arguments: [
         (StorePolicy.RefreshScope.firstPage, PageCounts()), (.loadedPages, PageCounts(next: 1, prev: 1)),
     ])
-    func `C13: a refresh fetches as much of a list as its scope says`(scope: StorePolicy.RefreshScope, pages: PageCounts) {
+    func `C13: a refresh fetches the pages that its scope selects`(scope: StorePolicy.RefreshScope, pages: PageCounts) {
         let setting = ModelSetting.table(isList: true) { $0.refreshScope = scope }
         var world = ModelWorld.origins(setting)[1]
         let loaded: [ModelEvent] = [.nextPage, .prevPage, .fetched(.next, .modified), .fetched(.prev, .modified)]
@@ -168,7 +172,7 @@ struct MachinePagesTests {
     }
 
     @Test(arguments: [StorePolicy.RefreshScope.firstPage, .loadedPages], [ModelEvent.invalidate, .trigger, .arrive(.origin)])
-    func `C13: a fetch that was not asked for by name fetches all loaded pages, whatever the scope`(
+    func `C13: an implicit fetch loads all loaded pages again, whatever the refresh scope`(
         scope: StorePolicy.RefreshScope, cause: ModelEvent
     ) {
         let setting = ModelSetting.table(isList: true) {

@@ -3,34 +3,34 @@ import Testing
 
 @testable import StoreCore
 
-/// A few events, and what is seen after the last of them: one row of a table.
+/// A few events and the state expected after the last one: one row of a table.
 struct MachinePlay: CustomTestStringConvertible {
-    /// What the cacher holds at the beginning; its content is called `old`.
+    /// The record that the cacher holds at the beginning; its content is called `old`.
     enum Cache { case nothing, valid, expired, invalidated }
 
     var name: String
     var holds = Cache.valid
     var events: [ModelEvent]
-    /// The state that observers see then.
+    /// The state that observers see afterwards.
     var shows: String
-    /// What callers are told at the last event.
+    /// The results that callers get from the last event.
     var answers: [String] = []
-    /// What the last event begins and cancels.
+    /// The numbers of fetches that the last event begins and cancels.
     var begins = 0
     var cancels = 0
 
     var testDescription: String { name }
 
-    /// Lets the events happen to a machine with these rules, with every law checked on the way.
+    /// Applies the events to a machine with these rules and checks every law after each event.
     func run(_ setting: ModelSetting) {
         var world = ModelWorld(setting, stored: record(setting))
         world.log.names = [1: "old"]
         for event in events {
-            #expect(world.possibleEvents.contains(event), "\(event) cannot happen now")
+            #expect(world.possibleEvents.contains(event), "\(event) is not possible in this state")
             world.apply(event)
         }
         #expect(world.violations == [])
-        #expect(world.told(world.machine.state) == shows)
+        #expect(world.described(world.machine.state) == shows)
         #expect(world.moment.answers.sorted() == answers.sorted())
         #expect(world.moment.begun.count == begins)
         #expect(world.moment.cancelled.count == cancels)
@@ -47,7 +47,7 @@ struct MachinePlay: CustomTestStringConvertible {
 }
 
 extension ModelSetting {
-    /// Rules for a table: content expires after two seconds.
+    /// The rules of a table: content expires after two seconds.
     static func table(
         front: Bool = false, backing: Bool = true, isList: Bool = false, validators: Bool = false,
         _ change: (inout StorePolicy) -> Void = { _ in }
@@ -62,7 +62,7 @@ private let allNeeds: [CallerNeed] =
     [.content, .origin, .cached, .freshness, .refresh, .truth]
     + PageDirection.allCases.flatMap { [.page($0, continueWhenError: true), .page($0, continueWhenError: false)] }
 
-// Short names for the events of tables.
+// Short names for the events in tables.
 extension ModelEvent {
     static let join = ModelEvent.join(forces: false)
     static let force = ModelEvent.join(forces: true)

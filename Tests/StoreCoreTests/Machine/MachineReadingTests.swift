@@ -2,7 +2,7 @@ import Testing
 
 @testable import StoreCore
 
-/// What observers and callers get for what the cacher holds.
+/// Tests the states and results that observers and callers get for each record in the cacher.
 @Suite(.timeLimit(.minutes(10)))
 struct MachineReadingTests {
     @Test(arguments: [
@@ -18,7 +18,7 @@ struct MachineReadingTests {
         MachinePlay(name: "a second observer while a fetch runs", events: [.force, .read, .join], shows: "loading(old)"),
         MachinePlay(name: "a second observer after a failure", events: [.force, .read, .failed, .join], shows: "loading(old)", begins: 1),
     ])
-    func `C2, C3, C8: an observer first sees what the cache holds, and a fetch where it is not valid`(play: MachinePlay) {
+    func `C2, C3, C8: an observer first sees the cached content, and a fetch if it is not valid`(play: MachinePlay) {
         play.run(.table())
     }
 
@@ -44,7 +44,7 @@ struct MachineReadingTests {
             name: "both, valid, while a refresh runs", events: [.force, .read, .arrive(.content)], shows: "loading(old)", answers: ["old"]),
         MachinePlay(name: "origin, while a refresh runs", events: [.force, .read, .arrive(.origin)], shows: "loading(old)"),
     ])
-    func `C1, C3: a caller gets valid content at once and waits for a fetch otherwise`(play: MachinePlay) {
+    func `C1, C3: a caller gets valid content at once and otherwise waits for a fetch`(play: MachinePlay) {
         play.run(.table())
     }
 
@@ -58,7 +58,7 @@ struct MachineReadingTests {
             name: "both, failure while still valid", events: [.force, .read, .arrive(.origin), .failed], shows: "error(old)",
             answers: ["error"]),
         MachinePlay(
-            name: "everybody", holds: .expired,
+            name: "all callers", holds: .expired,
             events: [.join, .arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .fetched],
             shows: "completed(new)", answers: ["done", "new", "new"]),
         MachinePlay(
@@ -67,35 +67,36 @@ struct MachineReadingTests {
             name: "refresh is done with the save", events: [.join, .read, .arrive(.refresh), .fetched, .saved], shows: "completed(new)",
             answers: ["done"]),
         MachinePlay(
-            name: "refresh is done, and told so, with a failing save",
+            name: "refresh fails with the save",
             events: [.join, .read, .arrive(.refresh), .fetched, .saved(succeeds: false)], shows: "completed(new)", answers: ["error"]),
         MachinePlay(
-            name: "refresh is done with a failure", events: [.join, .read, .arrive(.refresh), .failed], shows: "error(old)",
+            name: "refresh is done when its fetch fails", events: [.join, .read, .arrive(.refresh), .failed], shows: "error(old)",
             answers: ["done"]),
     ])
-    func `C4, C6: the end of a fetch answers all who wait for it, and a failure destroys nothing`(play: MachinePlay) {
+    func `C4, C6: the end of a fetch resumes every caller waiting for it, and a failure keeps the content`(play: MachinePlay) {
         play.run(.table())
     }
 
     @Test(arguments: [
         MachinePlay(
-            name: "served at once while it is refreshed", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)",
+            name: "served at once during a refresh", holds: .expired, events: [.arrive(.content), .read], shows: "loading(old)",
             answers: ["old"], begins: 1),
         MachinePlay(
-            name: "and that fetch goes on without anybody", holds: .expired,
+            name: "that fetch continues after its caller returned", holds: .expired,
             events: [.arrive(.content), .read, .tick, .tick, .fetched], shows: "completed(new)"),
         MachinePlay(
-            name: "not beyond the window", holds: .expired, events: [.tick, .tick, .arrive(.content), .read], shows: "loading(old)",
+            name: "not served after the window", holds: .expired, events: [.tick, .tick, .arrive(.content), .read], shows: "loading(old)",
             begins: 1),
         MachinePlay(
-            name: "not when invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
+            name: "not served when invalidated", holds: .invalidated, events: [.arrive(.content), .read], shows: "loading(old)", begins: 1),
         MachinePlay(
-            name: "not as `.cache`", holds: .expired, events: [.arrive(.cached), .read], shows: "no state", answers: ["noValidCache"]),
+            name: "not served for `.cache`", holds: .expired, events: [.arrive(.cached), .read], shows: "no state",
+            answers: ["noValidCache"]),
         MachinePlay(
-            name: "in place of an error", holds: .expired, events: [.join, .arrive(.content), .read, .failed, .arrive(.content)],
+            name: "served instead of an error", holds: .expired, events: [.join, .arrive(.content), .read, .failed, .arrive(.content)],
             shows: "loading(old)", answers: ["old"], begins: 1),
     ])
-    func `C3: stale content is served where and as long as a policy says so`(play: MachinePlay) {
+    func `C3: stale content is served only within the window that the policy allows`(play: MachinePlay) {
         play.run(.table { $0.staleWhileRevalidate = .seconds(1) })
     }
 
@@ -108,16 +109,16 @@ struct MachineReadingTests {
             name: "validate", holds: .nothing, events: [.force, .read, .failed, .arrive(.freshness)], shows: "error(nothing)",
             answers: ["done"]),
         MachinePlay(
-            name: "a forcing observer asks all the same", events: [.force, .read, .failed, .force], shows: "loading(old)", begins: 1),
+            name: "a forcing observer fetches", events: [.force, .read, .failed, .force], shows: "loading(old)", begins: 1),
         MachinePlay(
-            name: "`.origin` asks all the same", events: [.force, .read, .failed, .arrive(.origin)], shows: "loading(old)", begins: 1),
+            name: "`.origin` fetches", events: [.force, .read, .failed, .arrive(.origin)], shows: "loading(old)", begins: 1),
         MachinePlay(
-            name: "refresh asks all the same", events: [.force, .read, .failed, .arrive(.refresh)], shows: "loading(old)", begins: 1),
+            name: "refresh fetches", events: [.force, .read, .failed, .arrive(.refresh)], shows: "loading(old)", begins: 1),
         MachinePlay(
-            name: "and after its time", holds: .nothing, events: [.force, .read, .failed, .tick, .tick, .tick, .arrive(.content)],
+            name: "after the error expired", holds: .nothing, events: [.force, .read, .failed, .tick, .tick, .tick, .arrive(.content)],
             shows: "loading(nothing)", begins: 1),
     ])
-    func `C12: a failure holds off who does not ask in so many words`(play: MachinePlay) {
+    func `C12: a failure holds off automatic fetches but not explicit ones`(play: MachinePlay) {
         play.run(.table { $0.errorExpiry = .seconds(3) })
     }
 }

@@ -2,43 +2,44 @@ import Testing
 
 @testable import StoreCore
 
-/// What waits for its time: grace, expiry, triggers.
+/// Tests grace, expiry and triggers.
 @Suite(.timeLimit(.minutes(10)))
 struct MachineTimeTests {
     @Test(arguments: [
         MachinePlay(
             name: "the last observer leaves", events: [.force, .read, .leave, .tick, .timer], shows: "no state", cancels: 1),
         MachinePlay(
-            name: "one who holds the truth does not want the fetch", events: [.force, .read, .arrive(.truth), .leave, .tick, .timer],
+            name: "a caller that does not need the fetch stays", events: [.force, .read, .arrive(.truth), .leave, .tick, .timer],
             shows: "completed(old)", cancels: 1),
         MachinePlay(
-            name: "the state before was an error", events: [.force, .read, .failed, .arrive(.truth), .join, .leave, .leave, .tick, .timer],
+            name: "the previous state was an error",
+            events: [.force, .read, .failed, .arrive(.truth), .join, .leave, .leave, .tick, .timer],
             shows: "error(old)", cancels: 1),
         MachinePlay(
             name: "another observer stays", events: [.force, .join, .read, .leave, .tick], shows: "loading(old)"),
         MachinePlay(
             name: "a caller stays", events: [.force, .arrive(.origin), .read, .leave, .tick], shows: "loading(old)"),
         MachinePlay(
-            name: "somebody comes back in time", events: [.force, .read, .leave, .join, .tick], shows: "loading(old)"),
+            name: "an observer joins in time", events: [.force, .read, .leave, .join, .tick], shows: "loading(old)"),
         MachinePlay(
             name: "the last caller leaves", holds: .expired, events: [.arrive(.content), .read, .depart(0), .tick, .timer],
             shows: "no state", cancels: 1),
     ])
-    func `C9: a fetch that nobody wants is cancelled after its grace and leaves the state before it`(play: MachinePlay) {
+    func `C9: an unwanted fetch is canceled after its grace period, which restores the previous state`(play: MachinePlay) {
         play.run(.table())
     }
 
     @Test(arguments: [
-        MachinePlay(name: "to completion", events: [.force, .read, .leave, .tick, .tick, .fetched], shows: "completed(new)")
+        MachinePlay(name: "run to completion", events: [.force, .read, .leave, .tick, .tick, .fetched], shows: "completed(new)")
     ])
-    func `C9: a fetch that nobody wants runs to completion where the policy says so`(play: MachinePlay) {
+    func `C9: an unwanted fetch runs to completion if the policy says so`(play: MachinePlay) {
         play.run(.table { $0.unwantedFetch = .complete })
     }
 
     @Test(arguments: [
         MachinePlay(name: "without grace", events: [.force, .read, .leave], shows: "no state", cancels: 1)
     ])
-    func `C9: a fetch that nobody wants is cancelled at once where there is no grace`(play: MachinePlay) {
+    func `C9: an unwanted fetch is canceled at once without a grace period`(play: MachinePlay) {
         play.run(.table { $0.unwantedFetch = .cancel(after: .zero) })
     }
 
@@ -46,24 +47,25 @@ struct MachineTimeTests {
         MachinePlay(
             name: "at its deadline", events: [.join, .read, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
         MachinePlay(
-            name: "once, though it fails", events: [.join, .read, .tick, .tick, .timer, .failed, .tick, .tick], shows: "error(old)"),
+            name: "once, even if it fails", events: [.join, .read, .tick, .tick, .timer, .failed, .tick, .tick], shows: "error(old)"),
         MachinePlay(
-            name: "once, though an observer's fetch fails", events: [.join, .read, .tick, .tick, .join, .failed, .tick, .tick],
+            name: "once, even if an observer's fetch fails", events: [.join, .read, .tick, .tick, .join, .failed, .tick, .tick],
             shows: "error(old)"),
         MachinePlay(
             name: "again after each success", events: [.join, .read, .tick, .tick, .timer, .fetched, .tick, .tick, .timer],
             shows: "loading(new)", begins: 1),
         MachinePlay(
-            name: "after a failed refresh before", events: [.force, .read, .failed, .tick, .tick, .timer], shows: "loading(old)", begins: 1),
+            name: "after an earlier failed refresh", events: [.force, .read, .failed, .tick, .tick, .timer], shows: "loading(old)",
+            begins: 1),
         MachinePlay(
-            name: "not what arrived expired", holds: .expired, events: [.join, .read, .failed, .tick, .tick], shows: "error(old)"),
+            name: "not if the record arrived expired", holds: .expired, events: [.join, .read, .failed, .tick, .tick], shows: "error(old)"),
     ])
-    func `C10: observed content is fetched again when it expires, once`(play: MachinePlay) {
+    func `C10: observed content is fetched again once when it expires`(play: MachinePlay) {
         let setting = ModelSetting.table { $0.revalidatesOnExpiry = true }
         play.run(setting)
     }
 
-    @Test func `C10: nothing is due after content that arrived expired, or once the fetch at its deadline has failed`() {
+    @Test func `C10: no fetch is due for a record that arrived expired, or after the fetch at its deadline failed`() {
         let setting = ModelSetting.table { $0.revalidatesOnExpiry = true }
         var world = ModelWorld.origins(setting)[1]
         for event in [ModelEvent.join, .read, .tick, .tick, .timer, .failed] { world.apply(event) }
@@ -78,11 +80,12 @@ struct MachineTimeTests {
         MachinePlay(name: "while a fetch runs", events: [.force, .read, .trigger], shows: "loading(old)"),
         MachinePlay(name: "too early", events: [.force, .read, .fetched, .trigger], shows: "completed(new)"),
         MachinePlay(
-            name: "too early, and kept", events: [.force, .read, .fetched, .trigger, .trigger, .tick, .timer], shows: "loading(new)",
+            name: "too early, then at the earliest time", events: [.force, .read, .fetched, .trigger, .trigger, .tick, .timer],
+            shows: "loading(new)",
             begins: 1),
         MachinePlay(name: "before the cache is read", events: [.join, .trigger, .read, .timer], shows: "loading(old)", begins: 1),
     ])
-    func `C16: a trigger fetches observed content, not too early, and bursts are one`(play: MachinePlay) {
+    func `C16: a trigger fetches observed content after the minimum interval, and bursts coalesce`(play: MachinePlay) {
         play.run(.table())
     }
 

@@ -2,43 +2,46 @@ import Testing
 
 @testable import StoreCore
 
-/// Updates, clearing and invalidation against what runs and who waits; and the cacher's lane.
+/// Tests updates, clearing and invalidation while fetches run and callers wait, and the calls of the cacher.
 @Suite(.timeLimit(.minutes(10)))
 struct MachineWritingTests {
     @Test(arguments: [
-        MachinePlay(name: "update, nothing running", events: [.join, .read, .update], shows: "completed(mine)"),
+        MachinePlay(name: "update, no fetch running", events: [.join, .read, .update], shows: "completed(mine)"),
         MachinePlay(
-            name: "update, a fetch that was not asked for", holds: .expired, events: [.join, .read, .update], shows: "completed(mine)",
+            name: "update, during an implicit fetch", holds: .expired, events: [.join, .read, .update], shows: "completed(mine)",
             cancels: 1),
         MachinePlay(
-            name: "update, a fetch that was asked for", events: [.force, .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
+            name: "update, during an explicit fetch", events: [.force, .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
         MachinePlay(
-            name: "update, a fetch that was asked for by one who has left", events: [.force, .read, .leave, .update],
+            name: "update, during the explicit fetch of an observer that left", events: [.force, .read, .leave, .update],
             shows: "completed(mine)", cancels: 1),
         MachinePlay(
-            name: "update, callers", holds: .expired, events: [.arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .update],
+            name: "update, with waiting callers", holds: .expired,
+            events: [.arrive(.content), .arrive(.origin), .arrive(.freshness), .read, .update],
             shows: "completed(mine)", answers: ["done", "mine", "mine"], cancels: 1),
         MachinePlay(
-            name: "update, a refresh", events: [.arrive(.refresh), .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
-        MachinePlay(name: "clear, nobody", events: [.arrive(.truth), .read, .clear], shows: "no state"),
-        MachinePlay(name: "clear, an observer", events: [.join, .read, .clear], shows: "loading(nothing)", begins: 1),
-        MachinePlay(name: "clear, a fetch", events: [.force, .read, .clear], shows: "loading(nothing)", begins: 1, cancels: 1),
+            name: "update, during a refresh", events: [.arrive(.refresh), .read, .update], shows: "loading(mine)", begins: 1, cancels: 1),
+        MachinePlay(name: "clear, without an observer", events: [.arrive(.truth), .read, .clear], shows: "no state"),
+        MachinePlay(name: "clear, with an observer", events: [.join, .read, .clear], shows: "loading(nothing)", begins: 1),
+        MachinePlay(name: "clear, during a fetch", events: [.force, .read, .clear], shows: "loading(nothing)", begins: 1, cancels: 1),
         MachinePlay(
-            name: "clear, an unwanted fetch", events: [.force, .read, .leave, .clear], shows: "no state", cancels: 1),
+            name: "clear, during an unwanted fetch", events: [.force, .read, .leave, .clear], shows: "no state", cancels: 1),
         MachinePlay(
-            name: "clear, a caller", holds: .expired, events: [.arrive(.content), .read, .clear], shows: "loading(nothing)", begins: 1,
+            name: "clear, with a waiting caller", holds: .expired, events: [.arrive(.content), .read, .clear], shows: "loading(nothing)",
+            begins: 1,
             cancels: 1),
-        MachinePlay(name: "invalidate, an observer", events: [.join, .read, .invalidate], shows: "loading(old)", begins: 1),
-        MachinePlay(name: "invalidate, nobody", events: [.arrive(.truth), .read, .invalidate], shows: "completed(old)"),
-        MachinePlay(name: "invalidate, a fetch", events: [.force, .read, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
+        MachinePlay(name: "invalidate, with an observer", events: [.join, .read, .invalidate], shows: "loading(old)", begins: 1),
+        MachinePlay(name: "invalidate, without an observer", events: [.arrive(.truth), .read, .invalidate], shows: "completed(old)"),
+        MachinePlay(
+            name: "invalidate, during a fetch", events: [.force, .read, .invalidate], shows: "loading(old)", begins: 1, cancels: 1),
         MachinePlay(name: "invalidate before the cache is read", events: [.join, .invalidate, .read], shows: "loading(old)", begins: 1),
     ])
-    func `C2, C5: a write makes older fetches worthless and starts what is still wanted`(play: MachinePlay) {
+    func `C2, C5: a write cancels older fetches and starts one if the key is still wanted`(play: MachinePlay) {
         play.run(.table())
     }
 
     @Test(arguments: [ModelEvent.update, .clear, .invalidate, .patch])
-    func `C5: what an older fetch still reports goes nowhere`(write: ModelEvent) {
+    func `C5: the late result of an older fetch is ignored`(write: ModelEvent) {
         var world = ModelWorld(.table())
         for event in [.force, .read, .fetched, .saved, .arrive(.refresh), write, .late] { world.apply(event) }
         #expect(world.violations == [])
@@ -47,23 +50,23 @@ struct MachineWritingTests {
 
     @Test(arguments: [
         MachinePlay(
-            name: "a confirmation keeps the record", events: [.force, .read, .fetched(nil, .notModified)], shows: "completed(old)"),
+            name: "not modified keeps the record", events: [.force, .read, .fetched(nil, .notModified)], shows: "completed(old)"),
         MachinePlay(
-            name: "a confirmation after an update is a failure", events: [.force, .read, .update, .fetched(nil, .notModified)],
+            name: "not modified after an update is a failure", events: [.force, .read, .update, .fetched(nil, .notModified)],
             shows: "error(mine)"),
         MachinePlay(
-            name: "a confirmation after a mutation is a failure",
+            name: "not modified after a mutation is a failure",
             events: [.force, .read, .patch, .settle(0, succeeds: true), .fetched(nil, .notModified)], shows: "error(old+patch)"),
         MachinePlay(
-            name: "a fold drops a fetch that may confirm the record before it",
+            name: "folding a patch cancels a fetch that revalidates the older record",
             events: [.join, .read, .patch, .patch, .settle(1, succeeds: true), .arrive(.refresh), .settle(0, succeeds: false)],
             shows: "loading(old+patch)", begins: 1, cancels: 1),
     ])
-    func `C5: a revalidating fetch confirms the record whose validator it sent and no other`(play: MachinePlay) {
+    func `C5: a not-modified response keeps only the record with the validator sent`(play: MachinePlay) {
         play.run(.table(validators: true))
     }
 
-    @Test func `C6: while a save runs only the newest record waits, and it answers all before it`() {
+    @Test func `C6: while a save runs only the newest record waits, and its save completes all earlier ones`() {
         var world = ModelWorld(.table())
         world.log.names = [:]
         for event in [ModelEvent.arrive(.truth), .read, .update, .update, .update] { world.apply(event) }
@@ -77,7 +80,7 @@ struct MachineWritingTests {
     }
 
     @Test(arguments: [true, false])
-    func `C6: a record that could not be saved stays and is what reads get`(succeeds: Bool) {
+    func `C6: a record that could not be saved stays in the engine and is returned to readers`(succeeds: Bool) {
         var world = ModelWorld(.table())
         world.log.names = [:]
         for event in [ModelEvent.update, .saved(succeeds: succeeds), .arrive(.cached)] { world.apply(event) }
@@ -88,7 +91,7 @@ struct MachineWritingTests {
     }
 
     @Test(arguments: [true, false])
-    func `C6: emptying the cacher leaves nothing, also of a save that waits for the emptying`(isDeferred: Bool) {
+    func `C6: clearing the cacher leaves no record, even if a save waits for the clearing`(isDeferred: Bool) {
         var world = ModelWorld(.table())
         world.apply(.update)
         if isDeferred {
@@ -102,13 +105,13 @@ struct MachineWritingTests {
     }
 
     @Test(arguments: [
-        MachinePlay(name: "unstorable content is shown", events: [.force, .read, .fetched(nil, .unstorable)], shows: "completed(new)"),
+        MachinePlay(name: "unstorable content is published", events: [.force, .read, .fetched(nil, .unstorable)], shows: "completed(new)"),
         MachinePlay(
-            name: "and lives as long as it is wanted",
+            name: "unstorable content is dropped when the key is idle",
             events: [.force, .read, .fetched(nil, .unstorable), .saved, .leave, .arrive(.cached), .read], shows: "no state",
             answers: ["noValidCache"]),
     ])
-    func `C6: what must not be stored is removed and never saved`(play: MachinePlay) {
+    func `C6: unstorable content is removed from the cacher and never saved`(play: MachinePlay) {
         play.run(.table())
     }
 
@@ -117,7 +120,7 @@ struct MachineWritingTests {
         (true, [.join, .patch, .settle(0, succeeds: false)]), (true, [.join, .patch, .settle(0, succeeds: true)]),
         (false, [.force, .fetched(nil, .unstorable)]), (true, [.force, .fetched]),
     ])
-    func `C6: memory in front answers exactly while the engine would answer the same`(answers: Bool, events: [ModelEvent]) {
+    func `C6: the memory table returns a record exactly while the engine would return the same`(answers: Bool, events: [ModelEvent]) {
         let record = CacheRecord(content: [1], fetchedAt: ModelWorld(.table()).date)
         var world = ModelWorld(.table(front: true, backing: false), stored: record)
         for event in events { world.apply(event) }

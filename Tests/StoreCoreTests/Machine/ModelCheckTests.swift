@@ -4,9 +4,9 @@ import Trials
 
 @testable import StoreCore
 
-/// The machine against every interleaving of its events up to a depth, with the laws checked in each state and turn.
+/// Checks the laws in each state and transition of the machine, over every interleaving of its events up to a depth.
 ///
-/// `STOREHOUSE_SEEDS=N` goes deeper: N times as many states.
+/// `STOREHOUSE_SEEDS=N` searches N times as many states.
 @Suite(.timeLimit(.minutes(30)))
 struct ModelCheckTests {
     @Test(arguments: ModelSetting.wholes)
@@ -15,7 +15,7 @@ struct ModelCheckTests {
     }
 
     @Test(arguments: ModelSetting.themes)
-    func `C1 to C15: every state of a few events keeps the laws`(setting: ModelSetting) async {
+    func `C1 to C15: every reachable state of a few events keeps the laws`(setting: ModelSetting) async {
         await check(setting, states: 2_000)
     }
 
@@ -29,7 +29,7 @@ struct ModelCheckTests {
 }
 
 extension ModelWorld {
-    /// The states that a search begins with: what the cacher may hold of a key that nobody has asked for.
+    /// The initial states of a search: the records that the cacher may hold for an idle key.
     static func origins(_ setting: ModelSetting) -> [ModelWorld] {
         let tag = setting.world.contains(.validators) ? Validator(entityTag: "1") : nil
         let key = { (name: String) -> String? in setting.isList ? name : nil }

@@ -1,4 +1,4 @@
-/// A key whose hash is one of a few.
+/// A key with one of a few hash values.
 struct Clumsy: Hashable, Sendable {
     let id: Int
     let spread: Int
@@ -12,6 +12,6 @@ struct Clumsy: Hashable, Sendable {
 }
 
 extension Clumsy {
-    /// From one hash for all to one for each.
+    /// The numbers of hash values under test: from one shared by all keys to one per key.
     static let spreads = [1, 2, 7, 50, 1_000_000]
 }

@@ -9,11 +9,11 @@ struct FewByNumberTests {
     }
 
     @Test(arguments: 0..<200 as Range<UInt64>)
-    func `it holds what a dictionary would`(seed: UInt64) {
+    func `a small map holds what a dictionary holds`(seed: UInt64) {
         var random = SplitMix(seed: seed)
         var few = FewByNumber<Int>.none
         var model: [UInt64: Int] = [:]
-        // Few numbers, so that it goes from none to many and back again and again.
+        // Few numbers, so that the map grows from empty to many entries and shrinks back, again and again.
         for step in 0..<200 {
             let number = UInt64.random(in: 1...4, using: &random)
             switch Int.random(in: 0..<6, using: &random) {
@@ -33,12 +33,12 @@ struct FewByNumberTests {
         }
     }
 
-    @Test func `those who have gone leave no storage behind`() {
+    @Test func `a map that was emptied keeps no storage`() {
         var few = FewByNumber<Int>.none
         for number in 1...1_000 as ClosedRange<UInt64> { few.put(0, at: number) }
         for number in 1...1_000 as ClosedRange<UInt64> { few.remove(number) }
         guard case .none = few else {
-            Issue.record("a thousand have gone, and there still is a table")
+            Issue.record("all entries were removed, but the table is still allocated")
             return
         }
     }

@@ -10,7 +10,7 @@ struct FewTests {
     }
 
     @Test(arguments: 0..<6)
-    func `what is put in comes out in its order`(count: Int) {
+    func `a small list returns its elements in the order of insertion`(count: Int) {
         var few = Few<Int>.none
         for number in 0..<count { few.append(number) }
         #expect(list(few) == Array(0..<count))
@@ -18,11 +18,11 @@ struct FewTests {
         var handedOn: [Int] = []
         few.takeAll().consumeEach { handedOn.append($0) }
         #expect(handedOn == Array(0..<count))
-        #expect(few.isEmpty, "what was taken is still there")
+        #expect(few.isEmpty, "the elements taken are still in the list")
     }
 
     @Test(arguments: 0..<4, 0..<4)
-    func `lists are put together in their order`(_ left: Int, _ right: Int) {
+    func `appending a list keeps the order of both`(_ left: Int, _ right: Int) {
         var (few, others) = (Few<Int>.none, Few<Int>.none)
         for number in 0..<left { few.append(number) }
         for number in 0..<right { others.append(left + number) }

@@ -3,9 +3,9 @@ import Trials
 
 @testable import StoreCore
 
-/// The index against a dictionary.
+/// Compares the index with a dictionary.
 struct HashIndexTests {
-    /// What an index is to hold: each key's position, and whose position that is.
+    /// The contents that the index must have: the position of each key and the key at each position.
     private struct Model {
         var index = HashIndex()
         var positions: [Int: Int] = [:]
@@ -14,7 +14,7 @@ struct HashIndexTests {
 
         func hash(_ key: Int) -> UInt32 { hashes[key % hashes.count] }
 
-        /// What the index says, which asks for the owner of each position that has the hash.
+        /// Looks the key up in the index, which compares keys at each position with the same hash.
         func found(_ key: Int) -> Int { index.position(hash(key)) { owners[$0] == key } }
 
         mutating func insert(_ key: Int, at position: Int) {
@@ -40,7 +40,7 @@ struct HashIndexTests {
         var values: [UInt32] {
             switch self {
             case .one: [0xFFFF_FFFF]
-            // Their buckets are the last ones of a table of any size, so that runs go on at its beginning.
+            // Their buckets are the last of a table of any size, so that runs wrap around to its beginning.
             case .atTheEnd: [0xFFFF_FFFF, 0xFFFF_FFFE, 0x0000_0FFF, 0x7FFF_FFFD, 0xFFFF_FFF0, 0, 1]
             case .crowded: (0..<16).map { $0 * 3 }
             case .many: (0..<1_000).map { UInt32(truncatingIfNeeded: $0 &* 2_654_435_761) }
@@ -48,15 +48,15 @@ struct HashIndexTests {
         }
     }
 
-    /// Where positions begin: also where they leave the range of a signed number, and at the end of what a word can hold.
+    /// The first positions: small ones, ones outside the range of a signed 32-bit number, and the last ones that a word can hold.
     static let bases = [0, 1 << 30, (1 << 31) - 100, (1 << 32) - 1 - 400]
 
     @Test(arguments: Hashes.allCases, bases)
-    func `an index says what a dictionary says`(_ hashes: Hashes, _ base: Int) {
+    func `an index finds what a dictionary finds`(_ hashes: Hashes, _ base: Int) {
         var dice = SplitMix(seed: UInt64(base) + UInt64(hashes.values.count))
         var model = Model(hashes: hashes.values)
         for step in 0..<6_000 {
-            // Grows to a few hundred, shrinks to nothing, and so on.
+            // Grows to a few hundred keys, shrinks to none, and starts again.
             let grows = (step / 600).isMultiple(of: 2)
             let (key, position) = (dice.below(300), base + dice.below(400))
             if let here = model.positions[key] {
@@ -76,7 +76,7 @@ struct HashIndexTests {
         }
     }
 
-    @Test func `an index of nothing finds nothing, and room for many is made at once`() {
+    @Test func `an empty index finds nothing, and reserving capacity allocates once`() {
         var index = HashIndex()
         #expect(index.position(7) { _ in true } == -1)
         index.reserveCapacity(1_000)
@@ -87,7 +87,7 @@ struct HashIndexTests {
         #expect(index.position(1_000) { _ in true } == -1)
     }
 
-    @Test func `at most three quarters of an index are taken, so that every search ends`() {
+    @Test func `an index is at most three quarters full, so that every search ends`() {
         var index = HashIndex()
         for position in 0..<10_000 {
             index.insert(0, at: position)

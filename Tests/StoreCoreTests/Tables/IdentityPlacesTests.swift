@@ -3,14 +3,14 @@ import Trials
 
 @testable import StoreCore
 
-/// How pages become one list, against the plainest way to say it.
+/// Compares the merging of pages with the simplest implementation.
 struct IdentityPlacesTests {
     private struct Element: Hashable, Sendable {
         var id: Clumsy
         var tag: Int
     }
 
-    /// An element that is told from others by the object it holds.
+    /// An element identified by the object that it holds.
     private final class Body: Sendable {}
 
     private struct Holder: Sendable, Equatable {
@@ -20,7 +20,7 @@ struct IdentityPlacesTests {
         static func == (lhs: Holder, rhs: Holder) -> Bool { lhs.body === rhs.body && lhs.tag == rhs.tag }
     }
 
-    /// Each element of the page takes the place of the first one with its identity, and the others stand together at their side.
+    /// Each element replaces the first element with its identity; new elements are added at the side of the page, in order.
     private func merged<Element>(
         _ list: [Element], _ page: [Element], _ direction: PageDirection, _ isSame: (Element, Element) -> Bool
     ) -> [Element] {
@@ -38,14 +38,14 @@ struct IdentityPlacesTests {
     }
 
     @Test(arguments: Clumsy.spreads, [3, 40, 2_000])
-    func `C13: a list is its pages in order, each identity once and where it stood first`(_ spread: Int, _ identities: Int) {
+    func `C13: a list is its pages in order, with each identity once, at its first position`(_ spread: Int, _ identities: Int) {
         let merge = ElementIdentity<Element>.by { $0.id }.merge
         var dice = SplitMix(seed: UInt64(spread * 7 + identities))
         for _ in 0..<30 {
             func page(_ limit: Int) -> [Element] {
                 (0..<dice.below(limit)).map { _ in Element(id: Clumsy(dice.below(identities), spread: spread), tag: dice.below(1_000)) }
             }
-            // The first page may name an identity twice: nobody has looked at it.
+            // The first page may contain an identity twice, because it is not deduplicated.
             var list = page(12)
             var index: AnyObject?
             for _ in 0..<25 {
@@ -53,7 +53,7 @@ struct IdentityPlacesTests {
                 let expected = merged(list, next, direction) { $0.id == $1.id }
                 _ = merge(&list, next, direction, &index)
                 #expect(list == expected)
-                // An index is forgotten now and then, as it is when the key rests for long.
+                // Drops the index now and then, as the store does when the key is idle for long.
                 if dice.below(6) == 0 { index = nil }
                 if dice.below(10) == 0 {
                     list = page(12)
@@ -64,7 +64,7 @@ struct IdentityPlacesTests {
     }
 
     @Test(arguments: PageDirection.allCases)
-    func `C13: elements may be told apart by an object`(_ direction: PageDirection) {
+    func `C13: an object can be the identity of an element`(_ direction: PageDirection) {
         let merge = ElementIdentity<Holder>.by { ObjectIdentifier($0.body) }.merge
         let bodies = (0..<50).map { _ in Body() }
         var dice = SplitMix(seed: 5)
@@ -80,7 +80,7 @@ struct IdentityPlacesTests {
     }
 
     @Test(arguments: [false, true])
-    func `C13: a store puts random pages together as they were asked for, observed or at rest between them`(
+    func `C13: a store merges random pages in the order of the requests, with and without an observer`(
         _ isObserved: Bool
     ) async throws {
         for seed in UInt64(1)...8 {

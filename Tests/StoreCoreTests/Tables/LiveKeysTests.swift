@@ -3,13 +3,11 @@ import Trials
 
 @testable import StoreCore
 
-/// Live keys against a dictionary: each is found by its key and at its place, which it keeps as long as it lives.
+/// Compares the live keys with a dictionary. Each key is found by its value and at its place, which is fixed while the key is live.
 struct LiveKeysTests {
-    private typealias Keys = LiveKeys<Clumsy, Int>
+    private let rules = KeyRules<BoxedContent>()
 
-    private let rules = KeyRules<Int>()
-
-    private func compare(_ keys: Keys, _ model: [Clumsy: (cell: Keys.Key, place: Int)], _ known: [Clumsy]) {
+    private func compare(_ keys: LiveKeys, _ model: [BoxedKey: (cell: LiveKeys.Key, place: Int)], _ known: [BoxedKey]) {
         #expect(keys.count == model.count && keys.isEmpty == model.isEmpty)
         #expect(Set(keys.all.map(\.value.param)) == Set(model.keys) && keys.all.count == model.count)
         for key in known {
@@ -21,10 +19,10 @@ struct LiveKeysTests {
     }
 
     @Test(arguments: Clumsy.spreads)
-    func `C15: a live key is found by itself and at its place until it is forgotten`(_ spread: Int) throws {
+    func `C15: a live key is found by its value and at its place until it is removed`(_ spread: Int) throws {
         var dice = SplitMix(seed: UInt64(spread))
-        var (keys, model) = (Keys(), [Clumsy: (cell: Keys.Key, place: Int)]())
-        let known = (0..<60).map { Clumsy($0, spread: spread) }
+        var (keys, model) = (LiveKeys(), [BoxedKey: (cell: LiveKeys.Key, place: Int)]())
+        let known = (0..<60).map { BoxedKey(Clumsy($0, spread: spread)) }
         for step in 0..<6_000 {
             let key = known[dice.below(known.count)]
             if dice.below(20) < (step / 1_000 % 2 == 0 ? 13 : 7) {
@@ -41,7 +39,7 @@ struct LiveKeysTests {
                 if let (known, place) = model[key] {
                     #expect(cell === known && cell.value.place == place && made == 0)
                 } else {
-                    #expect(!model.values.contains { $0.place == cell.value.place }, "two keys at one place")
+                    #expect(!model.values.contains { $0.place == cell.value.place }, "two keys share a place")
                     model[key] = (cell, cell.value.place)
                 }
             } else {
@@ -49,19 +47,19 @@ struct LiveKeysTests {
                 keys.remove(key)
                 if let place { #expect(keys.key(at: place) == nil) }
             }
-            // Where they differ already, the next steps would take out what is not there.
+            // After a first difference, the next steps would remove keys that are not there.
             try #require(keys.count == model.count)
             if step % 20 == 0 { compare(keys, model, known) }
         }
         compare(keys, model, known)
-        // Places are taken again: there are never more than there were keys at once.
+        // Places are reused: there are never more places than keys were live at once.
         #expect(keys.capacity <= 128)
         #expect(keys.key(at: 1_000) == nil && keys.key(at: -1) == nil)
     }
 
-    @Test func `C15: a thousand keys that were once live cost nothing when the last of them has gone`() {
-        var keys = Keys()
-        let known = (0..<1_000).map { Clumsy($0, spread: 1_000_000) }
+    @Test func `C15: keys that were live once cost nothing after the last of them is removed`() {
+        var keys = LiveKeys()
+        let known = (0..<1_000).map { BoxedKey(Clumsy($0, spread: 1_000_000)) }
         for key in known { _ = keys.key(for: key, rules: rules) }
         #expect(keys.count == 1_000)
         for key in known.dropLast() { keys.remove(key) }
@@ -72,7 +70,7 @@ struct LiveKeysTests {
     }
 
     @Test(arguments: [(0, 0), (1, 0), (0, 1), (70_000, 5), (Int(UInt32.max >> 1), Int(UInt32.max))])
-    func `C8: the place of an observer goes into a word and comes back`(_ key: Int, _ position: Int) {
+    func `C8: the place of an observer survives packing into a word`(_ key: Int, _ position: Int) {
         let place = ObserverPlace(key: key, position: position)
         #expect(place.word >= 0 && ObserverPlace(word: place.word) == place)
         #expect(ObserverPlace(word: -1) == nil && ObserverPlace(word: -2) == nil)

@@ -4,7 +4,7 @@ import Trials
 
 @testable import StoreCore
 
-/// What a record knows of a list's pages.
+/// Tests how a record tracks the pages of its list.
 @Suite(.timeLimit(.minutes(10)))
 struct LoadedPagesTests {
     private static let identified = ElementIdentity<Int>.by { $0 }
@@ -13,12 +13,12 @@ struct LoadedPagesTests {
         ([1, 2, 3, 4, 5, 6], [2, 2, 2]), ([1, 2, 4, 5, 6], [2, 1, 2]), ([2, 4, 6], [1, 1, 1]), ([5, 6], [0, 0, 2]), ([], [0, 0, 0]),
         ([0, 1, 2, 3, 4, 5, 6], [3, 2, 2]), ([1, 2, 3, 4, 5, 6, 7], [2, 2, 3]), ([1, 2, 7, 3, 8, 4, 5, 6], [2, 4, 2]), ([9], [1, 0, 0]),
     ])
-    func `C13: the pages of a changed list are found again by the identity of their elements`(new: [Int], sizes: [Int]) {
+    func `C13: the page sizes of a changed list follow the identity of its elements`(new: [Int], sizes: [Int]) {
         #expect(Self.identified.resize([2, 2, 2], [1, 2, 3, 4, 5, 6], new) == sizes)
     }
 
     @Test(arguments: 0..<200)
-    func `C13: every element that stays in order stays with its page`(_ seed: Int) {
+    func `C13: elements that keep their order keep their page`(_ seed: Int) {
         var dice = SplitMix(seed: UInt64(seed))
         let sizes = (0..<1 + dice.below(6)).map { _ in dice.below(5) }
         let old = Array(0..<sizes.reduce(0, +))
@@ -45,7 +45,7 @@ struct LoadedPagesTests {
         #expect(resize([2, 2, 2], [1, 2, 3, 4, 5, 6], Array(1...8)) == [2, 2, 4])
     }
 
-    @Test func `C13: pages keep their order at both sides, however many there are`() throws {
+    @Test func `C13: pages keep their order on both sides, however many are added`() throws {
         var (pages, plain) = (LoadedPages([LoadedPage(count: 1)]), [LoadedPage(count: 1)])
         var dice = SplitMix(seed: 1)
         for number in 0..<300 {
@@ -60,7 +60,7 @@ struct LoadedPagesTests {
     }
 
     @Test(arguments: [PageDirection.next, .prev])
-    func `C13: pages added to an earlier list leave the later lists as they are`(direction: PageDirection) {
+    func `C13: pages added to a copy leave other copies unchanged`(direction: PageDirection) {
         let page = { (key: String) in LoadedPage(direction: direction, key: key, count: 1) }
         let lists = { (keys: [String]) in
             let added = keys.map(page)
@@ -77,7 +77,7 @@ struct LoadedPagesTests {
         #expect(third == lists(["a", "c"]))
     }
 
-    @Test func `C13: a record keeps each page's keys and sizes, in both directions, and after a change`() async throws {
+    @Test func `C13: a record keeps the keys and sizes of its pages, in both directions, after a change`() async throws {
         let fetcher = ScriptedPaginationFetcher<Int, Int>(
             .page([5, 6], nextKey: "n1", prevKey: "p1"), .page([6, 7, 8], nextKey: "n2", prevKey: "back"),
             .page([3, 4], nextKey: "forth", prevKey: "p2"))
@@ -103,7 +103,7 @@ struct LoadedPagesTests {
     }
 
     @Test(arguments: [[-1, 3], [5, 5], [.max, .max], [], [0]])
-    func `C13: a record whose pages do not fit its list is read, and changes of the list do not trap`(_ sizes: [Int]) async throws {
+    func `C13: a record with page sizes that do not fit its list loads, and changing the list does not trap`(_ sizes: [Int]) async throws {
         let cacher = MemoryCacher<Int, [Int]>()
         var record = CacheRecord(content: [1, 2], fetchedAt: Date(), nextKey: "n")
         record.pages = sizes.enumerated().map { LoadedPage(direction: $0.offset == 0 ? nil : .next, key: "k", count: $0.element) }
@@ -116,7 +116,7 @@ struct LoadedPagesTests {
         #expect(try await list.requireData() == [7, 3])
     }
 
-    @Test func `C13: a record that was saved before pages were kept is read as one page`() throws {
+    @Test func `C13: a record without pages, from an older format, is read as one page`() throws {
         let details =
             #"{"freshness":{"mustRevalidate":false,"storage":"allowed"},"nextKey":"n","isInvalidated":false,"loadedPages":{"next":3,"prev":0}}"#
         let text = #"{"content":[1,2],"fetchedAt":0,"details":"# + details + "}"

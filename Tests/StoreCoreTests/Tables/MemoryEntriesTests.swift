@@ -4,7 +4,7 @@ import Trials
 
 @testable import StoreCore
 
-/// The entries of a memory table against a plain list, the one used last first.
+/// Compares the entries of the memory table with a plain list, the most recently used entry first.
 struct MemoryEntriesTests {
     private struct Model {
         struct Entry: Equatable {
@@ -33,7 +33,7 @@ struct MemoryEntriesTests {
 
     private typealias Entries = MemoryEntries<Clumsy, Int>
 
-    /// The entries as the links tell them, from one end or from the other.
+    /// The entries in the order of their links, from either end.
     private func linked(_ entries: Entries, from start: Int32, _ next: (MemoryEntry<Clumsy, Int>) -> Int32) -> [Model.Entry] {
         var all: [Model.Entry] = []
         var position = start
@@ -61,7 +61,7 @@ struct MemoryEntriesTests {
     }
 
     @Test(arguments: Clumsy.spreads)
-    func `C15: the entries are what was put and neither removed nor used longest ago`(_ spread: Int) throws {
+    func `C15: the table holds what was put, minus what was removed or evicted as least recently used`(_ spread: Int) throws {
         var dice = SplitMix(seed: UInt64(spread))
         var (entries, model) = (Entries(), Model())
         let keys = 80
@@ -91,7 +91,7 @@ struct MemoryEntriesTests {
                 let (count, cost) = (dice.below(keys), dice.below(3) == 0 ? dice.below(100) : .max)
                 #expect(entries.trim(count: count, cost: cost).map(plain) == model.trim(count, cost))
             }
-            // Where they differ already, the next steps would take out what is not there.
+            // After a first difference, the next steps would remove entries that are not there.
             try #require(entries.count == model.entries.count)
             if step % 20 == 0 { compare(entries, model, keys, spread) }
         }

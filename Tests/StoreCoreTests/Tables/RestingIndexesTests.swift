@@ -7,23 +7,23 @@ struct RestingIndexesTests {
 
     private func details(_ key: String) throws -> RecordDetails { try #require(RecordDetails(.init(nextKey: key))) }
 
-    @Test func `C13: the index of one list is never taken for another`() throws {
+    @Test func `C13: the index of one list is never used for another list`() throws {
         var resting = RestingIndexes<Int>()
         var leftovers: [any Sendable] = []
         let (index, mine, others) = (Index(), try details("n"), try details("n"))
         resting.keep(index, of: 1, mine, &leftovers)
         #expect(resting.take(2, mine, &leftovers) == nil)
         #expect(resting.take(1, mine, &leftovers) === index)
-        #expect(resting.take(1, mine, &leftovers) == nil, "it is handed out once")
+        #expect(resting.take(1, mine, &leftovers) == nil, "an index is handed out only once")
         resting.keep(index, of: 1, mine, &leftovers)
-        #expect(resting.take(1, others, &leftovers) == nil, "a list that says the same is another list")
+        #expect(resting.take(1, others, &leftovers) == nil, "a list with equal contents is another list")
         #expect(resting.count == 0)
         resting.keep(index, of: 1, mine, &leftovers)
         resting.keep(nil, of: 1, mine, &leftovers)
-        #expect(resting.take(1, mine, &leftovers) == nil, "a list that came to rest without an index has none")
+        #expect(resting.take(1, mine, &leftovers) == nil, "a list that became idle without an index has none")
     }
 
-    @Test func `C15: only the lists that came to rest last have an index`() throws {
+    @Test func `C15: only the lists that became idle last keep an index`() throws {
         var resting = RestingIndexes<Int>()
         var leftovers: [any Sendable] = []
         let mine = try details("n")

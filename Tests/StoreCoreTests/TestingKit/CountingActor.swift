@@ -1,7 +1,7 @@
 import Dispatch
 import StoreCore
 
-/// An actor that counts how often something is put on its executor, as happens after each time its isolation was left.
+/// An actor that counts the jobs of its executor: one for each return to its isolation.
 actor CountingActor {
     private let executor = Executor()
 

@@ -1,6 +1,6 @@
 import StoreCore
 
-/// Counts objects that live.
+/// Counts living objects.
 final class LifeCounter: Sendable {
     private let count = WatchedState(0)
 
@@ -8,12 +8,12 @@ final class LifeCounter: Sendable {
 
     func make() -> Life { Life(self) }
 
-    /// Waits until none lives.
+    /// Waits until no object is alive.
     func none() async throws {
         try await count.wait { $0 == 0 ? () : nil }
     }
 
-    /// One object that is counted.
+    /// A counted object.
     final class Life: Sendable {
         private let counter: LifeCounter
 
@@ -28,5 +28,5 @@ final class LifeCounter: Sendable {
     }
 }
 
-/// The error of an origin that cannot be reached.
+/// The error of an unreachable origin.
 struct Offline: Error {}

@@ -13,7 +13,7 @@ struct ManualStatesTests {
         #expect((states.joinedCount, states.observerCount) == (1, 1))
     }
 
-    @Test func `C8: the newest state replaces the pending one, for each observer apart`() async {
+    @Test func `C8: the newest state replaces the pending one of each observer separately`() async {
         var slow = states.sequence.makeAsyncIterator()
         var quick = states.sequence.makeAsyncIterator()
         _ = await (slow.next(), quick.next())
@@ -24,7 +24,7 @@ struct ManualStatesTests {
         #expect(await quick.next() == .completed(2))
     }
 
-    @Test func `an observer without a state waits for the first one sent`() async throws {
+    @Test func `an observer without a current state waits for the first one sent`() async throws {
         let states = ManualStates<Int>()
         let first = Task { await states.sequence.first { _ in true } }
         try await states.taken(by: 1)
@@ -32,7 +32,7 @@ struct ManualStatesTests {
         #expect(await first.value == .completed(1))
     }
 
-    @Test func `C9: cancelling an observer ends it at once and for good`() async throws {
+    @Test func `C9: canceling an observer ends it at once and permanently`() async throws {
         let observer = Task {
             var iterator = states.sequence.makeAsyncIterator()
             var seen: [LoadingState<Int>?] = []
@@ -45,7 +45,7 @@ struct ManualStatesTests {
         #expect(states.observerCount == 0)
     }
 
-    @Test func `C9: an observer that is cancelled before its first state leaves nothing`() async {
+    @Test func `C9: an observer canceled before its first state does not join`() async {
         let observer = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             return await states.sequence.first { _ in true }
@@ -63,7 +63,7 @@ struct ManualStatesTests {
         #expect(states.observerCount == 0)
     }
 
-    @Test func `finishing ends observers after what is pending`() async throws {
+    @Test func `finishing ends observers after their pending state`() async throws {
         var iterator = states.sequence.makeAsyncIterator()
         _ = await iterator.next()
         states.send(.completed(1))
@@ -75,7 +75,7 @@ struct ManualStatesTests {
         #expect(await waiting.value == nil)
     }
 
-    @Test func `content may use the sequence while it is released`() async {
+    @Test func `content may use the sequence while it is being released`() async {
         let states = ManualStates<Reentrant>()
         states.send(.completed(Reentrant(states)))
         do {

@@ -12,13 +12,13 @@ struct ManualTimeTests {
             (.milliseconds(-1_500), "-1.5 s"), (.nanoseconds(Int64.min), "-9223372037 s"),
             (.seconds(Int64.max), "9223372037 s"),
         ] as [(Duration, String)])
-    func `a duration is told in the unit that suits it`(duration: Duration, words: String) {
+    func `a duration is printed in a suitable unit`(duration: Duration, words: String) {
         #expect(duration.inWords == words)
     }
 
     let time = ManualTime()
 
-    @Test func `C11: both clocks stand still until they are moved, and move together`() {
+    @Test func `C11: both clocks advance only manually, and together`() {
         let now = time.now
         let date = time.date
         #expect(date == Date(timeIntervalSince1970: 1_000_000_000))
@@ -28,7 +28,7 @@ struct ManualTimeTests {
         #expect(time.date == date.addingTimeInterval(1.5))
     }
 
-    @Test func `the wall clock starts at its date, wherever the monotonic one starts`() {
+    @Test func `the wall clock starts at its date, wherever the monotonic clock starts`() {
         let date = Date(timeIntervalSince1970: 42)
         let time = ManualTime(date: date, now: MonotonicInstant(nanoseconds: 7_000_000_000))
         #expect(time.now == MonotonicInstant(nanoseconds: 7_000_000_000))
@@ -50,7 +50,7 @@ struct ManualTimeTests {
         try await napper.value
     }
 
-    @Test func `a sleeper sleeps until its deadline is reached, not a nanosecond less`() async throws {
+    @Test func `a sleeper sleeps exactly until its deadline`() async throws {
         let napper = nap(.seconds(2))
         try await time.sleepers(atLeast: 1)
         time.advance(by: .nanoseconds(1_999_999_999))
@@ -61,14 +61,15 @@ struct ManualTimeTests {
     }
 
     @Test(arguments: [Duration.zero, .seconds(-1)])
-    func `sleeping until a moment that has come returns at once`(offset: Duration) async throws {
+    func `sleeping until a past or present instant returns at once`(offset: Duration) async throws {
         try await time.sleep(until: time.now.advanced(by: offset))
         #expect(time.sleeperCount == 0)
     }
 
     @Test func `sleepers wake in the order of their deadlines`() async throws {
-        // All on one queue, the mover included: each has fallen asleep before the next begins, and they run as they are resumed. Not on
-        // one actor: who is resumed goes there by way of the shared pool, whose threads overtake each other.
+        // All tasks run on one queue, the task that advances the time included. Each task therefore sleeps before the next one
+        // begins, and resumed tasks run in the order of resumption. An actor would not do: a resumed task reaches it through the
+        // shared pool, where threads may overtake each other.
         let dormitory = QueueExecutor()
         let log = WatchedState<[String]>([])
         var nappers: [Task<Void, any Error>] = []
@@ -85,16 +86,16 @@ struct ManualTimeTests {
         #expect(log.current == ["1#1", "1#3", "2#2", "3#0"])
     }
 
-    @Test func `a sleeper comes back to its actor without a detour`() async throws {
+    @Test func `a sleeper returns to its actor with a single job`() async throws {
         let dormitory = CountingActor()
         let napper = Task { try await dormitory.sleep(time, seconds: 1) {} }
         try await time.sleepers(atLeast: 1)
         await dormitory.advance(time, bySeconds: 1)
-        // One job was the mover's, the other one the waking.
+        // One job advances the time, the other one resumes the sleeper.
         #expect(try await napper.value == 2)
     }
 
-    @Test func `stepping shows each sleeper exactly its own deadline`() async throws {
+    @Test func `advancing to the next deadline stops at each deadline exactly`() async throws {
         let ticker = Task {
             var seen: [Int64] = []
             for _ in 0..<3 {
@@ -110,7 +111,7 @@ struct ManualTimeTests {
         #expect(try await ticker.value == [1_000_000_000, 2_000_000_000, 3_000_000_000])
     }
 
-    @Test func `stepping wakes everybody who is due then and nobody else`() async throws {
+    @Test func `advancing to the next deadline wakes exactly the sleepers that are due`() async throws {
         let nappers = [1, 1, 5].map { nap(.seconds($0)) }
         try await time.sleepers(atLeast: 3)
         #expect(time.nextDeadline == MonotonicInstant(nanoseconds: 1_000_000_000))
@@ -121,25 +122,25 @@ struct ManualTimeTests {
         for napper in nappers { try await napper.value }
     }
 
-    @Test func `without sleepers there is no step to take`() {
+    @Test func `without sleepers there is no next deadline`() {
         let now = time.now
         #expect(time.nextDeadline == nil)
         #expect(time.advanceToNextDeadline() == nil)
         #expect(time.now == now)
     }
 
-    @Test func `C9: a cancelled sleeper wakes at once and only it`() async throws {
-        let cancelled = nap(.seconds(1))
+    @Test func `C9: a canceled sleeper wakes at once, alone`() async throws {
+        let canceled = nap(.seconds(1))
         let other = nap(.seconds(1))
         try await time.sleepers(atLeast: 2)
-        cancelled.cancel()
-        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        canceled.cancel()
+        await #expect(throws: CancellationError.self) { try await canceled.value }
         #expect(time.sleeperCount == 1)
         time.advance(by: .seconds(1))
         try await other.value
     }
 
-    @Test func `C9: sleeping in a cancelled task throws and leaves no sleeper`() async throws {
+    @Test func `C9: sleeping in a canceled task throws and registers no sleeper`() async throws {
         let napper = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             try await time.sleep(until: .distantFuture)
@@ -148,7 +149,7 @@ struct ManualTimeTests {
         #expect(time.sleeperCount == 0)
     }
 
-    @Test func `waiting for sleepers returns when they are there, and when they have gone`() async throws {
+    @Test func `waiting for sleepers returns once enough of them sleep, or enough of them are gone`() async throws {
         let gone = Task { try await time.sleepers(atMost: 0) }
         try await gone.value
         let there = Task { try await time.sleepers(atLeast: 2) }
@@ -160,23 +161,23 @@ struct ManualTimeTests {
         for napper in nappers { try await napper.value }
     }
 
-    @Test func `C9: waiting for sleepers is cancelled at once`() async throws {
+    @Test func `C9: canceling a wait for sleepers ends it at once`() async throws {
         let waiter = Task { try await time.sleepers(atLeast: 1) }
         waiter.cancel()
         await #expect(throws: CancellationError.self) { try await waiter.value }
     }
 
-    @Test func `time saturates where it has no representation`() {
+    @Test func `time saturates at the end of its range`() {
         time.advance(by: .seconds(Int64.max / 2_000_000_000))
         time.advance(by: .nanoseconds(Int64.max))
         #expect(time.now == .distantFuture)
     }
 
-    @Test func `moving the monotonic clock back is a mistake of the test`() async {
+    @Test func `advancing by a negative duration is a programming error`() async {
         await #expect(processExitsWith: .failure) { ManualTime().advance(by: .nanoseconds(-1)) }
     }
 
-    @Test func `C15: time is released when nobody sleeps on it any longer`() async throws {
+    @Test func `C15: time is released after its last sleeper ends`() async throws {
         var time: ManualTime? = ManualTime()
         weak let released = time
         let napper = Task { [time] in try await time?.sleep(until: .distantFuture) }
@@ -188,13 +189,13 @@ struct ManualTimeTests {
         #expect(released == nil)
     }
 
-    @Test func `racing cancellation against moving time wakes every sleeper once`() async throws {
+    @Test func `racing cancellation against advancing wakes every sleeper once`() async throws {
         for round in 0..<500 {
             let nappers = (1...4).map { nap(.nanoseconds($0)) }
             if round.isMultiple(of: 2) { try await time.sleepers(atLeast: 1) }
             async let moved: Void = Self.concurrently { for _ in 0..<4 { time.advance(by: .nanoseconds(1)) } }
-            async let cancelled: Void = Self.concurrently { for napper in nappers { napper.cancel() } }
-            _ = await (moved, cancelled)
+            async let canceled: Void = Self.concurrently { for napper in nappers { napper.cancel() } }
+            _ = await (moved, canceled)
             for napper in nappers {
                 if case .failure(let error) = await napper.result { #expect(error is CancellationError) }
             }
@@ -202,7 +203,7 @@ struct ManualTimeTests {
         }
     }
 
-    @Test func `many sleepers, movers and cancellers at once leave nobody asleep`() async throws {
+    @Test func `many concurrent sleepers, advances and cancellations leave no task asleep`() async throws {
         let nappers = (0..<1_000).map { number in
             Task {
                 var woken = 0
@@ -243,7 +244,7 @@ struct ManualTimeTests {
 }
 
 extension CountingActor {
-    /// Sleeps, then calls `onWaking` on the actor; how many jobs the actor was given meanwhile.
+    /// Sleeps, calls `onWaking` on the actor, and returns the number of jobs that the actor got meanwhile.
     fileprivate func sleep(_ time: ManualTime, seconds: Int, onWaking: @Sendable () -> Void) async throws -> Int {
         let before = jobCount
         try await time.sleep(until: MonotonicInstant(nanoseconds: Int64(seconds) * 1_000_000_000))

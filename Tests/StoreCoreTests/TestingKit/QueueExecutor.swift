@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs its tasks one after the other, in the order in which they were started or resumed.
+/// Runs its tasks one at a time, in the order in which they were started or resumed.
 final class QueueExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "QueueExecutor")
 

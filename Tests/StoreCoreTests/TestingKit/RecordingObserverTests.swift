@@ -5,7 +5,7 @@ import Testing
 struct RecordingObserverTests {
     let feed = ManualStates<Int>(.loading(content: nil))
 
-    @Test func `every delivered state is kept in order`() async throws {
+    @Test func `every delivered state is recorded in order`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         feed.send(.completed(1))
@@ -17,7 +17,7 @@ struct RecordingObserverTests {
         #expect(recorder.summary == "loading(nil) completed(1) error(Offline,1)")
     }
 
-    @Test func `waiting for states gives the first ones, however many there are`() async throws {
+    @Test func `waiting for a count of states returns the first ones, even if there are more`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         feed.send(.completed(1))
@@ -26,7 +26,7 @@ struct RecordingObserverTests {
         #expect(try await recorder.states(count: 0) == [])
     }
 
-    @Test func `the next matching state is found, before and after it came`() async throws {
+    @Test func `the next matching state is found, whether it comes before or after the call`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         let completed = Task { try await recorder.next { $0.isCompleted } }
         try await feed.taken(by: 1)
@@ -37,25 +37,25 @@ struct RecordingObserverTests {
         #expect(try await recorder.next { $0.content == 2 } == .completed(2))
     }
 
-    @Test func `each state is looked at once, and the recorder may be used meanwhile`() async throws {
+    @Test func `the condition sees each state once and may use the recorder`() async throws {
         let recorder = RecordingObserver(feed.sequence)
-        let looked = WatchedState<[String]>([])
+        let checked = WatchedState<[String]>([])
         let search = Task {
             try await recorder.next { state in
-                looked.update { $0.append(state.summary) }
+                checked.update { $0.append(state.summary) }
                 return recorder.states.last?.content == 3 && state.content == 3
             }
         }
         for number in 1...3 {
             try await feed.taken(by: 1)
-            try await looked.wait { $0.count == number ? () : nil }
+            try await checked.wait { $0.count == number ? () : nil }
             feed.send(.completed(number))
         }
         _ = try await search.value
-        #expect(looked.current == ["loading(nil)", "completed(1)", "completed(2)", "completed(3)"])
+        #expect(checked.current == ["loading(nil)", "completed(1)", "completed(2)", "completed(3)"])
     }
 
-    @Test func `waiting for a history looks at all of it`() async throws {
+    @Test func `the condition of a wait sees the whole history`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         async let states = recorder.wait { $0.filter(\.isCompleted).count == 2 }
@@ -65,7 +65,7 @@ struct RecordingObserverTests {
         #expect(try await states.map(\.summary) == ["loading(nil)", "completed(1)", "completed(2)"])
     }
 
-    @Test func `stopping leaves the sequence and keeps what was recorded`() async throws {
+    @Test func `stopping leaves the sequence and keeps the recorded states`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         try await recorder.stopAndLeave()
@@ -76,7 +76,7 @@ struct RecordingObserverTests {
     }
 
     @Test(arguments: [true, false])
-    func `a wait beyond the end of the recording shows what came`(stops: Bool) async throws {
+    func `a wait beyond the end of the recording fails and lists the recorded states`(stops: Bool) async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         let waiter = Task { try await recorder.states(count: 2) }
@@ -86,14 +86,14 @@ struct RecordingObserverTests {
         #expect(error?.message.contains("2 states") == true && error?.message.hasSuffix("so far:\n  1. loading(nil)") == true)
     }
 
-    @Test func `C9: waiting is cancelled at once`() async throws {
+    @Test func `C9: canceling a wait ends it at once`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         let waiter = Task { try await recorder.next { $0.isCompleted } }
         waiter.cancel()
         await #expect(throws: CancellationError.self) { try await waiter.value }
     }
 
-    @Test func `C15: a released recorder leaves the sequence and lets go of its states`() async throws {
+    @Test func `C15: a released recorder leaves the sequence and releases its states`() async throws {
         let counter = LifeCounter()
         let feed = ManualStates<LifeCounter.Life>()
         feed.send(.completed(counter.make()))
@@ -116,7 +116,7 @@ struct RecordingObserverTests {
         (.error(rawError: Offline(), content: nil), "error(Offline,nil)"),
         (.error(rawError: Refused.forbidden, content: [1]), "error(forbidden,[1])"),
     ])
-    func `a summary is short and tells states apart`(state: LoadingState<[Int]>, summary: String) {
+    func `a summary is short and distinguishes states`(state: LoadingState<[Int]>, summary: String) {
         #expect(state.summary == summary)
     }
 

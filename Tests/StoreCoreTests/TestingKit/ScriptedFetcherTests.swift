@@ -5,9 +5,9 @@ import Testing
 struct ScriptedFetcherTests {
     typealias Fetcher = ScriptedFetcher<Int, String>
 
-    // MARK: Answers
+    // MARK: Results
 
-    @Test func `answers are given in the order of the script`() async throws {
+    @Test func `results follow the order of the script`() async throws {
         let fetcher = Fetcher(.success("a"), .failure(Offline()), .notModified(.fresh(for: .seconds(1))))
         let tag = Validator(entityTag: "\"1\"")
         #expect(try await fetcher.fetch(param: 1, revalidating: nil) == .modified("a"))
@@ -29,7 +29,7 @@ struct ScriptedFetcherTests {
         #expect(fetcher.requests.allSatisfy { $0.direction == nil && $0.pageKey == nil })
     }
 
-    @Test func `a closure answers what the script does not`() async throws {
+    @Test func `the closure is called when the script is used up`() async throws {
         let fetcher = Fetcher { request in
             if request.param < 0 { throw Offline() }
             return .success("\(request.param)#\(request.number)")
@@ -41,7 +41,7 @@ struct ScriptedFetcherTests {
         #expect(fetcher.endedCount == 3)
     }
 
-    @Test func `an unscripted request says what to do`() async throws {
+    @Test func `the error for an unscripted fetch names the remedy`() async throws {
         let fetcher = Fetcher()
         let error = await #expect(throws: StoreError.self) { try await fetcher.fetch(param: 5, revalidating: nil) }
         #expect(error?.code == .unscriptedRequest)
@@ -51,7 +51,7 @@ struct ScriptedFetcherTests {
 
     // MARK: The gate
 
-    @Test func `a held fetch has begun and waits until the gate is opened`() async throws {
+    @Test func `a held fetch has begun and waits until the gate opens`() async throws {
         let fetcher = Fetcher()
         fetcher.hold()
         let fetches = (0..<3).map { number in Task { try await fetcher.fetch(param: number, revalidating: nil) } }
@@ -61,7 +61,7 @@ struct ScriptedFetcherTests {
         fetcher.release()
         var answers: [Int: FetchResult<String>] = [:]
         for (number, fetch) in fetches.enumerated() { answers[number] = try await fetch.value }
-        // Answers go to the fetches in the order in which they began, whatever order that was.
+        // Results are assigned in the order in which the fetches began.
         #expect(fetcher.requests.map { answers[$0.param] } == [.modified("first"), .modified("second"), .modified("third")])
         #expect((fetcher.heldCount, fetcher.runningCount, fetcher.endedCount) == (0, 0, 3))
         fetcher.enqueue(.success("fourth"))
@@ -80,7 +80,7 @@ struct ScriptedFetcherTests {
         #expect(try await second.value == .modified("b"))
     }
 
-    @Test func `held fetches are answered out of order`() async throws {
+    @Test func `held fetches can be completed out of order`() async throws {
         let fetcher = Fetcher()
         fetcher.hold()
         let first = try await held(fetcher, number: 1)
@@ -94,7 +94,7 @@ struct ScriptedFetcherTests {
         #expect(try await third.value == .modified("three"))
     }
 
-    @Test func `answering waits for the fetch that is not there yet`() async throws {
+    @Test func `completing waits for a fetch that has not begun`() async throws {
         let fetcher = Fetcher()
         fetcher.hold()
         async let next: Void = fetcher.answerNext(with: .success("one"))
@@ -109,14 +109,14 @@ struct ScriptedFetcherTests {
         try await third
     }
 
-    @Test func `answering a fetch that has left the gate is an error`() async throws {
+    @Test func `completing a fetch that has left the gate is an error`() async throws {
         let fetcher = Fetcher(.success("a"))
         _ = try await fetcher.fetch(param: 1, revalidating: nil)
         let error = await #expect(throws: StoreError.self) { try await fetcher.answer(1, with: .success("late")) }
         #expect(error?.code == .notHeld)
     }
 
-    @Test func `a cancelled fetch uses up no answer`() async throws {
+    @Test func `a canceled fetch consumes no scripted result`() async throws {
         let fetcher = Fetcher(.success("a"))
         fetcher.hold()
         let first = try await held(fetcher, number: 1)
@@ -128,7 +128,7 @@ struct ScriptedFetcherTests {
 
     // MARK: Cancellation
 
-    @Test func `C9: a held fetch ends at once when it is cancelled`() async throws {
+    @Test func `C9: a held fetch ends at once when it is canceled`() async throws {
         let fetcher = Fetcher()
         fetcher.hold()
         let fetch = try await held(fetcher, number: 1)
@@ -139,7 +139,7 @@ struct ScriptedFetcherTests {
     }
 
     @Test(arguments: [ScriptedCancellation.honoured, .ignored])
-    func `a fetch in a task that is cancelled already`(cancellation: ScriptedCancellation) async throws {
+    func `a fetch in a canceled task throws unless it ignores cancellation`(cancellation: ScriptedCancellation) async throws {
         let fetcher = Fetcher(.success("a"), cancellation: cancellation)
         let fetch = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -152,7 +152,7 @@ struct ScriptedFetcherTests {
         #expect((fetcher.startedCount, fetcher.cancelledCount, fetcher.endedCount) == (1, 1, 1))
     }
 
-    @Test func `an origin that ignores cancellation answers when it is released`() async throws {
+    @Test func `a fetch that ignores cancellation returns when it is released`() async throws {
         let fetcher = Fetcher(.success("late"), cancellation: .ignored)
         fetcher.hold()
         let fetch = try await held(fetcher, number: 1)
@@ -164,7 +164,7 @@ struct ScriptedFetcherTests {
         #expect((fetcher.cancelledCount, fetcher.endedCount) == (1, 1))
     }
 
-    @Test func `whether cancellation is honoured can change between fetches`() async throws {
+    @Test func `the handling of cancellation can change between fetches`() async throws {
         let fetcher = Fetcher(.success("a"))
         fetcher.cancellation = .ignored
         fetcher.hold()
@@ -177,7 +177,7 @@ struct ScriptedFetcherTests {
     }
 
     @Test(arguments: 0..<6)
-    func `C9: every wait is cancelled at once`(number: Int) async throws {
+    func `C9: canceling any wait ends it at once`(number: Int) async throws {
         let fetcher = Fetcher()
         let waits: [@Sendable () async throws -> Void] = [
             { try await fetcher.started(count: 1) }, { try await fetcher.ended(count: 1) }, { try await fetcher.cancelled(count: 1) },
@@ -189,7 +189,7 @@ struct ScriptedFetcherTests {
         await #expect(throws: CancellationError.self) { try await waiter.value }
     }
 
-    @Test func `C15: a fetcher keeps nothing of the fetches that ended`() async throws {
+    @Test func `C15: a fetcher retains nothing of a fetch that ended`() async throws {
         let counter = LifeCounter()
         let fetcher = ScriptedFetcher<Int, LifeCounter.Life> { _ in .success(counter.make()) }
         for _ in 0..<100 { _ = try await fetcher.fetch(param: 1, revalidating: nil) }
@@ -204,8 +204,8 @@ struct ScriptedFetcherTests {
             let fetches = (0..<3).map { number in Task { try await fetcher.fetch(param: number, revalidating: nil) } }
             if round.isMultiple(of: 2) { try await fetcher.started(count: round * 3) }
             async let released: Void = Self.concurrently { fetcher.release() }
-            async let cancelled: Void = Self.concurrently { fetches.forEach { $0.cancel() } }
-            _ = await (released, cancelled)
+            async let canceled: Void = Self.concurrently { fetches.forEach { $0.cancel() } }
+            _ = await (released, canceled)
             for fetch in fetches {
                 switch await fetch.result {
                 case .success(let result): #expect(result == .modified("a"))

@@ -5,7 +5,7 @@ import Testing
 struct ScriptedPaginationFetcherTests {
     let tag = Validator(entityTag: "\"1\"")
 
-    @Test func `pages are answered with their keys, and requests tell side and key`() async throws {
+    @Test func `pages are returned with their keys, and requests record direction and page key`() async throws {
         let fetcher = ScriptedPaginationFetcher<String, Int>(
             .page([1, 2], nextKey: "n", prevKey: "p", freshness: .fresh(for: .seconds(1)), validator: tag), .page(Page([3])), .page([0]))
         let first = try await fetcher.fetch(param: "list")
@@ -17,7 +17,7 @@ struct ScriptedPaginationFetcherTests {
         #expect(fetcher.requests.map(\.param) == ["list", "list", "list"])
     }
 
-    @Test func `a store's request shows its validator and can be confirmed`() async throws {
+    @Test func `the request of a store records its validator and may get a not-modified response`() async throws {
         let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified(), .page([1], prevKey: "p"))
         let origin: any Origin<String, [Int]> = fetcher
         #expect(try await origin.respond(to: .content("list", revalidating: tag)).result == .notModified())
@@ -26,13 +26,13 @@ struct ScriptedPaginationFetcherTests {
         #expect(fetcher.requests.map(\.validator) == [tag, nil])
     }
 
-    @Test func `a confirmation of a page without validator is an error`() async throws {
+    @Test func `a not-modified response for a page without validator is an error`() async throws {
         let fetcher = ScriptedPaginationFetcher<String, Int>(.notModified())
         let error = await #expect(throws: StoreError.self) { try await fetcher.fetch(param: "list") }
         #expect(error?.code == .nothingToConfirm)
     }
 
-    @Test func `both sides are held and answered apart`() async throws {
+    @Test func `fetches in both directions are held and completed separately`() async throws {
         let fetcher = ScriptedPaginationFetcher<String, Int> { _ in .failure(Offline()) }
         fetcher.hold()
         let next = Task { try await fetcher.fetchNext(nextKey: "n", param: "list") }

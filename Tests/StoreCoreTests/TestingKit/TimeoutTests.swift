@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-/// The failures of waits that nothing satisfies.
+/// Tests the failures of waits with conditions that are never met.
 @Suite(.timeLimit(.minutes(10)))
 struct TimeoutTests {
     let feed = ManualStates<Int>(.loading(content: nil))
@@ -16,7 +16,7 @@ struct TimeoutTests {
         return error
     }
 
-    @Test func `a recorder's wait that nothing matches shows each state in order, its place and its timeout`() async throws {
+    @Test func `the timeout of a recorder's wait names its line and lists the states in order`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         feed.send(.completed(content: 1, next: .loading, prev: .none))
@@ -32,7 +32,7 @@ struct TimeoutTests {
                 """)
     }
 
-    @Test func `every wait of the kit ends at its timeout and names its own line`() async throws {
+    @Test func `every wait of the kit times out and names its own line`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         fetcher.hold()
@@ -72,7 +72,7 @@ struct TimeoutTests {
         sleeper.cancel()
     }
 
-    @Test func `a timeout of all rounds is the wait's own, however often a state comes`() async throws {
+    @Test func `a timeout covers the whole wait, however many states arrive`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         let sender = Task { [feed] in
             var number = 0
@@ -87,7 +87,7 @@ struct TimeoutTests {
         #expect(error.code == .waitTimedOut)
     }
 
-    @Test func `a long history shows its newest hundred states`() async throws {
+    @Test func `a long history is cut to its newest hundred states`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         for number in 1...120 {
             try await feed.taken(by: 1)
@@ -99,19 +99,19 @@ struct TimeoutTests {
         #expect(error.message.hasSuffix("\n  121. completed(120)"))
     }
 
-    @Test func `C9: a cancelled wait throws the cancellation, not a timeout`() async throws {
+    @Test func `C9: a canceled wait throws the cancellation, not a timeout`() async throws {
         let waiter = Task { [time] in try await time.sleepers(atLeast: 1) }
         waiter.cancel()
         await #expect(throws: CancellationError.self) { try await waiter.value }
     }
 }
 
-/// The order of waits and states, and callers that join a fetch.
+/// Tests the order of waits and states, and waiting for callers that join a fetch.
 @Suite(.timeLimit(.minutes(10)))
 struct PositionTests {
     let feed = ManualStates<Int>(.loading(content: nil))
 
-    @Test func `a wait does not match the state of the wait before it`() async throws {
+    @Test func `a wait does not match the state that the previous wait matched`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         feed.send(.completed(1))
@@ -121,7 +121,7 @@ struct PositionTests {
         #expect(try await recorder.next { $0.isCompleted } == .completed(1))
     }
 
-    @Test func `a state that came between two waits is found by the second`() async throws {
+    @Test func `a wait finds a state that came between two waits`() async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         feed.send(.completed(1))
@@ -134,7 +134,7 @@ struct PositionTests {
     }
 
     @Test(arguments: [true, false])
-    func `waits for a count or a history move the position too`(counts: Bool) async throws {
+    func `waiting for a count or a history moves the position too`(counts: Bool) async throws {
         let recorder = RecordingObserver(feed.sequence)
         try await feed.taken(by: 1)
         feed.send(.completed(1))
@@ -144,7 +144,7 @@ struct PositionTests {
         #expect(try await recorder.next { $0.isCompleted } == .completed(2))
     }
 
-    @Test func `C1: a test waits until a hundred callers have joined a fetch`() async throws {
+    @Test func `C1: a test can wait until a hundred callers have joined a fetch`() async throws {
         let fetcher = ScriptedFetcher<Int, Int>(.success(7))
         let events = EventRecorder<Int>()
         let store = Store(cacher: MemoryCacher<Int, Int>(), fetcher: fetcher, onEvent: events.record)
@@ -159,7 +159,7 @@ struct PositionTests {
         #expect(events.events.map(\.number) == Array(1...UInt64(events.events.count)))
     }
 
-    @Test func `C13: a test waits until a second request has joined a page`() async throws {
+    @Test func `C13: a test can wait until a second request has joined a page load`() async throws {
         let fetcher = ScriptedPaginationFetcher<Int, Int>(.page([1], nextKey: "b"))
         let events = EventRecorder<Int>()
         let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher, onEvent: events.record)
@@ -173,7 +173,7 @@ struct PositionTests {
         #expect(await [first, second] == [.loaded, .joined])
     }
 
-    @Test func `a timeout of any length is no trap`() async throws {
+    @Test func `a timeout of any length does not trap`() async throws {
         let states = ManualStates<Int>(.completed(1))
         for timeout in [Duration.seconds(Int64.max), .seconds(-1), .seconds(Int64.min)] {
             let observer = RecordingObserver(states.sequence)

@@ -1,7 +1,7 @@
 import StoreCore
 import Testing
 
-/// State of parts, each with its own waiters.
+/// Tests state of several parts, each with its own waiters.
 struct WatchedStateTests {
     private struct Counters: Sendable {
         private(set) var values: [String: Int] = [:]
@@ -21,28 +21,28 @@ struct WatchedStateTests {
     }
 
     private let state = WatchedState(Counters()) { $0.takeChanges() }
-    private let looks = WatchedState<[String: Int]>([:])
+    private let checks = WatchedState<[String: Int]>([:])
 
-    /// Waits until a counter has risen, and counts how often it was looked at.
+    /// Waits until a counter reaches a value, and counts how often the condition is checked.
     private func waiter(_ name: String, until value: Int) -> Task<Int, any Error> {
-        Task { [state, looks] in
+        Task { [state, checks] in
             try await state.wait(for: name) { counters in
-                looks.update { $0[name, default: 0] += 1 }
+                checks.update { $0[name, default: 0] += 1 }
                 return counters.values[name].flatMap { $0 >= value ? $0 : nil }
             }
         }
     }
 
-    @Test func `who waits for a part is looked at when that part changes, and at no other time`() async throws {
+    @Test func `the condition of a waiter for a part is checked only when that part changes`() async throws {
         let waiters = ["a", "b", "c"].map { ($0, waiter($0, until: 2)) }
-        try await looks.wait { $0.count == 3 ? () : nil }
+        try await checks.wait { $0.count == 3 ? () : nil }
         for _ in 0..<100 { state.update { $0.raise("d") } }
-        #expect(looks.current == ["a": 1, "b": 1, "c": 1])
+        #expect(checks.current == ["a": 1, "b": 1, "c": 1])
         state.update { $0.raise("b") }
-        #expect(looks.current == ["a": 1, "b": 2, "c": 1])
+        #expect(checks.current == ["a": 1, "b": 2, "c": 1])
         state.update { $0.raise("b") }
         #expect(try await waiters[1].1.value == 2)
-        // A change of all parts is one of each; those who are gone are not looked at.
+        // A change of all parts checks each waiter once; waiters that returned are not checked.
         state.update { counters in
             counters.raise("a")
             counters.raise("c")
@@ -50,10 +50,10 @@ struct WatchedStateTests {
         state.update { $0.raiseAll() }
         #expect(try await waiters[0].1.value == 2)
         #expect(try await waiters[2].1.value == 2)
-        #expect(looks.current == ["a": 3, "b": 3, "c": 3])
+        #expect(checks.current == ["a": 3, "b": 3, "c": 3])
     }
 
-    @Test func `who waits for the whole is looked at after each change`() async throws {
+    @Test func `the condition of a waiter for the whole state is checked after each change`() async throws {
         let waiter = Task { [state] in
             try await state.wait { $0.values["a"] == 1 && $0.values["b"] == 1 ? $0.values.count : nil }
         }
@@ -61,9 +61,9 @@ struct WatchedStateTests {
         #expect(try await waiter.value == 3)
     }
 
-    @Test func `a cancelled waiter of a part returns at once, and its neighbour stays`() async throws {
+    @Test func `canceling a waiter of a part ends it at once and does not affect another waiter`() async throws {
         let (leaving, staying) = (waiter("a", until: 1), waiter("a", until: 1))
-        try await looks.wait { $0["a"] == 2 ? () : nil }
+        try await checks.wait { $0["a"] == 2 ? () : nil }
         leaving.cancel()
         await #expect(throws: CancellationError.self) { try await leaving.value }
         state.update { $0.raise("a") }

@@ -6,7 +6,7 @@ import Trials
 @Suite(.timeLimit(.minutes(10)))
 struct SleepQueueTests {
     private let time = ManualTime()
-    /// Alarms are the sleepers of `time`.
+    /// Uses `time` as its clock: each alarm is one of its sleepers.
     private let queue: SleepQueue
 
     init() {
@@ -35,7 +35,7 @@ struct SleepQueueTests {
         #expect(time.sleeperCount == 1)
     }
 
-    @Test func `1 000 sleeps that are canceled together leave few entries`() async throws {
+    @Test func `1 000 sleeps canceled at once leave few entries`() async throws {
         let nappers = (0..<1_000).map { nap(.seconds(1 + $0 * 7_919 % 1_000)) }
         try await until("all tasks sleep") { queue.count == 1_000 }
         for napper in nappers { napper.cancel() }
@@ -96,13 +96,13 @@ struct SleepQueueTests {
     }
 
     @Test(arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min)])
-    func `a sleeper wakes at once if its deadline has passed`(duration: Duration) async throws {
+    func `a sleep with a past deadline returns at once`(duration: Duration) async throws {
         _ = try await nap(duration).value
         #expect(queue.count == 0)
     }
 
     @Test(arguments: [Duration.zero, .seconds(1), .seconds(Int64.max)])
-    func `a canceled task does not fall asleep`(duration: Duration) async throws {
+    func `a canceled task does not sleep`(duration: Duration) async throws {
         let deadline = time.now.advanced(by: duration)
         let napper = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -113,7 +113,7 @@ struct SleepQueueTests {
         #expect(time.sleeperCount == 0)
     }
 
-    @Test func `a sleep without end on the system's clock ends only by canceling`() async throws {
+    @Test func `an endless sleep on the system clock ends only by cancellation`() async throws {
         let napper = Task { try await SystemTime().sleep(until: .distantFuture) }
         try await until("the task sleeps") { SleepQueue.system.count >= 1 }
         for _ in 0..<1_000 { await Task.yield() }
@@ -139,7 +139,7 @@ struct SleepQueueTests {
         for second in 1...60 {
             let asleep = left.count { $0.second > second }
             if queue.count > asleep {
-                // An alarm may still be on its way to the clock.
+                // The task that sets the alarm may not have reached the clock yet.
                 try await until("an alarm is set") { time.nextDeadline.map { $0 <= start.advanced(by: .seconds(second)) } ?? false }
             }
             time.advance(by: .seconds(1))

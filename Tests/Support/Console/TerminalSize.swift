@@ -9,13 +9,13 @@ internal import SwiftOverlayShims
 internal import Musl
 #endif
 
-/// What the system says of the standard output.
+/// The terminal of the standard output.
 ///
-/// A file of its own, because beside an import of Foundation the compiler takes C structs for those of a module that cannot be imported.
+/// A separate file, because beside an import of Foundation the compiler resolves C structs to a module that cannot be imported.
 enum TerminalSize {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// `nil` where it is no terminal, or one that does not know.
+    /// The terminal's width; `nil` without a terminal or if the width is unknown.
     static var columns: Int? {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }

@@ -2,7 +2,7 @@ import Foundation
 import StoreCore
 import Trials
 
-/// What is saved: content that tells by itself whether it is whole.
+/// The content to save: a reader can tell from it alone whether it is complete.
 struct Entry: Codable, Sendable {
     var key: Int
     var serial: Int
@@ -15,7 +15,7 @@ struct Entry: Codable, Sendable {
     }
 }
 
-/// Saves records into a directory, as the first argument says, and tells on its output what was saved.
+/// Saves records into a directory in the mode given by the first argument, and prints what was saved.
 @main
 enum CrashWriter {
     static func main() async throws {
@@ -40,7 +40,7 @@ enum CrashWriter {
         }
     }
 
-    /// Saves for ever, over and over the same keys, with growing serial numbers.
+    /// Saves the same keys over and over, with increasing serial numbers, until the process is killed.
     static func loop(_ directory: URL, from first: Int, keys: Int) async throws {
         let cacher = FileCacher<Int, Entry>(directory: directory)
         for serial in first... {
@@ -49,7 +49,7 @@ enum CrashWriter {
         }
     }
 
-    /// Saves so many records that several of these processes write at once.
+    /// Saves many records, so that several such processes write at the same time.
     static func many(_ directory: URL, count: Int, keys: Int, writer: Int) async throws {
         let cacher = FileCacher<Int, Entry>(directory: directory)
         for serial in 0..<count {
@@ -59,7 +59,7 @@ enum CrashWriter {
         say("done")
     }
 
-    /// Saves one record and is killed in the middle of it.
+    /// Saves one record and kills the process at the given step.
     static func die(_ directory: URL, at step: FileWriteOptions.Step, serial: Int) async throws {
         let options = FileWriteOptions(durability: .power) { (done: FileWriteOptions.Step) throws(StoreError) in
             if done == step { killSelf() }
@@ -68,7 +68,7 @@ enum CrashWriter {
         say("survived")
     }
 
-    /// Saves one record of each length under one key, and tells what became of it and what is there afterwards.
+    /// Saves one record of each length under one key; prints the result and the record that is loaded afterwards.
     static func tryToSave(_ directory: URL, lengths: [Int]) async {
         let cacher = FileCacher<String, String>(directory: directory)
         for length in lengths {

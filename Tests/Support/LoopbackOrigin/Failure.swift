@@ -7,14 +7,14 @@ import Darwin
 #endif
 
 extension LoopbackOrigin {
-    /// Why the origin could not start or come back, or why a wait ended without what it waited for.
+    /// An error of starting or restarting the origin, or of a wait.
     public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-        /// What kind of failure it is; more kinds may be added.
+        /// The kinds of failures; an open set.
         public struct Code: RawRepresentable, Sendable, Hashable {
             /// The kind's name.
             public let rawValue: String
 
-            /// A kind by its name.
+            /// Makes a kind from its name.
             public init(rawValue: String) {
                 self.rawValue = rawValue
             }
@@ -23,18 +23,18 @@ extension LoopbackOrigin {
             public static let system = Code(rawValue: "system")
             /// The origin was stopped.
             public static let stopped = Code(rawValue: "stopped")
-            /// A wait lasted longer than it was allowed to.
+            /// A wait exceeded its time limit.
             public static let timedOut = Code(rawValue: "timedOut")
         }
 
-        /// What kind of failure it is.
+        /// The kind of failure.
         public let code: Code
-        /// What was attempted and what came of it.
+        /// The operation that failed, and the reason.
         public let description: String
 
-        /// The system refused to do `operation` with the given `errno`.
+        /// Makes the failure of a system call from its `errno`.
         static func system(_ operation: String, _ number: Int32) -> Failure {
-            Failure(code: .system, description: "could not \(operation): \(String(cString: strerror(number))) (\(number))")
+            Failure(code: .system, description: "cannot \(operation): \(String(cString: strerror(number))) (\(number))")
         }
 
         static let stopped = Failure(code: .stopped, description: "the origin has been stopped")

@@ -1,14 +1,14 @@
 public import Foundation
 import StoreCore
 
-/// A real HTTP/1.1 origin on 127.0.0.1 for tests and examples, which records what it gets and misbehaves on command.
+/// A real HTTP/1.1 origin on 127.0.0.1 for tests and examples, which records requests and misbehaves on command.
 ///
 /// ```swift
 /// let origin = try LoopbackOrigin()
 /// origin.on(.get, "/users") { request in
 ///     .pages(of: ["Ada", "Grace", "Edsger"], for: request, size: 2).tagged().revalidated(by: request)
 /// }
-/// origin.on(.get, "/flaky", inTurn: .status(503), .text("well again"))
+/// origin.on(.get, "/flaky", inTurn: .status(503), .text("recovered"))
 ///
 /// // … requests to origin.url …
 ///
@@ -18,10 +18,10 @@ import StoreCore
 /// origin.stop()
 /// ```
 ///
-/// One thread serves all connections and runs the handlers, which may therefore wait but must not block. A client that closes its
+/// One thread serves all connections and runs the handlers, which may therefore suspend but must not block. A client that closes its
 /// side of a connection counts as gone, even if it would still read.
 public final class LoopbackOrigin: Sendable {
-    /// Makes the response to a request; cancelled when the client leaves.
+    /// Makes the response to a request; canceled when the client leaves.
     public typealias Handler = @Sendable (Request) async -> Response
 
     /// The port on 127.0.0.1.
@@ -35,13 +35,13 @@ public final class LoopbackOrigin: Sendable {
     /// Guards that the thread is joined only once.
     private let isRunning = Lock(true)
 
-    /// Starts an origin; when this returns, connections are accepted.
+    /// Starts an origin that accepts connections when this initializer returns.
     ///
     /// - Parameters:
-    ///   - port: The port to listen on; 0 for one that is free.
-    ///   - limits: How much a request may bring.
-    ///   - handler: Answers what no route does; without it that is a 404.
-    /// - Throws: `Failure` when the port is taken or the system refuses a socket or a thread.
+    ///   - port: The port to listen on; 0 for a free one.
+    ///   - limits: The limits on the size of a request.
+    ///   - handler: Responds to requests without a route; by default with 404.
+    /// - Throws: `Failure` if the port is taken, or the system refuses a socket or a thread.
     public init(
         port: UInt16 = 0, limits: Limits = Limits(), handler: @escaping Handler = { .notFound(for: $0) }
     ) throws(Failure) {
@@ -50,7 +50,7 @@ public final class LoopbackOrigin: Sendable {
             try listener.startListening()
             let port = listener.localPort
             guard let url = URL(string: "http://127.0.0.1:\(port)") else {
-                throw Failure(code: .system, description: "port \(port) makes no URL")
+                throw Failure(code: .system, description: "cannot make a URL of port \(port)")
             }
             let service = Service(fallback: handler, limits: limits)
             let mailbox = try Mailbox()
@@ -71,7 +71,7 @@ public final class LoopbackOrigin: Sendable {
         stop()
     }
 
-    /// Closes the port and all connections, cancels the handlers, ends the thread and waits for its end; further calls do nothing.
+    /// Closes the port and all connections, cancels the handlers, and waits for the thread to end; further calls do nothing.
     public func stop() {
         let wasRunning = isRunning.withLock { isRunning in
             defer { isRunning = false }
@@ -82,22 +82,22 @@ public final class LoopbackOrigin: Sendable {
         thread.join()
     }
 
-    /// Begins an outage: connections are refused, and those that are open have been reset when this returns.
+    /// Begins an outage: new connections are refused, and open ones have been reset when this method returns.
     ///
-    /// The port stays reserved. From a handler or a hook the outage begins only after the call has returned.
+    /// The port stays reserved. If a handler or a hook calls this method, the outage begins after the call has returned.
     public func goDown() {
-        // The only failure is that the origin has been stopped, and then it is down already.
+        // The call fails only if the origin has been stopped, and then it is down already.
         try? ask(Mailbox.Letter.goDown)
     }
 
-    /// Ends an outage: connections to the same port are accepted when this returns.
+    /// Ends an outage: the same port accepts connections again when this method returns.
     ///
-    /// - Throws: `Failure` when the origin has been stopped or the port was lost.
+    /// - Throws: `Failure` if the origin has been stopped, or if the port was lost.
     public func comeBack() throws(Failure) {
         try ask(Mailbox.Letter.comeBack)
     }
 
-    /// Has the origin's thread do something, and waits until it has; the thread itself cannot wait for itself.
+    /// Posts a letter to the origin's thread and waits for the reply, except on that thread itself.
     func ask(_ letter: (Mailbox.Reply) -> Mailbox.Letter) throws(Failure) {
         let reply = Mailbox.Reply()
         guard mailbox.post(letter(reply)) else { throw .stopped }

@@ -1,9 +1,9 @@
-// A client whose module has the main actor as its default isolation, as new app targets have: that this file compiles is the test.
+// A client module with the main actor as its default isolation, as in new app targets. Compiling this file is the test.
 
 internal import Foundation
 public import StoreCore
 
-/// What the client keeps of a user.
+/// A user as the client stores it.
 nonisolated public struct User: Hashable, Sendable {
     /// The user's name.
     public var name: String
@@ -14,22 +14,22 @@ nonisolated public struct User: Hashable, Sendable {
     }
 }
 
-/// What is kept in files: without `nonisolated` its conformance to `Codable` would be the main actor's, and the cacher could not use it.
+/// Saved in files. Without `nonisolated`, its `Codable` conformance would be isolated to the main actor and the cacher could not use it.
 nonisolated struct Address: Codable, Hashable {
     var street: String
 }
 
-/// Addresses in files, from a fetcher that is a closure.
+/// Creates a store of addresses in files with a closure as its fetcher.
 func addresses(in directory: URL) -> Store<Int, Address> {
     Store(cacher: FileCacher<Int, Address>(directory: directory)) { Address(street: "\($0), Analytical Street") }
 }
 
-/// A fetcher runs in the store's own task, not on the main actor. The compiler knows that from the protocol; to say it does no harm.
+/// A fetcher runs in the store's own task, not on the main actor. The protocol implies `nonisolated`; writing it is harmless.
 nonisolated public struct UserFetcher: Fetcher {
     /// Makes a fetcher.
     public init() {}
 
-    /// Gets a user.
+    /// Fetches a user.
     public func fetch(param id: Int) async throws -> User {
         User(name: "user \(id)")
     }
@@ -49,7 +49,7 @@ nonisolated struct UserListFetcher: TwoWayPaginationFetcher {
     func fetchPrev(prevKey: String, param list: String) async throws -> Page<User> { Page([]) }
 }
 
-/// A cacher that keeps nothing; an actor of its own would do as well.
+/// A cacher that stores nothing; a separate actor would work too.
 nonisolated struct ForgetfulUserCacher: Cacher {
     func load(param id: Int) async throws -> CacheRecord<User>? { nil }
     func save(_ record: CacheRecord<User>, param id: Int) async throws {}
@@ -57,7 +57,7 @@ nonisolated struct ForgetfulUserCacher: Cacher {
     func removeAll() async throws {}
 }
 
-/// A screen's model: on the main actor without a word of it.
+/// The model of a screen, isolated to the main actor by default.
 public final class UserModel {
     /// The names that were shown, one for each state.
     public private(set) var shown: [String] = []
@@ -65,7 +65,7 @@ public final class UserModel {
     /// Makes a model.
     public init() {}
 
-    /// Follows the states of a user until the task is cancelled.
+    /// Follows the states of a user until the task is canceled.
     public func follow(_ states: LoadingStateSequence<User>) async {
         for await state in states {
             switch state {

@@ -3,7 +3,7 @@ import StoreCore
 import SyncEngine
 import Trials
 
-/// Many small files, and a list of them in NDJSON that is made while it is read.
+/// Many small files, and a list of them in NDJSON that is produced while it is read.
 enum SmallFiles {
     private static func path(_ number: Int) -> String { "directory-\(number % 64)/document-\(number).txt" }
     private static func content(_ number: Int) -> [UInt8] { Array("file \(number)".utf8) }
@@ -16,7 +16,7 @@ enum SmallFiles {
         for number in 0..<count { try Data(content(number)).write(to: directory.appending(path: path(number))) }
     }
 
-    /// Runs a pass, and says what it did and the most memory that the process has had, in kilobytes.
+    /// Runs a pass, and prints the number of unchanged files and the process's peak memory in kilobytes.
     static func synchronize(_ count: Int, in directory: URL) async throws {
         let target = DirectoryTarget(directory: directory, transfer: NoTransfer(), durability: .crash) {
             StreamedSource<ListedFile> { ListBytes(Lines(count: count), length: nil) }
@@ -52,7 +52,7 @@ enum SmallFiles {
         func transfer(_ file: ListedFile, into part: FilePart) async throws { say("transfers \(file.path)") }
     }
 
-    /// The most resident memory that the process has had, in kilobytes; `nil` where the system does not say.
+    /// The process's peak resident memory in kilobytes; `nil` if the system does not report it.
     private static var peakMemory: Int? {
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else { return nil }
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }

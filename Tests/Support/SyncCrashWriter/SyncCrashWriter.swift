@@ -3,12 +3,15 @@ import StoreCore
 import SyncEngine
 import Trials
 
-/// A process that mirrors files of known content into a directory, and is killed meanwhile.
+/// A process that mirrors files of known content into a directory, and is killed by its tests.
 ///
-/// Arguments: the directory, the generation of the files' content, how many files there are, `crash` or `power`, and if wanted `hold`
-/// (waits in the middle for what never comes), `limited` (no file of it may have more than 64 KB, as on a disk without room) or `nobody`
-/// (gives up the rights of root first, and does what can be done after a failure); or `fill` (only writes many small files) or `idle` (a
-/// pass over them that downloads nothing, and says how much memory the process has had).
+/// Arguments: the directory, the generation of the files' content, the number of files, `crash` or `power`, and optionally a mode:
+///
+/// - `hold`: stops in the middle of a transfer.
+/// - `limited`: limits each file to 64 KB, as if the disk were full.
+/// - `unprivileged`: drops root privileges first, and continues after failures.
+/// - `fill`: only writes many small files.
+/// - `idle`: runs a pass over these files without downloads, and prints the process's peak memory.
 @main
 struct SyncCrashWriter {
     static func main() async throws {
@@ -20,25 +23,25 @@ struct SyncCrashWriter {
         let mode = arguments.next()
         let holds = mode == "hold"
         if mode == "limited" { limitFileSize(65_536) }
-        if mode == "nobody" { becomeNobody() }
+        if mode == "unprivileged" { becomeNobody() }
         if mode == "fill" { return try SmallFiles.write(count, to: directory) }
         if mode == "idle" { return try await SmallFiles.synchronize(count, in: directory) }
         let target = DirectoryTarget(directory: directory, transfer: MadeUpTransfer(holds: holds), durability: durability) {
             ListedSource(MadeUpFiles.list(generation: generation, count: count))
         }
         do {
-            let options = SyncOptions(stopsOnError: mode != "nobody", retry: .never)
+            let options = SyncOptions(stopsOnError: mode != "unprivileged", retry: .never)
             let report = try await OneWaySynchronizer(processor: target, options: options).sync(overriding: [
                 .everythingChanged, .updateLimit,
             ])
-            say(mode == "nobody" ? "done \(report.skipped.count) skipped" : "done")
+            say(mode == "unprivileged" ? "done \(report.skipped.count) skipped" : "done")
         } catch let error as SyncError {
             say("failed \(error.code.rawValue) \(error.underlyingError.map { "\($0)" } ?? "")")
         }
     }
 }
 
-/// Files whose content follows from their name and generation.
+/// Files with content derived from their name and generation.
 enum MadeUpFiles {
     static func content(_ number: Int, generation: Int) -> [UInt8] {
         let size = number % 3 == 0 ? 150_000 + number : 300 + number * 17
@@ -51,7 +54,7 @@ enum MadeUpFiles {
 
     static func list(generation: Int, count: Int) -> [ListedFile] {
         (0..<count).map { number in
-            // Every fifth file stays as it is from generation to generation.
+            // Every fifth file keeps its content in all generations.
             let own = number % 5 == 0 ? 0 : generation
             let content = content(number, generation: own)
             return ListedFile(
@@ -61,7 +64,7 @@ enum MadeUpFiles {
     }
 }
 
-/// Gives the content in small pieces, and tells how many bytes it gave.
+/// Sends the content in small pieces, and prints the number of bytes of each.
 struct MadeUpTransfer: FileTransfer {
     var holds = false
 

@@ -3,13 +3,13 @@ import StoreCore
 import TextStore
 import Trials
 
-/// An app that fetches one version of its texts after another and is killed meanwhile.
+/// An app that fetches one version of its texts after another until it is killed.
 ///
-/// Arguments: the directory, the texts' set (`-` for none), the first version, and after which step of which save to die (`-` for never);
-/// then, if wanted, the names of its texts with commas between, how far one version is from the next, how many versions to fetch, and
-/// what the process may not do: `limited` (files beyond 5 000 bytes), `nobody` (what takes root's rights); or how the manifests are ordered:
-/// `locked` (the highest revision), `recovered` (the next epoch, with rollbacks); or `accepting` for a process that accepts each version
-/// instead of fetching it. After each version it prints the version that it has, and after the last what the next start has.
+/// Required arguments: the directory, the texts' group (`-` for none), the first version, and the number of the save step after which to
+/// die (`-` for never). Optional arguments: the comma-separated names of the texts, the stride between versions, the number of versions,
+/// and a mode. The modes restrict the process: `limited` (no file beyond 5 000 bytes), `unprivileged` (no superuser rights). Or they change
+/// its manifests: `locked` (the highest revision), `recovered` (the next epoch, with rollbacks). In the mode `accepting`, the process
+/// accepts each version instead of fetching it. It prints each version that it has, and at the end the versions of the next start.
 @main
 enum TextCrashWriter {
     static func main() async throws {
@@ -40,7 +40,7 @@ enum TextCrashWriter {
         let count = arguments.count > 7 ? Int(arguments[7]) ?? 0 : Int.max
         switch mode {
         case "limited": limitFileSize(5_000)
-        case "nobody": becomeNobody()
+        case "unprivileged": becomeNobody()
         default: break
         }
         if mode == "accepting" { return try await accept(names[0], press, count, store) }
@@ -48,7 +48,7 @@ enum TextCrashWriter {
         await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
         for _ in 0..<count {
             do { try await store.refresh() } catch let error as TextStoreError where error.code == .belowFloor {
-                // Another process is ahead.
+                // Another process has a higher version.
             } catch {
                 guard count < .max else { return say("failed \(error)") }
                 let shown = try? await store.text(for: texts[0])
@@ -70,7 +70,7 @@ enum TextCrashWriter {
 }
 
 extension TextCrashWriter {
-    /// Accepts one version after another, and says each when it is saved.
+    /// Accepts one version after another, and prints each after its save.
     private static func accept(_ name: String, _ press: Press, _ count: Int, _ store: TextStore) async throws {
         for _ in 0..<count {
             let version = SemanticVersion("\(press.version).0.0")
@@ -81,7 +81,7 @@ extension TextCrashWriter {
     }
 }
 
-/// An origin that prints one version after another, every text of it telling its version.
+/// An origin that publishes one version after another; every text contains its version.
 final class Press: RevalidatingFetcher {
     private let names: [String]
     private let stride: Int
@@ -113,7 +113,7 @@ final class Press: RevalidatingFetcher {
             let manifest = #"{\#(order)"texts":{\#(entries.joined(separator: ","))}}"#
             return .modified(RemoteText(bytes: Data(manifest.utf8), contentType: "text/plain"))
         }
-        // A text's address says its version: a manifest that was got before goes with the texts that it names.
+        // A text's address contains its version, so an older manifest leads to the texts that it lists.
         let version = Int(name) ?? 0
         let body =
             "\(file.url.deletingLastPathComponent().lastPathComponent) \(version) " + String(repeating: "x", count: version &* 7919 % 6000)

@@ -4,16 +4,16 @@ import StoreCore
 
 #if os(macOS) || os(Linux)
 
-/// Another process, of which the output is read line by line.
+/// A child process with line-by-line access to its output.
 ///
-/// Started by ``spawn(_:_:input:output:)`` and not by Foundation's `Process`: that copies each entry of the list of open files as if it
-/// had its full length (Swift 6.3.1, Linux), and reads beyond the list's end now and then where tests hold more than 1 300 files open.
+/// Started by ``spawn(_:_:input:output:)`` instead of Foundation's `Process`. On Linux (Swift 6.3.1), `Process` copies each entry of the
+/// list of open files with its full length. With more than 1 300 open files, it sometimes reads beyond the list's end.
 public final class ChildProcess {
     private let id: pid_t
     private let output = Pipe()
     private let input = Pipe()
     private var pending = Data()
-    /// What `waitpid` has said of its end; `nil` while it runs.
+    /// The status from `waitpid`; `nil` while the process runs.
     private let status = WatchedState<Int32?>(nil)
     private let ended = DispatchGroup()
 
@@ -21,17 +21,17 @@ public final class ChildProcess {
     ///
     /// - Parameters:
     ///   - program: A path, or the name of a program of this package.
-    ///   - arguments: Its arguments.
+    ///   - arguments: The program's arguments.
     public init(_ program: String, _ arguments: [String]) throws {
         let path = program.hasPrefix("/") ? program : try Self.path(of: program)
         id = try spawn(
             path, arguments, input: input.fileHandleForReading.fileDescriptor, output: output.fileHandleForWriting.fileDescriptor)
-        // These ends are the child's: while they are open here, its output has no end.
+        // The child's ends must be closed here, because otherwise its output never ends.
         try input.fileHandleForReading.close()
         try output.fileHandleForWriting.close()
         ended.enter()
         Thread { [id, status, ended] in
-            // What no call has said is no good end.
+            // An unknown status counts as a failure.
             var word: Int32 = -1
             while waitpid(id, &word, 0) < 0, errno == EINTR {}
             status.update { [word] in $0 = word }
@@ -44,10 +44,10 @@ public final class ChildProcess {
         ended.wait()
     }
 
-    /// Ends the process at once; what it has said can still be read.
+    /// Kills the process; its output can still be read.
     public func kill() { send(SIGKILL) }
 
-    /// Sends a signal to the process, if it runs.
+    /// Sends a signal to the process if it runs.
     public func send(_ signal: Int32) {
         if isRunning { Foundation.kill(id, signal) }
     }
@@ -55,20 +55,20 @@ public final class ChildProcess {
     /// Whether the process has not ended yet.
     public var isRunning: Bool { status.current == nil }
 
-    /// Waits for the end of the process; true where it ended by itself and well.
+    /// Waits for the end of the process; returns whether it exited with code 0.
     @discardableResult
     public func wait() -> Bool {
         ended.wait()
         return status.current == 0
     }
 
-    /// Waits until it has ended, without keeping a thread; gives its exit code, or the signal that ended it.
+    /// Suspends until the process has ended; returns its exit code, or the signal that ended it.
     public func ending() async throws -> Int32 {
-        // As `wait(2)` puts it: the signal in the low seven bits, the code in the byte above.
+        // In the format of `wait(2)`, the low seven bits are the signal, and the next byte is the exit code.
         try await status.wait { word in word.map { $0 & 0x7F == 0 ? $0 >> 8 & 0xFF : $0 & 0x7F } }
     }
 
-    /// The next line of output; `nil` where it has ended. A line without its end is none.
+    /// Returns the next complete line of output; `nil` at the end.
     public func readLine() -> String? {
         while true {
             if let end = pending.firstIndex(of: 10) {
@@ -81,36 +81,36 @@ public final class ChildProcess {
         }
     }
 
-    /// All that is left of its output, up to its end.
+    /// The remaining output until its end.
     public var rest: String { String(decoding: restAsBytes, as: UTF8.self) }
 
-    /// The same as it was written.
+    /// The remaining output as bytes.
     public var restAsBytes: Data { pending + output.fileHandleForReading.readDataToEndOfFile() }
 
     /// Runs a program that reads a file, and waits for its end.
     ///
     /// - Parameters:
     ///   - program: The program's path.
-    ///   - arguments: Its arguments.
+    ///   - arguments: The program's arguments.
     ///   - input: The file's path.
-    ///   - showsErrors: Whether its error output is that of the tests.
-    /// - Returns: What it has written; `nil` where it did not end well.
+    ///   - showsErrors: Whether its error output appears in that of the tests.
+    /// - Returns: The output; `nil` if the program failed.
     public static func output(
         of program: String, _ arguments: [String], reading input: String = "/dev/null", showsErrors: Bool = true
     ) throws -> Data? {
-        // The shell opens the file and becomes the program.
+        // The shell opens the file and then replaces itself by the program.
         let script = #"input=$0; exec "$@" <"$input""# + (showsErrors ? "" : " 2>/dev/null")
         let process = try ChildProcess("/bin/sh", ["-c", script, input, program] + arguments)
         let output = process.restAsBytes
         return process.wait() ? output : nil
     }
 
-    /// Where the build has put a program of this package: beside the tests.
+    /// Returns the path of a program of this package, which the build puts beside the tests.
     ///
-    /// - Parameter name: The name of its target; its product may be spelled in small letters.
+    /// - Parameter name: The name of the target; the product may be spelled in lowercase.
     public static func path(of name: String) throws -> String {
         var places = Bundle.allBundles.map(\.bundleURL) + [URL(filePath: CommandLine.arguments[0])]
-        // Where there is no such link, the others will do.
+        // Without such a link, the other places suffice.
         if let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") { places.append(URL(filePath: own)) }
         for var place in places {
             for _ in 0..<5 {
@@ -130,14 +130,14 @@ public final class ChildProcess {
     }
 }
 
-/// Starts a program that has nothing of this process but its environment, its error output and what it is given.
+/// Starts a program that inherits only the environment, the error output, and the given files.
 ///
 /// - Parameters:
 ///   - path: The program.
-///   - arguments: Its arguments.
-///   - input: The file that it reads.
-///   - output: The file that it writes.
-/// - Returns: Its number.
+///   - arguments: The program's arguments.
+///   - input: The descriptor of its standard input.
+///   - output: The descriptor of its standard output.
+/// - Returns: The process identifier.
 private func spawn(_ path: String, _ arguments: [String], input: Int32, output: Int32) throws -> pid_t {
     #if canImport(Darwin)
     var actions: posix_spawn_file_actions_t?
@@ -161,12 +161,12 @@ private func spawn(_ path: String, _ arguments: [String], input: Int32, output: 
     #else
     if var files = try Directory(path: "/proc/self/fd").list() {
         while let file = try files.next() {
-            // One that is closed before the child begins is no failure.
+            // Closing a descriptor that is already closed in the child is no failure.
             if let number = Int32(file.name), number > STDERR_FILENO { posix_spawn_file_actions_addclose(&actions, number) }
         }
     }
     #endif
-    // The threads that tests run on let no signal through, and the child would have that from them.
+    // Test threads block all signals, and the child would inherit that mask.
     var none = sigset_t()
     sigemptyset(&none)
     posix_spawnattr_setsigmask(&attributes, &none)
@@ -182,7 +182,7 @@ private func spawn(_ path: String, _ arguments: [String], input: Int32, output: 
     return id
 }
 
-/// Whether the process may do what only the system's owner may, such as mounting a disk.
+/// Returns whether the process has superuser rights, for example to mount a disk.
 public func isRoot() -> Bool { getuid() == 0 }
 
 #endif

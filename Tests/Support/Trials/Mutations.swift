@@ -1,6 +1,6 @@
-/// Responses as servers send them, then cut, changed, doubled or shuffled.
+/// Typical server responses, then truncated, changed, duplicated, or shuffled.
 public enum Mutations {
-    /// The responses that are mutated.
+    /// The original responses.
     public static let corpus: [String] = [
         "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sun, 22 Nov 2026 16:00:00 GMT\r\nContent-Type: text/html\r\nContent-Length: 5\r\n"
             + "Last-Modified: Sun, 22 Nov 2026 15:00:00 GMT\r\nConnection: keep-alive\r\nETag: \"67\"\r\nAccept-Ranges: bytes\r\n\r\nhello",
@@ -24,12 +24,12 @@ public enum Mutations {
         "HTTP/1.1 101 \r\n\r\n",
     ].map { Array($0.utf8) }
 
-    /// The response of a number: first every cut of every response, then mutations without end.
+    /// Returns the response of a number: first every truncation of every response, then an endless sequence of mutations.
     public static func response(_ number: Int) -> [UInt8] {
         number < cuts.count ? cuts[number] : mutated(SplitMix(seed: number))
     }
 
-    /// Each response, cut behind each of its bytes.
+    /// Each response, truncated after each of its bytes.
     public static let cuts: [[UInt8]] = corpus.flatMap { text in (0...text.utf8.count).map { Array(Array(text.utf8)[..<$0]) } }
 
     private static func mutated(_ seeded: SplitMix) -> [UInt8] {

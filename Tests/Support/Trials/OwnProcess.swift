@@ -6,19 +6,19 @@ internal import Glibc
 internal import Musl
 #endif
 
-/// Writes a line at once: what is killed later has said it.
+/// Writes a line at once, so that it is visible even if the process is killed afterwards.
 public func say(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = write(1, bytes, bytes.count)
 }
 
-/// Ends the process as nothing can prevent or clean up behind.
+/// Kills the process without any cleanup.
 public func killSelf() {
     kill(getpid(), SIGKILL)
     while true { pause() }
 }
 
-/// Lets no file of this process grow beyond a size; a write that would is short, and the next one fails.
+/// Limits the size of this process's files; a write across the limit is short, and the next one fails.
 public func limitFileSize(_ bytes: Int) {
     signal(SIGXFSZ, SIG_IGN)
     var limit = rlimit(rlim_cur: rlim_t(bytes), rlim_max: rlim_t(bytes))
@@ -29,7 +29,7 @@ public func limitFileSize(_ bytes: Int) {
     #endif
 }
 
-/// Gives up root's rights, for which no directory is read-only.
+/// Drops superuser rights, which ignore file permissions.
 public func becomeNobody() {
     guard getuid() == 0 else { return }
     _ = setgid(65534)

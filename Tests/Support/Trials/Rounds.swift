@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// How many rounds a test of chance runs: a number that is quick, or as many as the environment says.
+/// Returns the number of rounds of a randomized test: a quick default, or the number from the environment.
 ///
 /// - Parameter usual: The number without `STOREHOUSE_SEEDS`.
 public func rounds(_ usual: Int) -> Int { environment("STOREHOUSE_SEEDS") ?? usual }
 
-/// The seeds of the rounds: `STOREHOUSE_SEEDS=300` is so many, `STOREHOUSE_SEED=7` is that one alone.
+/// Returns the seeds of a randomized test: `STOREHOUSE_SEEDS=300` sets their number, and `STOREHOUSE_SEED=7` selects a single one.
 ///
 /// - Parameters:
 ///   - usual: The number without either.
@@ -18,7 +18,7 @@ public func seeds<Seed: FixedWidthInteger>(_ usual: Seed, sanitized: Seed? = nil
 /// Whether the tests run under the thread sanitizer: `.ci/sanitize` sets the variable.
 public var isSanitized: Bool { ProcessInfo.processInfo.environment["TSAN_OPTIONS"] != nil }
 
-/// Whether somebody wants more than the usual.
+/// Whether the environment asks for more rounds than usual.
 public var isLongRun: Bool { ProcessInfo.processInfo.environment["STOREHOUSE_SEEDS"] != nil }
 
 private func environment<Number: FixedWidthInteger>(_ name: String) -> Number? {

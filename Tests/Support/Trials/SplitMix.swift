@@ -1,11 +1,11 @@
-/// Chance that can be had again: the same seed gives the same numbers (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+/// A reproducible random number generator (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
 public struct SplitMix: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
     /// Makes a generator.
     public init(seed: some BinaryInteger) { state = UInt64(truncatingIfNeeded: seed) }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
@@ -14,6 +14,6 @@ public struct SplitMix: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from zero to just below a bound.
+    /// Returns a number from zero to just below a bound.
     public mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
 }

@@ -3,7 +3,7 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// The digest of a file that arrives, and which bytes it covers.
+/// The digest of a downloaded file, and the bytes that it covers.
 struct DigestTests {
     private let bench: DirectoryBench
 
@@ -11,7 +11,7 @@ struct DigestTests {
         bench = try DirectoryBench()
     }
 
-    /// A transfer that a test writes as a closure.
+    /// A transfer given by a closure.
     private struct Custom: FileTransfer {
         let body: @Sendable (ListedFile, FilePart) async throws -> Void
         func transfer(_ file: ListedFile, into part: FilePart) async throws { try await body(file, part) }
@@ -24,9 +24,9 @@ struct DigestTests {
 
     private func code(_ error: SyncError?) -> SyncError.Code? { (error?.report?.failures.first?.error as? SyncError)?.code }
 
-    @Test func `S16: a file that the transfer has hashed is not read again`() async throws {
+    @Test func `S16: the target does not read a file that the transfer has hashed`() async throws {
         try await sync(ListedFile(path: "a", sha256: digest("arrived"))) { _, part in
-            // Other bytes than those of the digest: a target that reads them refuses them.
+            // Writes other bytes than those of the digest; a target that read them would refuse them.
             try Data("changed".utf8).write(to: try part.workingFile())
             part.adoptWorkingFile(sha256: digest("arrived").uppercased())
         }
@@ -34,7 +34,7 @@ struct DigestTests {
     }
 
     @Test(arguments: ["another", "none", "nil"])
-    func `S16: a file whose digest is another one, or not given, never gets the name by the transfer's word`(given: String) async throws {
+    func `S16: a file with a wrong or missing transfer digest is not installed`(given: String) async throws {
         let error = await syncError {
             try await sync(ListedFile(path: "a", sha256: digest("listed"))) { _, part in
                 try Data("arrived".utf8).write(to: try part.workingFile())
@@ -45,7 +45,7 @@ struct DigestTests {
         #expect(try bench.files.isEmpty)
     }
 
-    @Test func `S16: bytes of a write that failed halfway are not in the file that gets the name`() async throws {
+    @Test func `S16: bytes of a partially failed write are not installed`() async throws {
         let names = PartNames(path: "a")
         try await sync(ListedFile(path: "a", sha256: digest("whole"))) { [url = bench.url] _, part in
             try part.append(Array("whole".utf8))
@@ -57,7 +57,7 @@ struct DigestTests {
         #expect(try bench.files == ["a": "whole"])
     }
 
-    @Test func `S16: a transfer that begins anew is hashed from its first byte`() async throws {
+    @Test func `S16: a restarted transfer is hashed from its first byte`() async throws {
         try await sync(ListedFile(path: "a", sha256: digest("second"))) { _, part in
             try part.append(Array("first and longer".utf8))
             try part.begin(at: 0, validator: "\"2\"")

@@ -5,11 +5,11 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// What an unkind world does to a directory in the middle of a pass.
+/// Changes of a directory by other programs in the middle of a pass.
 struct DirectoryAttackTests {
     private func codes(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
 
-    @Test func `S9 a journal that is cut at any byte removes nothing that the list has, and brings nothing again`() async throws {
+    @Test func `S9: a journal cut at any byte removes no listed file and repeats no download`() async throws {
         let bench = try DirectoryBench(["a": "one", "d/b b": "two", "d/\u{E9}": "three"])
         try bench.write("mine", "own")
         try await bench.sync(durability: .power)
@@ -19,7 +19,7 @@ struct DirectoryAttackTests {
         let whole = try Data(contentsOf: journal)
         let transferred = bench.transferred
         for length in 0...whole.count {
-            // Each byte is cut at; what a whole plan makes of it is looked at about the ends of lines, and here and there.
+            // Reads the journal cut at every byte, but makes a plan only near the ends of lines and at every 31st byte.
             let reading = whole.prefix(length).withUnsafeBytes { TargetJournal.read($0) }
             #expect(reading.isWhole || reading.journal.records.isEmpty)
             #expect(reading.length <= length)
@@ -30,7 +30,7 @@ struct DirectoryAttackTests {
             ).plan()
             let removed = plan.removals.map(\.local.key)
             #expect(removed.isEmpty || removed == ["own"], "cut at \(length) of \(whole.count)")
-            // Before the journal says that everything was compared once, nobody's file is taken for one of ours.
+            // Until the journal records one complete comparison, no foreign file may be removed.
             let isRebuilt = whole.prefix(length).split(separator: 10, omittingEmptySubsequences: false).dropLast().contains {
                 $0.suffix(2) == Data(" .".utf8)
             }
@@ -39,7 +39,7 @@ struct DirectoryAttackTests {
         }
         for length in stride(from: 0, through: whole.count, by: 37) {
             try whole.prefix(length).write(to: journal)
-            // What the list has too is no edit, though its record may be lost.
+            // A listed file is not an edit, even if its record is lost.
             let report = try await bench.sync(localEdits: .keepLocal, durability: length % 2 == 0 ? .power : .crash)
             #expect(report.localEdits.isEmpty, "cut at \(length) of \(whole.count)")
             #expect(try bench.files == ["a": "four", "d/b b": "two", "d/\u{E9}": "three", "own": "mine"])
@@ -64,7 +64,7 @@ struct DirectoryAttackTests {
                 var damaged = whole
                 damaged[index] ^= 1 << UInt8(bit)
                 let reading = damaged.withUnsafeBytes { TargetJournal.read($0) }
-                // Without its line end, the last line counts as never written.
+                // Without its line break, the last line does not count.
                 #expect(!reading.isWhole || reading.length <= whole.count - 2 && index >= reading.length, "bit \(bit) of byte \(index)")
                 guard bit == index % 8, index % 7 == 0 || index == whole.count - 1 else { continue }
                 try damaged.write(to: journal)
@@ -76,7 +76,7 @@ struct DirectoryAttackTests {
         #expect(try bench.files == content)
     }
 
-    @Test func `S14 a second synchronizer that comes by way of a link finds the directory taken`() async throws {
+    @Test func `S14: a second synchronizer finds the directory locked through a symbolic link`() async throws {
         let bench = try DirectoryBench(["a": "one"])
         let link = URL(filePath: NSTemporaryDirectory()).appending(path: "storehouse-link-\(UUID().uuidString)")
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: bench.url)
@@ -92,7 +92,7 @@ struct DirectoryAttackTests {
     }
 
     @Test(arguments: ["d/mine", "d/e/mine", "d/empty"])
-    func `S5 a directory with anything in it that the plan does not remove stays as it is`(own: String) async throws {
+    func `S5: a directory that contains anything outside the plan's removals stays unchanged`(own: String) async throws {
         let bench = try DirectoryBench(["d/x": "1", "d/e/y": "2", "same": "s"])
         try await bench.sync()
         let isDirectory = own == "d/empty"
@@ -107,7 +107,7 @@ struct DirectoryAttackTests {
         #expect(codes(error) == [.nameTaken])
         #expect(try bench.files == before)
         #expect(error?.report?.pendingRemovals.count == 2)
-        // Once it is out of the way, the next pass goes on.
+        // After its removal, the next pass succeeds.
         try FileManager.default.removeItem(at: bench.url.appending(path: own))
         let transferred = bench.transferred
         try await bench.sync()
@@ -116,7 +116,7 @@ struct DirectoryAttackTests {
     }
 
     @Test(arguments: [Durability.crash, .power], ["edited", "untouched"])
-    func `S8 a file that the list spells otherwise takes the place of the old spelling, unless that was edited`(
+    func `S8: a file with a new spelling replaces the old spelling unless that was edited`(
         durability: Durability, how: String
     ) async throws {
         let bench = try DirectoryBench(["readme": "one", "d/caf\u{E9}": "two", "same": "s"])
@@ -141,7 +141,7 @@ struct DirectoryAttackTests {
     }
 
     @Test(arguments: [NameFolding.all, []])
-    func `S8: a file that the list composes otherwise gets the new spelling`(folding: NameFolding) async throws {
+    func `S8: a file gets a new spelling if the list changes its normal form`(folding: NameFolding) async throws {
         let bench = try DirectoryBench(["d/caf\u{E9}": "two", "e\u{301}": "decomposed"])
         try await bench.sync(folding: folding)
         bench.origin.withLock { $0.contents = ["d/cafe\u{301}": "new", "\u{E9}": "other"] }
@@ -154,7 +154,7 @@ struct DirectoryAttackTests {
         #expect(try bench.files.isEmpty)
     }
 
-    @Test func `S4 many files in the place of one need it no more than once`() async throws {
+    @Test func `S4: many files replace one file, which is removed once`() async throws {
         for round in 0..<20 {
             let bench = try DirectoryBench(["a": "file", "b": "file"])
             try await bench.sync()
@@ -171,7 +171,7 @@ struct DirectoryAttackTests {
     }
 
     @Test(arguments: [Durability.crash, .power])
-    func `S5 S9 a pass that fails leaves no directory of its own in the way of the next one`(durability: Durability) async throws {
+    func `S5, S9: a failed pass leaves no directory in the way of the next pass`(durability: Durability) async throws {
         let bench = try DirectoryBench(["d/e/x": "1", "own/y": "2", "own/new/y": "3"])
         try FileManager.default.createDirectory(at: bench.url.appending(path: "own"), withIntermediateDirectories: true)
         bench.probe.withLock {
@@ -181,20 +181,20 @@ struct DirectoryAttackTests {
         }
         #expect(await syncError { try await bench.sync(durability: durability) }?.code == .incomplete)
         #expect(!bench.exists("d") && !bench.exists("own/new"))
-        #expect(bench.exists("own"), "somebody else has made it")
+        #expect(bench.exists("own"), "no pass has created it")
         bench.probe.withLock { $0 = nil }
         bench.origin.withLock { $0.contents = ["d": "file", "own/new": "file"] }
         try await bench.sync(durability: durability)
         #expect(try bench.files == ["d": "file", "own/new": "file"])
     }
 
-    @Test func `S4 what makes way takes no directory with it that another file is about to go into`() async throws {
+    @Test func `S4: removing an obstacle keeps a directory that another file needs`() async throws {
         let bench = try DirectoryBench(["p/d/x": "1", "same": "s"])
         try await bench.sync()
         let (isReady, hasMadeWay) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         bench.origin.withLock { origin in
             origin.contents = ["p/d": "file", "p/new": "2", "same": "s"]
-            // Not before the other file has opened its directory; one of the two threads is free for this one.
+            // Waits until the other file has opened its directory; the second thread transfers that file.
             origin.onTransfer = { path in if path == "p/d" { _ = isReady.wait(timeout: .now() + 10) } }
         }
         bench.probe.withLock {
@@ -209,7 +209,7 @@ struct DirectoryAttackTests {
         #expect(try bench.files == ["p/d": "file", "p/new": "2", "same": "s"])
     }
 
-    @Test func `S9 a directory that a killed process made for a file keeps no file of its name out`() async throws {
+    @Test func `S9: a directory left by a killed process does not block a file of its name`() async throws {
         let bench = try DirectoryBench(["a": "one"])
         try await bench.sync()
         let file = bench.url.appending(path: ".storehouse/journal")
@@ -228,7 +228,7 @@ struct DirectoryAttackTests {
     }
 
     @Test(arguments: [false, true])
-    func `S4 a file that is edited while its new version waits for the disk is left alone`(isNew: Bool) async throws {
+    func `S4: a file edited while its new version waits for the disk is left alone`(isNew: Bool) async throws {
         let bench = try DirectoryBench(isNew ? ["z": "z"] : ["a": "one", "z": "z"])
         try await bench.sync(durability: .power)
         bench["a"] = "two"
@@ -242,9 +242,9 @@ struct DirectoryAttackTests {
         #expect(try bench.files["a"] == "edited")
     }
 
-    // MARK: While the list still arrives
+    // MARK: Early downloads
 
-    /// A list in pages, of which some may fail.
+    /// A list in pages, some of which may fail.
     private struct Pages: SourceList {
         var pages: [SourcePage<ListedFile>]
         var onPage: @Sendable (Int) async throws -> Void
@@ -277,13 +277,13 @@ struct DirectoryAttackTests {
             options: Self.early)
     }
 
-    /// Waits until so many files have been asked for.
+    /// Waits until a number of transfers have begun.
     private func arrived(_ count: Int, _ bench: DirectoryBench) async throws {
         try await until { bench.origin.withLock { $0.transfers.count } >= count }
     }
 
     @Test(arguments: ["fails", "cancelled"])
-    func `S2 S7 S11 what came early for a list that was not to end is kept, and does not come again`(how: String) async throws {
+    func `S2, S7, S11: early downloads for an incomplete list are kept and not repeated`(how: String) async throws {
         let bench = try DirectoryBench(["gone": "g", "old": "o"])
         try await bench.sync()
         bench["gone"] = nil
@@ -304,20 +304,20 @@ struct DirectoryAttackTests {
             first.cancel()
         }
         #expect(await run.value?.code == (how == "fails" ? .stageFailed : .cancelled))
-        // The run may still be cancelling; whoever comes then waits for it.
+        // The next pass waits for the run, which may still be canceling.
         let report = try await synchronizerAfter(first, bench, pages)
         #expect(report.isComplete)
         #expect(try bench.files == bench.origin.withLock { $0.contents })
         let asked = bench.origin.withLock { $0.transfers }
-        #expect(asked.count - Set(asked).count <= 4, "only what was in flight may come again")
+        #expect(asked.count - Set(asked).count <= 4, "only transfers in flight may be repeated")
     }
 
-    /// A pass over the whole list, after another synchronizer's that may not have let the directory go yet.
+    /// Runs a pass over the complete list, once another synchronizer has released the directory.
     private func synchronizerAfter(
         _ first: OneWaySynchronizer<DirectoryTarget<Pages, BenchTransfer>>, _ bench: DirectoryBench, _ pages: [[String]]
     ) async throws -> SyncReport {
         var report: SyncReport?
-        try await until("the directory is let go of") {
+        try await until("the directory is unlocked") {
             do {
                 report = try await synchronizer(bench, pages) { _ in }.sync()
             } catch let error as SyncError where error.code == .targetLocked {}
@@ -327,7 +327,7 @@ struct DirectoryAttackTests {
     }
 
     @Test(arguments: ["below comes first", "above comes first"])
-    func `S8 S11 a list that has a file where it needs a directory says so, whichever has begun early`(order: String) async throws {
+    func `S8, S11: a list with a file in place of a directory is refused, whichever began early`(order: String) async throws {
         let bench = try DirectoryBench(["a": "file", "a/b": "below", "c": "other"])
         let pages = order == "below comes first" ? [["a/b"], ["a", "c"]] : [["a"], ["a/b", "c"]]
         let error = await syncError {

@@ -2,13 +2,13 @@ import Foundation
 import StoreCore
 @testable import SyncEngine
 
-/// A directory on the real disk, a list, an origin in memory, and a count of what was transferred.
+/// A directory on the real disk, a list, an origin in memory, and a count of transferred bytes.
 final class DirectoryBench: Sendable {
     struct Origin: Sendable {
         var contents: [String: String] = [:]
         var listed: [ListedFile]?
         var tags: [String: String] = [:]
-        /// After how many bytes a transfer breaks off, by path.
+        /// The number of bytes after which a transfer fails, by path.
         var breaks: [String: Int] = [:]
         /// Called with the path before each transfer.
         var onTransfer: (@Sendable (String) throws -> Void)?
@@ -19,14 +19,14 @@ final class DirectoryBench: Sendable {
 
     let url: URL
     let origin = Lock(Origin())
-    /// Told of each step of a pass just before it happens; what it throws makes the step fail.
+    /// Receives each step of a pass just before it happens; an error makes the step fail.
     let probe = Lock<(@Sendable (TargetStep) throws -> Void)?>(nil)
 
     convenience init(_ contents: [String: String] = [:]) throws {
         try self.init(contents, in: NSTemporaryDirectory())
     }
 
-    /// In a directory of one's own, such as a small disk.
+    /// Creates the directory in another one, such as a small disk.
     init(_ contents: [String: String], in parent: String) throws {
         url = URL(filePath: parent, directoryHint: .isDirectory).appending(path: "storehouse-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
@@ -34,7 +34,7 @@ final class DirectoryBench: Sendable {
     }
 
     deinit {
-        // A test's rubbish: the next start of the machine takes it too.
+        // If this fails, the temporary directory remains until the next start of the machine.
         try? FileManager.default.removeItem(at: url)
     }
 
@@ -86,7 +86,7 @@ final class DirectoryBench: Sendable {
         try Data(text.utf8).write(to: file)
     }
 
-    /// All files below, with their content; the target's own left out.
+    /// All files with their content, without those of the target itself.
     var files: [String: String] {
         get throws {
             let root = url.path(percentEncoded: false)
@@ -100,7 +100,7 @@ final class DirectoryBench: Sendable {
         }
     }
 
-    /// The paths of all files below, byte by byte; the target's own left out.
+    /// The paths of all files by their bytes, without those of the target itself.
     var keys: Set<PathKey> {
         get throws {
             let all = try FileManager.default.subpathsOfDirectory(atPath: url.path(percentEncoded: false)).filter {

@@ -6,7 +6,7 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// S9, S10 and S14 with real processes, which are killed and compete.
+/// S9, S10 and S14 with real processes that compete and are killed.
 @Suite(.serialized)
 struct DirectoryCrashTests {
     private let bench: DirectoryBench
@@ -24,7 +24,7 @@ struct DirectoryCrashTests {
                 + (holds ? ["hold"] : []))
     }
 
-    /// The content that a file must have, by the helper's own rule.
+    /// The expected content of a file, by the helper's rule.
     private func content(_ number: Int, generation: Int) -> [UInt8] {
         let size = number % 3 == 0 ? 150_000 + number : 300 + number * 17
         var value = UInt64(number &* 7919 &+ (number % 5 == 0 ? 0 : generation) &* 104_729 &+ 1)
@@ -39,7 +39,7 @@ struct DirectoryCrashTests {
         return bench.exists(path) ? Array(try Data(contentsOf: bench.url.appending(path: path))) : nil
     }
 
-    @Test func `S9 after kill -9 at a random moment no file is torn, and the next run ends equal to the source`() async throws {
+    @Test func `S9: kill -9 at a random moment tears no file, and the next run completes`() async throws {
         let first = Int.random(in: 1...1_000_000)
         for round in seeds(8, sanitized: 2) {
             var chance = SplitMix(seed: first + round)
@@ -69,15 +69,15 @@ struct DirectoryCrashTests {
             }
             next.wait()
             #expect(last == "done", context)
-            // What was given and not yet in a part that says what it belongs to may come again: one small piece for each worker.
+            // Each worker may repeat a small piece that was sent but not yet stored in a resumable part.
             #expect(
-                transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were there, and \(transferred) came again; \(context)"
+                transferred <= total - given + 16 * 2 * 20_000, "\(given) of \(total) were sent, then \(transferred); \(context)"
             )
             for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: round), context) }
         }
     }
 
-    @Test func `S9 a file that may not grow fails clearly, tears nothing, and the next run ends equal to the source`() async throws {
+    @Test func `S9: a file size limit fails the pass, tears no file, and the next run completes`() async throws {
         let before = try start(1)
         while before.readLine() != nil {}
         let limited = try ChildProcess(
@@ -97,13 +97,13 @@ struct DirectoryCrashTests {
         for number in 0..<Self.fileCount { #expect(try bytes(number) == content(number, generation: 2)) }
     }
 
-    @Test func `S14 a second process is told that the directory is taken, and a killed one leaves no lock behind`() async throws {
+    @Test func `S14: a second process finds the directory locked, and a killed one leaves no lock`() async throws {
         let first = try start(1, holds: true)
         #expect(first.readLine() != nil)
         let second = try start(1)
-        let answer = second.readLine()
+        let line = second.readLine()
         second.wait()
-        #expect(answer?.hasPrefix("failed targetLocked") == true)
+        #expect(line?.hasPrefix("failed targetLocked") == true)
         first.kill()
         while first.readLine() != nil {}
         let third = try start(1)

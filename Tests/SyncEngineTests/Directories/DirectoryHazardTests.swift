@@ -6,7 +6,7 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// What other programs and users do to a target: files that cannot be read, a directory that moves, names that share a file.
+/// Effects of other programs and users on a target: unreadable files, a moved directory, hard links.
 struct DirectoryHazardTests {
     private let bench: DirectoryBench
 
@@ -18,16 +18,16 @@ struct DirectoryHazardTests {
 
     private func path(_ name: String) -> String { bench.url.appending(path: name).path(percentEncoded: false) }
 
-    // MARK: What cannot be read
+    // MARK: Unreadable paths
 
-    /// Runs a mirror of made-up files without the rights of root.
-    private func runAsNobody(_ generation: Int = 1) throws -> String? {
-        let child = try ChildProcess("SyncCrashWriter", [path(""), "\(generation)", "8", "crash", "nobody"])
+    /// Runs a mirror of made-up files without root privileges.
+    private func runUnprivileged(_ generation: Int = 1) throws -> String? {
+        let child = try ChildProcess("SyncCrashWriter", [path(""), "\(generation)", "8", "crash", "unprivileged"])
         defer { child.wait() }
         return child.rest.split(separator: "\n").last.map(String.init)
     }
 
-    /// Lets no user but root look into files and directories.
+    /// Makes files and directories readable for root only.
     private func lock(_ names: String...) throws {
         for name in names { try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: path(name)) }
         guard isRoot() else { return }
@@ -38,19 +38,19 @@ struct DirectoryHazardTests {
         for name in names { try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path(name)) }
     }
 
-    @Test func `S5: a foreign directory that cannot be read keeps no pass from its end`() async throws {
+    @Test func `S5: an unreadable foreign directory does not stop a pass`() async throws {
         try bench.write("inside", "lost+found/x")
         try bench.write("secret", "secret")
         try lock("lost+found", "secret")
-        #expect(try runAsNobody() == "done 1 skipped")
-        #expect(try runAsNobody(2) == "done 1 skipped")
+        #expect(try runUnprivileged() == "done 1 skipped")
+        #expect(try runUnprivileged(2) == "done 1 skipped")
         try unlock("lost+found", "secret")
         #expect(try bench.files["lost+found/x"] == "inside")
         #expect(try bench.files["secret"] == "secret")
     }
 
     @Test(arguments: ["d1", "d1/f1"])
-    func `S5: an unreadable directory or file in the way of an item fails that item with its own advice`(name: String) async throws {
+    func `S5: an unreadable directory or file in the way of an item fails that item alone`(name: String) async throws {
         if name == "d1" {
             try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: true)
         } else {
@@ -58,23 +58,23 @@ struct DirectoryHazardTests {
         }
         if isRoot() { try FileManager.default.setAttributes([.ownerAccountID: 65534], ofItemAtPath: path("d1")) }
         try lock(name)
-        let last = try #require(try runAsNobody())
+        let last = try #require(try runUnprivileged())
         #expect(last.hasPrefix("failed incomplete"))
         #expect(last.contains("cannot be read") && last.contains("“\(name)”"))
         try unlock("d1", name)
         let files = try bench.files
         #expect(files["d0/f0"] != nil && files["d2/f2"] != nil)
         #expect(files["d1/f1"] == (name == "d1" ? nil : "mine"))
-        #expect(try runAsNobody(1) == "done 0 skipped")
+        #expect(try runUnprivileged(1) == "done 0 skipped")
     }
 
     @Test(arguments: [POSIXErrorCode.EACCES, .EPERM, .EIO], [TargetStep.lists("lost+found"), .reads("a")])
-    func `S5: only what the process may not look at is skipped, and nothing in it is taken for removed`(
+    func `S5: only unreadable paths are skipped, and their content does not count as removed`(
         code: POSIXErrorCode, failing: TargetStep
     ) async throws {
         bench["lost+found/x"] = "ours"
         try await bench.sync()
-        // Another time than the journal has: the file must be read.
+        // The changed time forces the pass to read the file.
         try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: path("a"))
         let isDirectory = failing == .lists("lost+found")
         bench["lost+found/x"] = nil
@@ -94,7 +94,7 @@ struct DirectoryHazardTests {
         #expect(report.addedCount == 1)
         #expect(try bench.files["a"] == "one")
         #expect(bench.exists("lost+found/x") == isDirectory)
-        // In the way of an item, it fails that item alone.
+        // In the way of an item, the unreadable path fails only that item.
         bench[isDirectory ? "lost+found/y" : "a"] = "in the way"
         bench["newer"] = "newer"
         let error = await syncError { try await bench.sync() }
@@ -102,17 +102,17 @@ struct DirectoryHazardTests {
         #expect(error?.report?.failures.first?.description.contains("“\(name)”") == true)
         #expect(try bench.files["newer"] == "newer")
         #expect(try bench.files["a"] == "one")
-        // Once it can be read, everything is as if it always could.
+        // Once the path is readable, a pass completes normally.
         bench.probe.withLock { $0 = nil }
         bench.origin.withLock { $0.contents = ["a": "one", "new": "new", "newer": "newer", "d/b": "two"] }
         #expect(try await bench.sync().skipped.isEmpty)
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
-    // MARK: A target that is another one
+    // MARK: A moved or removed target
 
     @Test(arguments: [Durability.crash, .power])
-    func `S9: a target that is moved while its last file arrives ends the pass with a fatal error`(durability: Durability) async throws {
+    func `S9: a target moved during its last transfer ends the pass with a fatal error`(durability: Durability) async throws {
         let other = bench.url.path(percentEncoded: false) + "-moved"
         defer { try? FileManager.default.removeItem(atPath: other) }
         bench.origin.withLock { [url = bench.url] in
@@ -125,7 +125,7 @@ struct DirectoryHazardTests {
         #expect(error?.report?.updatedCount == 0)
     }
 
-    @Test func `S9: a target that is moved after its last file ends the pass with a fatal error`() async throws {
+    @Test func `S9: a target moved after its last file ends the pass with a fatal error`() async throws {
         let other = bench.url.path(percentEncoded: false) + "-moved"
         defer { try? FileManager.default.removeItem(atPath: other) }
         bench.probe.withLock { [url = bench.url] in
@@ -137,7 +137,7 @@ struct DirectoryHazardTests {
         #expect(error?.code == .targetVanished || codes(error) == [.targetVanished])
     }
 
-    @Test func `S9: a target that is moved before its files are removed reports no removal`() async throws {
+    @Test func `S9: a target moved before its removals reports no removal`() async throws {
         try await bench.sync()
         let other = bench.url.path(percentEncoded: false) + "-moved"
         defer { try? FileManager.default.removeItem(atPath: other) }
@@ -153,7 +153,7 @@ struct DirectoryHazardTests {
         #expect(FileManager.default.fileExists(atPath: other + "/a"))
     }
 
-    @Test func `S9: a target whose disk is unmounted in the middle ends the pass with a fatal error`() async throws {
+    @Test func `S9: a target unmounted during a pass ends the pass with a fatal error`() async throws {
         guard let disk = SmallDisk(kilobytes: 400) else { return }
         defer { disk.unmount() }
         let bench = self.bench
@@ -172,13 +172,13 @@ struct DirectoryHazardTests {
     }
 
     @Test(arguments: ["", ".storehouse", ".storehouse/parts"])
-    func `S5: a target that is removed in the middle ends the pass with one fatal error`(what: String) async throws {
+    func `S5: a target removed during a pass ends the pass with one fatal error`(what: String) async throws {
         for number in 0..<200 { bench["many/\(number)"] = "content \(number)" }
         bench.origin.withLock { [url = bench.url] origin in
             origin.onTransfer = { path in
                 guard path == "many/100" else { return }
                 let place = url.appending(path: what)
-                // A download that still runs may put a file into a directory that is being removed.
+                // A running download may create a file in a directory that is being removed.
                 while FileManager.default.fileExists(atPath: place.path(percentEncoded: false)) {
                     try? FileManager.default.removeItem(at: place)
                 }
@@ -189,10 +189,10 @@ struct DirectoryHazardTests {
         #expect(error?.report?.pendingDownloadCount ?? 0 >= 90)
     }
 
-    // MARK: Names that share a file
+    // MARK: Hard links
 
     @Test(arguments: ["journal", "lock"], [Durability.crash, .power])
-    func `S9: a journal or lock that shares its file with another name is replaced, not written`(
+    func `S9: a journal or lock with a second hard link is replaced, not written`(
         name: String, durability: Durability
     ) async throws {
         try await bench.sync(durability: durability)
@@ -208,7 +208,7 @@ struct DirectoryHazardTests {
         #expect(try await bench.sync(durability: durability).unchangedCount == 2)
     }
 
-    @Test func `S9: a part that shares its file with another name is not written`() async throws {
+    @Test func `S9: a part with a second hard link is not written`() async throws {
         bench["big"] = String(repeating: "x", count: 100_000)
         bench.origin.withLock { $0.breaks["big"] = 60_000 }
         _ = await syncError { try await bench.sync() }
@@ -228,7 +228,7 @@ struct DirectoryHazardTests {
     }
 
     @Test(arguments: ["journal", "lock"], ["pipe", "link"])
-    func `S9: a journal or lock that is no plain file ends the pass before anything is changed`(name: String, what: String) async throws {
+    func `S9: a journal or lock that is not a regular file ends the pass before any change`(name: String, what: String) async throws {
         try await bench.sync()
         try FileManager.default.removeItem(atPath: path(".storehouse/\(name)"))
         let outside = bench.url.path(percentEncoded: false) + "-outside"

@@ -7,7 +7,7 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// The permissions of what a target makes.
+/// The permissions of the files and directories that a target creates.
 struct DirectoryModeTests {
     private func mode(_ url: URL) throws -> Int {
         var path = url.path(percentEncoded: false)
@@ -15,9 +15,9 @@ struct DirectoryModeTests {
         return Int(try #require(try FileStatus.of(path: path)).permissions)
     }
 
-    // The umask belongs to a whole process, and is tested in processes of its own.
+    // The umask belongs to a whole process, so each case runs in a process of its own.
     @Test(arguments: [("022", 0o644, 0o755), ("027", 0o640, 0o750), ("002", 0o664, 0o775), ("077", 0o600, 0o700)])
-    func `S9: a mirror's files and directories have the permissions that the umask leaves, however they arrive`(
+    func `S9: files and directories of a mirror get the umask's permissions, however they arrive`(
         umask: String, file: Int, directory: Int
     ) async throws {
         let contents = ["/small": Data("small".utf8), "/d/e/large": Data(repeating: 7, count: 270_000), "/d/small": Data("s".utf8)]
@@ -44,7 +44,7 @@ struct DirectoryModeTests {
     }
 
     @Test(arguments: [FileModes(files: 0o664, directories: 0o2775), FileModes(files: 0o400, directories: 0o700), FileModes(files: 0o4000)])
-    func `S9: fixed modes hold for every file and directory that a pass makes, and for no other`(modes: FileModes) async throws {
+    func `S9: fixed modes apply exactly to the files and directories that a pass creates`(modes: FileModes) async throws {
         let bench = try DirectoryBench(["small": "s", "d/large": String(repeating: "x", count: 100_000), "d/e/working": "w"])
         let root = bench.url.appending(path: "root", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: root.appending(path: "d"), withIntermediateDirectories: true)
@@ -69,7 +69,7 @@ struct DirectoryModeTests {
         for path in ["d/e", ".storehouse", ".storehouse/parts"] { #expect(try mode(root.appending(path: path)) == Int(directories)) }
     }
 
-    /// Appends bytes, or writes a working file of its own.
+    /// Appends bytes, or writes a working file, depending on the path.
     private struct Either: FileTransfer {
         let bench: DirectoryBench
 

@@ -4,7 +4,7 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// Names that a list may have and a directory must not, and trees that are deeper than any list may ask for.
+/// Names that a list may contain but a directory must not, and trees that are deeper than a list allows.
 struct DirectoryNameTests {
     private let bench: DirectoryBench
 
@@ -18,7 +18,7 @@ struct DirectoryNameTests {
         "bell\u{7}", "esc\u{1B}[2J", "line\nend", "del\u{7F}", "c1\u{9B}2J", "x\u{202E}gpj.exe", "x\u{202A}y", "x\u{2066}y", "x\u{2069}y",
         "x\u{200E}y", "x\u{200F}y", "x\u{61C}y", "x\u{2028}y", "x\u{2029}y", "d\u{202E}/y",
     ])
-    func `S8: a name with a control character is refused, shown escaped, and spoils no other`(name: String) async throws {
+    func `S8: a name with a control character is refused and shown escaped; the others are synchronized`(name: String) async throws {
         bench[name] = "evil"
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.unsafeName])
@@ -34,14 +34,14 @@ struct DirectoryNameTests {
         }
     }
 
-    @Test func `S8: a name with letters of any script is no name with a control character`() async throws {
+    @Test func `S8: a name with letters of any script is accepted`() async throws {
         for name in ["пример", "例え", "مثال", "דוגמה", "e\u{301}", "👩\u{200D}👩\u{200D}👧", "a b", "%41", "back\\slash"] { bench[name] = name }
         try await bench.sync()
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
     @Test(arguments: [200, 900])
-    func `S8: a path that is too deep is refused, spoils no other, and blocks no later pass`(depth: Int) async throws {
+    func `S8: a path that is too deep is refused without effect on other items and passes`(depth: Int) async throws {
         bench[String(repeating: "p/", count: depth) + "x"] = "deep"
         let error = await syncError { try await bench.sync() }
         #expect(codes(error) == [.unsafeName])
@@ -50,7 +50,7 @@ struct DirectoryNameTests {
         #expect(try await bench.sync().unchangedCount == 2)
     }
 
-    /// Makes a chain of directories deeper than a path may be long, with a file in the last one.
+    /// Creates a chain of directories, deeper than the longest path, with a file in the last one.
     private func makeDeep(_ depth: Int) throws {
         var current = try #require(try DirectoryHandle(opening: Directory(path: bench.url.path(percentEncoded: false))))
         for _ in 0..<depth { current = try current.makeDirectory("p") }
@@ -58,7 +58,7 @@ struct DirectoryNameTests {
     }
 
     #if os(macOS) || os(Linux)
-    @Test func `S8: a tree of 900 directories is scanned by a process that may open few files`() async throws {
+    @Test func `S8: a process with few file descriptors scans a tree of 900 directories`() async throws {
         try makeDeep(900)
         let program = try ChildProcess.path(of: "SyncCrashWriter")
         let child = try ChildProcess(
@@ -85,7 +85,7 @@ struct DirectoryNameTests {
 
     private static let pairs = [("caf\u{E9}", "cafe\u{301}"), ("\u{AC00}", "\u{1100}\u{1161}"), ("d\u{212B}/x", "d\u{C5}/x")]
 
-    /// A pass over files whose content is their path's bytes in words.
+    /// Runs a pass over files with the bytes of their paths as content.
     @discardableResult
     private func sync(
         _ paths: [String], content: String = "", order: SourceOrder = .unsorted, folding: NameFolding? = nil, startsEarly: Bool = false,
@@ -103,7 +103,7 @@ struct DirectoryNameTests {
         return try await OneWaySynchronizer(processor: target, options: options).sync(overriding: .everythingChanged)
     }
 
-    /// Sends a file's path in place of a content.
+    /// Sends the bytes of a file's path as its content.
     private struct BytesOfPath: FileTransfer {
         let content: String
 
@@ -118,7 +118,7 @@ struct DirectoryNameTests {
 
     #if os(Linux)
     @Test(arguments: pairs, [SourceOrder.unsorted, .sortedByKey])
-    func `S8: names in two normal forms are two files on a disk that keeps them apart`(
+    func `S8: names in two normal forms are two files on a disk that distinguishes them`(
         pair: (String, String), order: SourceOrder
     ) async throws {
         let both = [pair.0, pair.1]
@@ -127,7 +127,7 @@ struct DirectoryNameTests {
             #expect((report.addedCount, report.unchangedCount) == (pass == 0 ? (3, 0) : (0, 3)), "pass \(pass)")
         }
         for path in both { #expect(try text(path) == Array(path.utf8).description) }
-        // An update, an edit and a removal of one of them leave the other one alone.
+        // An update, an edit and a removal of one file leave the other alone.
         #expect(try await sync(both + ["other"], content: "new ", order: order).updatedCount == 3)
         for path in both { #expect(try text(path) == "new " + Array(path.utf8).description) }
         try Data("edited".utf8).write(to: URL(filePath: bench.url.path(percentEncoded: false) + "/" + pair.1))
@@ -149,7 +149,7 @@ struct DirectoryNameTests {
     #endif
 
     @Test(arguments: pairs, [(SourceOrder.unsorted, false), (.sortedByKey, false), (.sortedByKey, true)])
-    func `S8: a name in a second normal form is refused on a disk that takes both for one`(
+    func `S8: a name in a second normal form is refused on a disk that treats both as equal`(
         pair: (String, String), how: (order: SourceOrder, startsEarly: Bool)
     ) async throws {
         let paths = [pair.0, pair.1].map { PathKey($0) }.sorted().map(\.path)
@@ -163,14 +163,14 @@ struct DirectoryNameTests {
         }
     }
 
-    @Test func `S8: a file that the disk lists in another normal form is the one that was put there`() async throws {
+    @Test func `S8: a file that the disk lists in another normal form counts as the installed file`() async throws {
         let root = bench.url.path(percentEncoded: false)
         try await sync(["caf\u{E9}", "other"], folding: .normalization)
-        // As HFS+ lists it.
+        // HFS+ lists the name like this.
         try FileManager.default.moveItem(atPath: root + "/caf\u{E9}", toPath: root + "/cafe\u{301}")
         let report = try await sync(["caf\u{E9}", "other"], folding: .normalization)
         #expect((report.unchangedCount, report.localEdits.count) == (2, 0))
-        // A disk that keeps both apart has another file there.
+        // A disk that distinguishes the names has a different file there.
         let apart = try await sync(["caf\u{E9}", "other"], folding: [])
         #expect((apart.unchangedCount, apart.addedCount) == (1, 1))
     }
@@ -188,7 +188,7 @@ struct DirectoryNameTests {
         #expect(sorted.shuffled().sorted() == sorted)
     }
 
-    @Test func `S5: an item whose name begins with an accent is found below an unreadable directory`() {
+    @Test func `S5: an item with a leading combining accent is found below an unreadable directory`() {
         let unreadable = UnreadablePaths(["d": StoreError.fileSystem("listing", path: "d", errno: POSIXErrorCode.EACCES.rawValue)])
         #expect(unreadable.cause(of: "d/\u{301}e/x")?.path == "d")
         #expect(unreadable.cause(of: "d")?.path == "d")

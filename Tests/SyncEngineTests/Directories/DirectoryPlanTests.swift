@@ -3,7 +3,7 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// Plans that are made while a pass works in the same target.
+/// Plans made while a pass works in the same target.
 struct DirectoryPlanTests {
     private let bench: DirectoryBench
     private let isArriving = WatchedState(false)
@@ -13,7 +13,7 @@ struct DirectoryPlanTests {
         bench = try DirectoryBench(["kept": "kept", "gone": "gone", "old": "old"])
     }
 
-    /// Sends contents as a bench does; one file waits in the middle until the test lets it go on.
+    /// Sends contents like the bench, but holds the file `new` until the test releases it.
     private struct Gated: FileTransfer {
         let bench: DirectoryBench
         let isArriving: WatchedState<Bool>
@@ -37,7 +37,7 @@ struct DirectoryPlanTests {
         return OneWaySynchronizer(processor: target, options: SyncOptions(stopsOnError: false, retry: .never))
     }
 
-    @Test func `S4: a plan made during a pass does not make the pass remove what was edited since its own`() async throws {
+    @Test func `S4: a plan made during a pass does not let the pass remove later edits`() async throws {
         try await bench.sync()
         bench["new"] = "new"
         bench["gone"] = nil
@@ -53,13 +53,13 @@ struct DirectoryPlanTests {
         #expect(try bench.files["new"] == "new")
     }
 
-    @Test func `S4: a plan made during a pass writes nothing of files that it finds changed`() async throws {
+    @Test func `S4: a plan made during a pass records no changed files`() async throws {
         try await bench.sync()
         bench["new"] = "new"
         let synchronizer = synchronizer()
         let run = Task { try await synchronizer.sync() }
         try await isArriving.wait { $0 ? () : nil }
-        // One is touched, one is gone, and one is put there as the list has it.
+        // Touches one file, removes one, and creates one with the listed content.
         try FileManager.default.setAttributes(
             [.modificationDate: Date(timeIntervalSince1970: 1)], ofItemAtPath: bench.url.appending(path: "kept").path)
         try FileManager.default.removeItem(at: bench.url.appending(path: "old"))

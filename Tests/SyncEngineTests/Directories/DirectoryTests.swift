@@ -3,7 +3,7 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// Files in a directory as the target of a sync, on the real disk.
+/// A directory on the real disk as the target of a sync.
 struct DirectoryTests {
     let bench: DirectoryBench
 
@@ -11,7 +11,7 @@ struct DirectoryTests {
         bench = try DirectoryBench(["a": "one", "d/b": "two", "d/e/c": "three"])
     }
 
-    @Test func `S9 a directory becomes equal to the list, and a second pass transfers nothing`() async throws {
+    @Test func `S9: a pass makes a directory equal to the list, and a second pass transfers nothing`() async throws {
         try await bench.sync()
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
         let first = bench.transferred
@@ -27,7 +27,7 @@ struct DirectoryTests {
         #expect(bench.exists("d"))
     }
 
-    @Test func `S9 a content with another digest never gets the name`() async throws {
+    @Test func `S9: content with a wrong digest is not installed`() async throws {
         try await bench.sync()
         bench.origin.withLock { $0.listed = [ListedFile(path: "a", sha256: digest("wanted"), byteCount: 6)] }
         bench["a"] = "forged"
@@ -35,11 +35,11 @@ struct DirectoryTests {
         #expect(error?.code == .incomplete)
         #expect((error?.report?.failures.first?.error as? SyncError)?.code == .wrongContent)
         #expect(try bench.files["a"] == "one")
-        #expect(try bench.files["d/b"] == "two", "nothing is removed in a pass with a failure")
+        #expect(try bench.files["d/b"] == "two", "a pass with a failure removes nothing")
     }
 
     @Test(arguments: [Int64(2), 4])
-    func `S9 a content of another size than the list says never gets the name`(size: Int64) async throws {
+    func `S9: content with a wrong size is not installed`(size: Int64) async throws {
         bench.origin.withLock { $0.listed = [ListedFile(path: "a", version: "1", byteCount: size)] }
         let error = await syncError { try await bench.sync() }
         #expect((error?.report?.failures.first?.error as? SyncError)?.code == .wrongContent)
@@ -47,7 +47,7 @@ struct DirectoryTests {
     }
 
     @Test(arguments: ["damaged", "missing", "empty", "cut"])
-    func `S9 a journal that does not verify means a new comparison and never a removal`(how: String) async throws {
+    func `S9: an invalid journal causes a new comparison but no removal`(how: String) async throws {
         try await bench.sync()
         let transferred = bench.transferred
         try bench.write("mine", "own")
@@ -62,12 +62,12 @@ struct DirectoryTests {
         bench["d/b"] = nil
         try await bench.sync(foreignFiles: .remove)
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three", "own": "mine"])
-        #expect(bench.transferred == transferred, "what has the right digest is taken as it is")
+        #expect(bench.transferred == transferred, "files with the listed digest are adopted")
         try await bench.sync(foreignFiles: .remove)
         #expect(try bench.files == ["a": "one", "d/e/c": "three"])
     }
 
-    @Test func `S9 a process that ended between the record of a file and its renaming has edited nothing`() async throws {
+    @Test func `S9: a process that ends between the record and the rename of a file leaves no edit`() async throws {
         try await bench.sync()
         let file = bench.url.appending(path: ".storehouse/journal")
         var text = try Data(contentsOf: file)
@@ -83,7 +83,7 @@ struct DirectoryTests {
         #expect(try bench.files["a"] == "changed")
     }
 
-    @Test func `S9 the last line of a journal may be torn`() async throws {
+    @Test func `S9: the torn last line of a journal is ignored`() async throws {
         try await bench.sync()
         let journal = bench.url.appending(path: ".storehouse/journal")
         let bytes = try Data(contentsOf: journal)
@@ -93,7 +93,7 @@ struct DirectoryTests {
         #expect(try Data(contentsOf: journal) == bytes)
     }
 
-    @Test func `S10 a transfer that broke off goes on where it stopped`() async throws {
+    @Test func `S10: an interrupted transfer resumes where it stopped`() async throws {
         let text = String(repeating: "x", count: 100_000)
         bench["big"] = text
         bench.origin.withLock { $0.breaks["big"] = 60_000 }
@@ -108,7 +108,7 @@ struct DirectoryTests {
     }
 
     @Test(arguments: ["tag", "version"])
-    func `S10 a changed origin restarts`(what: String) async throws {
+    func `S10: a changed origin restarts a transfer`(what: String) async throws {
         bench["big"] = String(repeating: "x", count: 100_000)
         bench.origin.withLock { $0.breaks["big"] = 60_000 }
         _ = await syncError { try await bench.sync() }
@@ -122,7 +122,7 @@ struct DirectoryTests {
         #expect(bench.transferred - before == 100_000)
     }
 
-    @Test func `S14 one directory has one writer at a time`() async throws {
+    @Test func `S14: a directory has one writer at a time`() async throws {
         let first = bench.target()
         try await first.syncWillBegin()
         let error = await syncError { try await bench.sync() }
@@ -133,7 +133,7 @@ struct DirectoryTests {
         #expect(try bench.files.count == 3)
     }
 
-    @Test func `S14: a target that two synchronizers share is free once the pass that has it ends`() async throws {
+    @Test func `S14: a target shared by two synchronizers is unlocked when the pass with the lock ends`() async throws {
         let target = bench.target()
         let (first, second) = ([PassMark(hub: ObjectIdentifier(bench), pass: 1)], [PassMark(hub: ObjectIdentifier(bench), pass: 2)])
         try await PassMark.$all.withValue(Set(first)) { try await target.syncWillBegin() }
@@ -154,7 +154,7 @@ struct DirectoryTests {
         ".storehouse/journal",
         ".Storehouse/x", String(repeating: "p/", count: 2000) + "x",
     ])
-    func `S8 an unsafe name is refused and everything else is done`(name: String) async throws {
+    func `S8: an unsafe name is refused, and the other items are synchronized`(name: String) async throws {
         bench[name] = "evil"
         let error = await syncError { try await bench.sync() }
         #expect((error?.report?.failures.first?.error as? SyncError)?.code == .unsafeName)
@@ -162,7 +162,7 @@ struct DirectoryTests {
     }
 
     @Test(arguments: [("A", "a"), ("D/x", "D/x"), ("d/B", "d/b")])
-    func `S8 a name that the disk takes for another one is refused before anything is overwritten`(name: String, _: String) async throws {
+    func `S8: a name that the disk confuses with another is refused before any overwrite`(name: String, _: String) async throws {
         try await bench.sync(folding: .all)
         bench[name] = "other"
         let error = await syncError { try await bench.sync(folding: .all) }
@@ -170,14 +170,14 @@ struct DirectoryTests {
         #expect(try bench.files == ["a": "one", "d/b": "two", "d/e/c": "three"])
     }
 
-    @Test func `S8 two names of the list that the disk takes for one are refused`() async throws {
+    @Test func `S8: two listed names that the disk treats as equal are refused`() async throws {
         bench["stra\u{DF}e"] = "1"
         bench["STRA\u{DF}E"] = "2"
         let error = await syncError { try await bench.sync(folding: .all) }
         #expect(error?.report?.failures.map { ($0.error as? SyncError)?.code } == [.nameClash])
     }
 
-    @Test func `S8 a list with a file where it needs a directory is refused`() async throws {
+    @Test func `S8: a listed file in place of a needed directory is refused`() async throws {
         bench["a/below"] = "x"
         let error = await syncError { try await bench.sync() }
         #expect((error?.report?.failures.first?.error as? SyncError)?.code == .nameTaken)
@@ -193,7 +193,7 @@ struct DirectoryTests {
         #expect(try outside.files.isEmpty)
     }
 
-    @Test func `S15 what was edited here is kept or overwritten, and reported`() async throws {
+    @Test func `S15: a local edit is kept or overwritten, and reported`() async throws {
         try await bench.sync()
         try bench.write("edited", "a")
         let kept = try await bench.sync(localEdits: .keepLocal)
@@ -204,7 +204,7 @@ struct DirectoryTests {
         #expect(try bench.files["a"] == "one")
     }
 
-    @Test func `S15 a file that was only touched is no edit`() async throws {
+    @Test func `S15: a touched file with unchanged content is not an edit`() async throws {
         try await bench.sync()
         let transferred = bench.transferred
         try bench.write("one", "a")
@@ -214,7 +214,7 @@ struct DirectoryTests {
         #expect(bench.transferred == transferred)
     }
 
-    @Test func `S15 a file that no sync has put there is left alone`() async throws {
+    @Test func `S15: a foreign file is left alone`() async throws {
         try bench.write("mine", "own/file")
         try await bench.sync()
         try await bench.sync()
@@ -222,7 +222,7 @@ struct DirectoryTests {
     }
 
     @Test(arguments: [("one", false), ("mine", true)])
-    func `S15 a file of the list that no sync has put there is kept as an edit unless it is the same`(text: String, isKept: Bool)
+    func `S15: a foreign file with a listed name is kept as an edit unless its content is equal`(text: String, isKept: Bool)
         async throws
     {
         try bench.write(text, "a")
@@ -232,7 +232,7 @@ struct DirectoryTests {
         #expect(bench.origin.withLock { !$0.transfers.contains("a") })
     }
 
-    @Test func `S4 a file that is edited while its new version arrives is left alone`() async throws {
+    @Test func `S4: a file edited while its new version is downloaded is left alone`() async throws {
         try await bench.sync()
         let target = bench.target()
         try await target.syncWillBegin()
@@ -243,7 +243,7 @@ struct DirectoryTests {
         await target.syncDidEnd(SyncReport(pass: 1))
     }
 
-    @Test func `a target that vanishes is not taken for an empty one`() async throws {
+    @Test func `a vanished target does not count as empty`() async throws {
         try await bench.sync()
         let target = bench.target()
         try await target.syncWillBegin()
@@ -253,7 +253,7 @@ struct DirectoryTests {
         await target.syncDidEnd(SyncReport(pass: 1))
     }
 
-    @Test func `a re-sync of many files with nothing to do asks once`() async throws {
+    @Test func `a sync of many unchanged files requests only the list`() async throws {
         for number in 0..<2000 { bench["many/\(number)"] = "content \(number)" }
         try await bench.sync()
         let transfers = bench.origin.withLock { $0.transfers.count }

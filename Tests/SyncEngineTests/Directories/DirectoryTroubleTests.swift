@@ -4,12 +4,12 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// Disks that fill up, directories that go, and names that change what they are.
+/// Full disks, vanished directories, and names that change between file and directory.
 struct DirectoryTroubleTests {
     private func failures(_ error: SyncError?) -> [SyncError.Code?] { error?.report?.failures.map { ($0.error as? SyncError)?.code } ?? [] }
 
     @Test(arguments: RemovalTimings.allCases, [false, true])
-    func `a file that becomes a directory, and one the other way round, need no help`(timing: RemovalTimings, early: Bool) async throws {
+    func `a sync replaces a file by a directory, and a directory by a file`(timing: RemovalTimings, early: Bool) async throws {
         let bench = try DirectoryBench(["a": "file", "d/x": "1", "d/e/y": "2", "same": "s"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["a/inner/x": "below", "d": "file now", "same": "s"] }
@@ -26,7 +26,7 @@ struct DirectoryTroubleTests {
     }
 
     @Test(arguments: ["edited", "foreign", "failing"])
-    func `S4 S15 what makes way is only what the plan removes, and only once the new content is there`(why: String) async throws {
+    func `S4, S15: an obstacle is removed only with the plan's consent and after the download`(why: String) async throws {
         let bench = try DirectoryBench(["a": "file", "d/x": "1"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["a/x": "below", "d": "file now"] }
@@ -54,7 +54,7 @@ struct DirectoryTroubleTests {
         }
     }
 
-    @Test func `a target that vanishes while a file arrives ends the pass, and the next one makes it anew`() async throws {
+    @Test func `a target that vanishes during a transfer ends the pass, and the next pass creates it again`() async throws {
         let bench = try DirectoryBench(["a": "one", "b": "two"])
         try await bench.sync()
         bench["c"] = "three"
@@ -69,7 +69,7 @@ struct DirectoryTroubleTests {
     }
 
     @Test(arguments: [Durability.crash, .power])
-    func `S5 S9 a disk that fills up stops the pass with a clear error, and old files stay`(durability: Durability) async throws {
+    func `S5, S9: a full disk stops the pass with one error and keeps old files`(durability: Durability) async throws {
         guard let disk = SmallDisk(kilobytes: 600) else { return }
         defer { disk.unmount() }
         let bench = try DirectoryBench(["a": "old", "b": String(repeating: "b", count: 50_000)], in: disk.path)
@@ -79,18 +79,18 @@ struct DirectoryTroubleTests {
         let error = await syncError { try await bench.sync(durability: durability, concurrency: 1) }
         let cause = try #require(error?.report?.failures.first?.error as? StoreError)
         #expect(cause.code == .fileSystem && (cause.underlyingError as? POSIXError)?.code == .ENOSPC)
-        #expect(error?.report?.failures.count == 1, "the disk is full for the others too")
+        #expect(error?.report?.failures.count == 1, "the other items are pending")
         #expect(error?.report?.pendingDownloadCount ?? 0 > 1)
         let found = try bench.files
         #expect(found["b"] == bench["b"])
         for (path, text) in found { #expect(text == bench[path] || (path == "a" && text == "old"), "\(path) is torn") }
-        // Room again: here because the list has become shorter.
+        // A shorter list frees space.
         for number in 2..<6 { bench["big\(number)"] = nil }
         try await bench.sync([.everythingChanged], durability: durability, removalTiming: .beforeDownloads)
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
-    @Test func `a directory on another disk is a clear error`() async throws {
+    @Test func `a directory on another disk fails its items with otherDisk`() async throws {
         let bench = try DirectoryBench(["a": "one", "d/b": "two"])
         try await bench.sync()
         guard let disk = SmallDisk(kilobytes: 200, at: bench.url.appending(path: "d").path(percentEncoded: false)) else { return }
@@ -103,10 +103,10 @@ struct DirectoryTroubleTests {
         #expect(try bench.files == ["a": "one", "d/b": "two"])
     }
 
-    @Test func `S9 a file that was torn by a loss of power is found by the next pass`() async throws {
+    @Test func `S9: the next pass replaces a file torn by a power loss`() async throws {
         let bench = try DirectoryBench(["a": "whole content", "b": "other"])
         try await bench.sync(durability: .power)
-        // What a loss of power leaves: a journal that does not vouch for the files yet, and a file of the right size and time with zeros.
+        // A power loss leaves a journal that has not recorded the flush, and a file of the right size with zeros.
         let journal = bench.url.appending(path: ".storehouse/journal")
         let lines = try Data(contentsOf: journal).split(separator: 10)
         #expect(lines.last?.suffix(1) == Data("=".utf8) || lines.contains { $0.suffix(2) == Data(" =".utf8) })
@@ -122,15 +122,15 @@ struct DirectoryTroubleTests {
         #expect(plan.updates.map(\.reason) == [.unknownVersion])
         let transferred = bench.transferred
         let report = try await bench.sync(localEdits: .keepLocal, durability: .power)
-        #expect(report.localEdits.isEmpty, "nobody has edited it")
+        #expect(report.localEdits.isEmpty, "a torn file is not an edit")
         #expect(try bench.files == ["a": "whole content", "b": "other"])
-        #expect(bench.transferred - transferred == 13, "what is whole is not brought again")
+        #expect(bench.transferred - transferred == 13, "the intact file is not transferred again")
     }
 
-    @Test func `S8 a plan knows what the disk takes for one name, without writing anything`() async throws {
+    @Test func `S8: a plan detects name clashes of a folding disk without writing`() async throws {
         let bench = try DirectoryBench(["a": "one"])
         try await bench.sync()
-        // As a folding disk would answer: the probe is there under its other spelling too.
+        // A folding disk finds the probe file under its other spelling too.
         try bench.write("", ".storehouse/PROBE-K")
         bench["B"] = "1"
         bench["b"] = "2"
@@ -141,7 +141,7 @@ struct DirectoryTroubleTests {
     }
 }
 
-/// A disk in memory of a few hundred kilobytes; only to be had by who may mount one.
+/// A disk in memory of a few hundred kilobytes; requires the privilege to mount it.
 final class SmallDisk {
     let path: String
     private var isMounted = true
@@ -151,7 +151,7 @@ final class SmallDisk {
         #if os(Linux)
         try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         guard Self.run("mount", "-t", "tmpfs", "-o", "size=\(kilobytes)k", "tmpfs", path) else {
-            print("No disk can be mounted here: the test is left out.")
+            print("cannot mount a disk; the test is skipped")
             return nil
         }
         #else
@@ -165,7 +165,7 @@ final class SmallDisk {
     }
 
     private static func run(_ arguments: String...) -> Bool {
-        // Where it cannot even be started, the test is left out as well.
+        // If the command is missing, the test is skipped too.
         (try? ChildProcess.output(of: "/usr/bin/env", arguments, showsErrors: false)) != nil
     }
 }

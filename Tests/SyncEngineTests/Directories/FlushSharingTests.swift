@@ -1,11 +1,12 @@
 import Testing
 @testable import SyncEngine
 
-/// Which flush of the disk is whose.
+/// The assignment of waiters to flushes of the disk.
 struct FlushSharingTests {
-    /// `a` somebody comes, `l` somebody leaves the next flush, `b` it begins, `+` a flush ends, `-` it fails; what each of them gives stands
-    /// below it: `wN` waits for flush N, `dN` the same and sees to it that it begins, `xN` is told at once that it failed, `d` the next one
-    /// is to begin, `y` and `n` whether it is still wanted, `.` nothing.
+    /// Events: `a` a waiter arrives, `l` a waiter leaves the next flush, `b` the flush begins, `+` it succeeds, `-` it fails.
+    ///
+    /// Results: `wN` waits for flush N, `dN` waits and begins it, `xN` fails at once. `d` the next flush is due, `y` and `n` whether a
+    /// flush begins, `.` none.
     @Test(arguments: [
         ("a b +", "d1 y ."),
         ("a a a b +", "d1 w1 w1 y ."),
@@ -24,7 +25,7 @@ struct FlushSharingTests {
         ("a b a - a", "d1 y w2 . x2"),
         ("a b a + b - a a", "d1 y w2 d y . x3 x3"),
     ])
-    func `S9 whoever comes before a flush begins shares it`(events: String, answers: String) {
+    func `S9: all waiters that arrive before a flush begins share it`(events: String, results: String) {
         var sharing = FlushSharing()
         var given: [String] = []
         for event in events.split(separator: " ") {
@@ -39,10 +40,10 @@ struct FlushSharingTests {
             default: given.append(sharing.ended(well: event == "+") ? "d" : ".")
             }
         }
-        #expect(given.joined(separator: " ") == answers)
+        #expect(given.joined(separator: " ") == results)
     }
 
-    @Test func `S9 a flush that fails fails those too who wait for the next one, and none before it`() {
+    @Test func `S9: a failed flush fails waiters of the next flush, but not of earlier ones`() {
         var sharing = FlushSharing()
         _ = (sharing.arrived(), sharing.begins(), sharing.arrived())
         #expect([1, 2].map { sharing.isWell($0) } == [nil, nil])
@@ -52,8 +53,8 @@ struct FlushSharingTests {
         #expect([1, 2, 3].map { sharing.isWell($0) } == [true, false, false])
     }
 
-    /// Every history in which somebody comes or leaves, and what is due happens when it likes.
-    @Test func `S9 in every history of eight events nobody is answered by a flush that began before he came`() {
+    /// Runs every history of arrivals and departures, with due work at any time.
+    @Test func `S9: in every history of eight events, no waiter succeeds by a flush that began before its arrival`() {
         let (count, kinds) = (8, 5)
         let histories = (0..<count).reduce(1) { total, _ in total * kinds }
         for history in 0..<histories {
@@ -68,7 +69,7 @@ struct FlushSharingTests {
                 case 0:
                     let (number, isToBegin) = sharing.arrived()
                     came.append((number, clock))
-                    if isToBegin, isDue || sharing.isRunning { return record(history, "two flushes are begun at once") }
+                    if isToBegin, isDue || sharing.isRunning { return record(history, "two flushes run at once") }
                     isDue = isDue || isToBegin
                 case 1:
                     guard let index = came.lastIndex(where: { sharing.isWell($0.number) == nil }) else { continue }
@@ -82,12 +83,12 @@ struct FlushSharingTests {
             }
             for (number, at) in came where sharing.isWell(number) == true {
                 guard let start = begun[number], start > at else {
-                    return record(history, "flush \(number) answers somebody who came at \(at)")
+                    return record(history, "flush \(number) succeeds for a waiter that arrived at \(at)")
                 }
             }
-            // Nobody is left who waits for a flush that nobody begins, and none is begun that nobody waits for.
+            // A waiter must never be left without a flush that will begin.
             if !sharing.isRunning, !isDue, came.contains(where: { sharing.isWell($0.number) == nil }) {
-                return record(history, "somebody waits for ever")
+                return record(history, "a waiter waits forever")
             }
         }
     }

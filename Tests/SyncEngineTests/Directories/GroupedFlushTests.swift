@@ -5,10 +5,10 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// When flushes of the disk begin, and who waits for which.
+/// The times at which flushes of the disk begin, and their waiters.
 @Suite(.timeLimit(.minutes(10)))
 struct GroupedFlushTests {
-    @Test func `S9 flushes begin no sooner after one another than others need to come`() async throws {
+    @Test func `S9: flushes begin at least the interval apart`() async throws {
         let flushes = GroupedFlush(interval: .milliseconds(20))
         let (begun, gate) = (WatchedState<[UInt64]>([]), DispatchSemaphore(value: 0))
         let flush: @Sendable () throws -> Void = {
@@ -19,7 +19,7 @@ struct GroupedFlushTests {
             group.addTask { try await flushes.wait(flush) }
             for number in 1...5 {
                 try await begun.wait { $0.count == number ? () : nil }
-                // Another one comes while it runs, and wants the next one.
+                // Another waiter arrives during the flush and needs the next one.
                 if number < 5 {
                     group.addTask { try await flushes.wait(flush) }
                     try await until("the next flush is wanted") { flushes.waitingCount == 1 }
@@ -28,7 +28,7 @@ struct GroupedFlushTests {
             }
             try await group.waitForAll()
         }
-        // And one when nothing runs any more.
+        // A further flush begins after all others have ended.
         gate.signal()
         try await flushes.wait(flush)
         let times = begun.current
@@ -36,7 +36,7 @@ struct GroupedFlushTests {
         #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= 20_000_000 })
     }
 
-    @Test func `S9 the first who comes and the last one wait for nobody`() async throws {
+    @Test func `S9: the first and the last waiter are not delayed`() async throws {
         let flushes = GroupedFlush(interval: .seconds(3_600))
         let count = Lock(0)
         let flush: @Sendable () throws -> Void = { count.withLock { $0 += 1 } }
@@ -49,7 +49,7 @@ struct GroupedFlushTests {
         #expect(count.withLock { $0 } == 2)
     }
 
-    @Test func `S9 whoever waits for a flush that has not begun can leave, and nothing is flushed for nobody`()
+    @Test func `S9: waiters can leave before a flush begins, and no flush runs without waiters`()
         async throws
     {
         let flushes = GroupedFlush(interval: .seconds(3_600))
@@ -65,7 +65,7 @@ struct GroupedFlushTests {
         #expect(count.withLock { $0 } == 2)
     }
 
-    @Test func `S9 those who share a flush that fails are all told why, and so are those who come after it`()
+    @Test func `S9: a failed flush throws its error for all its waiters and all later ones`()
         async throws
     {
         struct Full: Error {}

@@ -7,10 +7,10 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// What the mirror prints of names that it did not choose.
+/// The mirror's output for names from the list or the disk.
 struct MirrorOutputTests {
     @Test(arguments: [[], ["--json"], ["--dry-run"], ["--dry-run", "--json"]])
-    func `S8: the mirror prints no name that acts on the terminal`(options: [String]) async throws {
+    func `S8: the mirror escapes listed names that act on the terminal`(options: [String]) async throws {
         let digest = digest("x")
         let names = ["fine", "esc\u{1B}[2Jx", "x\u{202E}gpj.exe", "bell\u{7}"]
         let list = try JSONEncoder().encode(names.map { ListedFile(path: $0, sha256: digest, byteCount: nil) })
@@ -32,13 +32,13 @@ struct MirrorOutputTests {
     }
 
     @Test(arguments: [[], ["--json"]])
-    func `S8: the mirror prints the name of a removed file without what acts on the terminal`(options: [String]) async throws {
+    func `S8: the mirror escapes the name of a removed file that acts on the terminal`(options: [String]) async throws {
         let origin = try LoopbackOrigin { request in request.path == "/list" ? .data(Data("[]".utf8)) : .notFound(for: request) }
         defer { origin.stop() }
         let bench = try DirectoryBench()
         let name = "old\u{202E}x"
         try bench.write("x", name)
-        // As an earlier version has recorded it.
+        // An earlier version has recorded the name.
         let own = bench.url.appending(path: ".storehouse")
         try FileManager.default.createDirectory(at: own, withIntermediateDirectories: true)
         let status = try #require(try FileStatus.of(path: bench.url.appending(path: name).path(percentEncoded: false)))

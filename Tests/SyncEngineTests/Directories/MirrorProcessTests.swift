@@ -7,13 +7,13 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// The mirror as its users run it: another process, stopped and killed in the middle, and what then goes over the wire.
+/// The mirror in another process that is stopped and killed, and its requests.
 @Suite(.serialized)
 struct MirrorProcessTests {
     private static let count = 40
     private let bench: DirectoryBench
     private let origin: LoopbackOrigin
-    /// How many files are given before the others have to wait.
+    /// The number of files served before the others have to wait.
     private let allowance = WatchedState(0)
     private let files: WatchedState<[String: Data]>
 
@@ -32,7 +32,7 @@ struct MirrorProcessTests {
             }
             guard let data = all[request.path] else { return .notFound(for: request) }
             allowance.update { $0 -= 1 }
-            // A client that leaves cancels this, and then nobody hears the answer.
+            // If the client disconnects, the wait is canceled, and the response is discarded.
             let hasWaited: Void? = try? await allowance.wait { $0 >= 0 ? () : nil }
             return hasWaited == nil ? .status(503) : .data(data).tagged().ranged(by: request)
         }
@@ -56,7 +56,7 @@ struct MirrorProcessTests {
     }
 
     @Test(arguments: [SIGINT, SIGKILL])
-    func `S7 S9 a mirror that is stopped or killed half-way goes on with what is missing, and no more`(signal: Int32) async throws {
+    func `S7, S9: a mirror stopped or killed halfway resumes with the missing files only`(signal: Int32) async throws {
         allowance.update { $0 = 20 }
         let first = try mirror()
         try await origin.waitUntil { record in
@@ -76,9 +76,9 @@ struct MirrorProcessTests {
         #expect(try await second.ending() == 0)
         try expectEqual()
         let asked = origin.requests.filter { $0.path != "/list" }.map { String($0.path.dropFirst()) }
-        #expect(Set(asked).count == asked.count, "each file is asked for once")
-        #expect(Set(asked).isDisjoint(with: there.keys), "what was there is not asked for again")
-        // What was answered and not yet in place when the process ended: one file for each of its eight workers.
+        #expect(Set(asked).count == asked.count, "each file is requested once")
+        #expect(Set(asked).isDisjoint(with: there.keys), "installed files are not requested again")
+        // Each of the eight workers may have one file that was served, but not installed when the process ended.
         #expect(asked.count <= Self.count - 20 + 8)
         origin.forget()
         #expect(try await mirror().ending() == 0)
@@ -86,7 +86,7 @@ struct MirrorProcessTests {
     }
 
     @Test(arguments: ["same", "changed", "silently changed"])
-    func `S10 a large file that broke off goes on where it stopped, unless it has changed`(what: String) async throws {
+    func `S10: an interrupted large file resumes where it stopped unless it has changed`(what: String) async throws {
         let size = isSanitized ? 600_000 : 3_000_000
         let large = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ ($0 >> 8)) })
         let other = Data(large.reversed())
@@ -112,7 +112,7 @@ struct MirrorProcessTests {
         let asked = origin.requests(to: "/film")
         #expect(firstCount == 1 && asked.count >= 1)
         let start = asked.first?.headers["Range"].flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } ?? 0
-        #expect(start > 0, "it asks for the rest only")
+        #expect(start > 0, "the request has a range")
         #expect(asked.first?.headers["If-Range"] == "\"one\"")
         switch what {
         case "same":
@@ -126,13 +126,13 @@ struct MirrorProcessTests {
             #expect(asked.first?.bodyBytesSent == other.count)
             #expect(try Data(contentsOf: bench.url.appending(path: "film")) == other)
         default:
-            // The list still has the old digest: what comes is not what it says, and never gets the name.
+            // The list still has the old digest, so the new content does not match and is not installed.
             #expect(code == 1)
             #expect(!bench.exists("film"))
         }
     }
 
-    @Test func `an empty list, a cut one and a wrong call have the exit codes that the help promises`() async throws {
+    @Test func `an empty list, a cut list and invalid arguments have the documented exit codes`() async throws {
         allowance.update { $0 = .max / 2 }
         #expect(try await mirror().ending() == 0)
         let all = files.current

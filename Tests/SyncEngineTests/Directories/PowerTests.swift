@@ -5,16 +5,16 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// S9 and F1 with `.power`: what a loss of power finds on the disk.
+/// S9 and F1 with `.power`: the state of the disk after a power loss.
 struct PowerTests {
-    /// The steps of a pass, in their order.
+    /// The steps of a pass in their order.
     private final class Log: Sendable {
         let steps = Lock<[TargetStep]>([])
         private let tenAreWritten = DispatchSemaphore(value: 0)
 
         func add(_ step: TargetStep) { steps.withLock { $0.append(step) } }
 
-        /// Keeps the first flush until ten files are written, so that those which come behind it have one to share.
+        /// Holds the first flush until ten files are written, so that later files share one.
         func addKeepingTheFirstFlush(_ step: TargetStep) {
             let (written, flushes) = steps.withLock { steps in
                 steps.append(step)
@@ -25,7 +25,7 @@ struct PowerTests {
             if step == .flushBegins, flushes == 1 { _ = tenAreWritten.wait(timeout: .now() + 60) }
         }
 
-        /// Files that got their name before a flush which began after their last byte was written, or one of their own, had ended.
+        /// Files renamed before the end of their own flush, or of one that began after their last write.
         var early: [String] {
             let steps = steps.withLock { $0 }
             return steps.indices.compactMap { index -> String? in
@@ -39,7 +39,7 @@ struct PowerTests {
         }
     }
 
-    /// A bench with many small files: under the sanitizer, hashing takes a second for a few hundred kilobytes.
+    /// A bench with many small files. They are smaller under the sanitizer, where hashing a few hundred kilobytes takes a second.
     private static func bench(_ count: Int) throws -> DirectoryBench {
         let bench = try DirectoryBench()
         for number in 0..<count {
@@ -49,7 +49,7 @@ struct PowerTests {
     }
 
     @Test(arguments: isSanitized ? [4] : [1, 4, 16], [false, true])
-    func `S9 F1 with power no file has its name before a flush that began after its last byte`(concurrency: Int, early: Bool) async throws {
+    func `S9, F1: with power, a file is renamed only after a flush of its bytes`(concurrency: Int, early: Bool) async throws {
         let bench = try Self.bench(120)
         bench["large"] = String(repeating: "large", count: 210_000)
         let log = Log()
@@ -60,12 +60,12 @@ struct PowerTests {
         let steps = log.steps.withLock { $0 }
         #expect(steps.count { if case .renames = $0 { true } else { false } } == 121)
         #expect(steps.contains(.synchronizes("large")))
-        // One for each of the small files if none were; how many are depends on how fast the machine writes.
+        // Without sharing, each small file would cause a flush. The exact number depends on the speed of the machine.
         if DirectoryHandle.synchronizesFileSystems { #expect(steps.count { $0 == .flushBegins } < 120, "flushes are shared") }
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
-    @Test func `S9 with crash nothing is brought to the disk by force`() async throws {
+    @Test func `S9: with crash, nothing is flushed`() async throws {
         let bench = try Self.bench(20)
         let log = Log()
         bench.probe.withLock { $0 = { log.add($0) } }
@@ -75,7 +75,7 @@ struct PowerTests {
         #expect(log.early.count == 20, "the check can fail")
     }
 
-    @Test func `S9 files that wait for the disk do not hold up the transfer of others`() async throws {
+    @Test func `S9: files that wait for a flush do not delay other transfers`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(40)
         let (written, gate) = (WatchedState<Set<String>>([]), DispatchSemaphore(value: 0))
@@ -83,7 +83,7 @@ struct PowerTests {
         bench.probe.withLock {
             $0 = { step in
                 if case .writes(let path) = step { written.update { _ = $0.insert(path) } }
-                // On the thread of the flush, which is none of the tasks'.
+                // Blocks only the flush's own thread.
                 guard step == .flushBegins else { return }
                 let number = begun.withLock { begun in
                     begun += 1
@@ -99,7 +99,7 @@ struct PowerTests {
         #expect(try await run.value.addedCount == 40)
     }
 
-    @Test func `S9 a directory is not let go of while a flush runs, though who ends the pass is cancelled`() async throws {
+    @Test func `S9: a directory stays locked during a flush even if the end of the pass is canceled`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try DirectoryBench()
         let (events, gate) = (WatchedState<[String]>([]), DispatchSemaphore(value: 0))
@@ -120,7 +120,7 @@ struct PowerTests {
             defer { events.update { $0.append("has ended") } }
             try await session.end(isComplete: true)
         }
-        try await until("the end waits for a flush of its own, or has come") {
+        try await until("the end waits for a flush of its own, or the flush has ended") {
             session.flushes.waitingCount == 1 || events.current.count > 1
         }
         #expect(throws: SyncError.self) { try TargetSession(place, durability: .power, folding: nil) }
@@ -130,7 +130,7 @@ struct PowerTests {
     }
 
     @Test(arguments: [POSIXErrorCode.EIO, .ENOSPC])
-    func `S5 S9 a flush that fails is the error of the items that wait for it, ends the pass, and nothing of it is believed`(
+    func `S5, S9: a failed flush fails its items, ends the pass, and discards their parts`(
         code: POSIXErrorCode
     ) async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
@@ -150,15 +150,15 @@ struct PowerTests {
         }
         #expect(try bench.files.isEmpty)
         let parts = bench.url.appending(path: ".storehouse/parts")
-        // What the system could not write may look whole until it is read from the disk again.
+        // Bytes that the system failed to write may look intact until they are read from the disk again.
         #expect(try FileManager.default.contentsOfDirectory(atPath: parts.path).isEmpty)
         bench.probe.withLock { $0 = nil }
         bench.origin.withLock { $0.transfers = [] }
         #expect(try await bench.sync(durability: .power).addedCount == 40)
-        #expect(bench.origin.withLock { $0.transfers.count } == 40, "all of it comes again")
+        #expect(bench.origin.withLock { $0.transfers.count } == 40, "all files are transferred again")
     }
 
-    @Test func `S5 S9: a pass fails when the flush at its end fails, and releases the directory`() async throws {
+    @Test func `S5, S9: a failed flush at the end fails the pass and unlocks the directory`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(3)
         let removed = "old"
@@ -166,7 +166,7 @@ struct PowerTests {
         bench[removed] = "to be removed"
         try await bench.sync(durability: .power)
         bench[removed] = nil
-        // A pass that only removes flushes once, at its end.
+        // A pass without downloads flushes once, at its end.
         bench.probe.withLock {
             $0 = { step in
                 if step == .flushEnds {
@@ -180,7 +180,7 @@ struct PowerTests {
         #expect(((error?.underlyingError as? StoreError)?.underlyingError as? POSIXError)?.code == .EIO)
         #expect(error?.report?.removedCount == 1)
         bench.probe.withLock { $0 = nil }
-        #expect(try await bench.sync(durability: .power).unchangedCount == 3, "the directory is free, and its files are kept")
+        #expect(try await bench.sync(durability: .power).unchangedCount == 3, "the directory is unlocked, and its files are kept")
     }
 
     @Test func `S9: a complete pass flushes once at its end`() async throws {
@@ -193,7 +193,7 @@ struct PowerTests {
         #expect(flushes.withLock { $0 } == 1)
     }
 
-    @Test func `S7 S9 who waits for the disk is cancelled at once, and the next pass transfers nothing again`() async throws {
+    @Test func `S7, S9: a download that waits for a flush is canceled at once and not repeated`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(12)
         let (began, gate) = (WatchedState(false), DispatchSemaphore(value: 0))
@@ -210,7 +210,7 @@ struct PowerTests {
         let download = Task { try await target.downloadContent(of: file) }
         try await began.wait { $0 ? () : nil }
         download.cancel()
-        // The flush still runs: this returns before it does, or never.
+        // The flush is still blocked, so the wait must end before it does.
         await #expect(throws: CancellationError.self) { try await download.value }
         #expect(try bench.files.isEmpty)
         bench.probe.withLock { $0 = nil }
@@ -221,7 +221,7 @@ struct PowerTests {
         #expect(try bench.files == bench.origin.withLock { $0.contents })
     }
 
-    @Test func `S14 a directory is free as soon as a pass has ended, though its last flush still holds the session`() async throws {
+    @Test func `S14: a directory is unlocked when its pass ends, even if the session still exists`() async throws {
         let bench = try Self.bench(1)
         let place = Directory(path: bench.url.path)
         let session = try TargetSession(place, durability: .power, folding: nil)
@@ -230,12 +230,12 @@ struct PowerTests {
         withExtendedLifetime((session, next)) {}
     }
 
-    @Test func `S9 a journal vouches for the files up to a line and for no other, also when it is read back`() throws {
+    @Test func `S9: a journal settles exactly the files up to a line, also when it is read back`() throws {
         for seed in seeds(200, sanitized: 40) {
             var chance = SplitMix(seed: seed)
             var journal = TargetJournal()
             var text = journal.line(for: .header)
-            // Which line speaks of a path that nobody vouches for yet.
+            // The line of each path that is not settled yet.
             var expected: [PathKey: Int] = [:]
             for line in 2...60 {
                 let path = PathKey("p\(Int.random(in: 0..<12, using: &chance))")
@@ -264,11 +264,12 @@ struct PowerTests {
         }
     }
 
-    @Test func `S9 the journal vouches for a name only after a flush that began after it was given`() async throws {
+    @Test func `S9: the journal settles a name only after a flush that began after its rename`() async throws {
         guard DirectoryHandle.synchronizesFileSystems else { return }
         let bench = try Self.bench(400)
         let file = bench.url.appending(path: ".storehouse/journal")
-        // What the journal would say after a loss of power at each end of a flush, and which names had been given when the flush before began.
+        // The paths renamed so far, and those renamed before the last flush began. The journal may settle only the latter after a power
+        // loss.
         let renamed = Lock<(now: Set<String>, atBegin: Set<String>)>(([], []))
         let wrong = Lock<[String]>([])
         let vouched = Lock(0)
@@ -290,12 +291,12 @@ struct PowerTests {
         }
         try await bench.sync(durability: .power, concurrency: 8)
         #expect(wrong.withLock { $0 } == [])
-        #expect(vouched.withLock { $0 } > 0, "it vouches for some before the end of the pass")
+        #expect(vouched.withLock { $0 } > 0, "the journal settles some names before the end of the pass")
     }
 }
 
 extension TargetJournal {
-    /// The paths that no line vouches for yet, with the line that speaks of them.
+    /// The paths that are not settled yet, with their lines.
     fileprivate var unsettled: [PathKey: Int] {
         var copy = self
         let all = records.paths.filter { !isSettled($0) }.compactMap { path in records.row(of: path).map { (path, records.line(at: $0)) } }

@@ -4,14 +4,14 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// S17: the journal's records in little memory, and what is read from them.
+/// S17: the journal's records in little memory, and their reading.
 struct RecordTableTests {
-    @Test func `S17: a table of records is a dictionary, whatever is put, removed and settled`() {
+    @Test func `S17: a table of records behaves like a dictionary`() {
         for seed in seeds(200, sanitized: 20) {
             var chance = SplitMix(seed: seed)
             var table = RecordTable()
             var expected: [PathKey: FileRecord] = [:]
-            // Composed and decomposed spellings are two keys; so are the Kelvin sign and K.
+            // Composed and decomposed spellings are different keys, and so are the Kelvin sign and K.
             let paths = (0..<30).map { PathKey("directory/file-\($0)") } + ["caf\u{E9}", "cafe\u{301}", "K", "\u{212A}", ""]
             for step in 0..<400 {
                 let path = paths[Int.random(in: 0..<paths.count, using: &chance)]
@@ -39,7 +39,7 @@ struct RecordTableTests {
         }
     }
 
-    @Test(arguments: [64, 100, 4096]) func `S17: a journal is read alike in pieces of any size, lines longer than a piece too`(size: Int)
+    @Test(arguments: [64, 100, 4096]) func `S17: a journal is read in pieces of any size, even if a line is longer`(size: Int)
         throws
     {
         let bench = try DirectoryBench()
@@ -60,7 +60,7 @@ struct RecordTableTests {
             #expect(reading.isWhole && reading.length == whole.length)
             #expect(reading.journal.records == whole.journal.records && reading.journal.records.count >= 199)
         }
-        // A byte that is wrong makes all of it worthless, in whatever piece it is.
+        // A single wrong byte invalidates the whole journal, in whatever piece it is.
         text[text.count / 2] ^= 1
         let file = try WritableFile("journal", in: directory)
         try text.withUnsafeBytes { try file.write($0, at: 0) }
@@ -69,7 +69,7 @@ struct RecordTableTests {
 
     #if os(Linux)
     @Test(.disabled(if: isSanitized, "the thread sanitizer needs memory of its own"))
-    func `S17: a pass over many files with nothing to do takes at most 450 bytes of memory for each`() throws {
+    func `S17: a pass over unchanged files takes at most 450 bytes of memory per file`() throws {
         func run(_ directory: URL, _ count: Int, _ mode: String) throws -> [Int] {
             let child = try ChildProcess("SyncCrashWriter", [directory.path(percentEncoded: false), "0", "\(count)", "crash", mode])
             return child.rest.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
@@ -82,7 +82,13 @@ struct RecordTableTests {
         let again = try run(large.url, count, "idle")
         #expect(again.first == count)
         let bytes = (try #require(again.last) - (try #require(base.last))) * 1024
-        #expect(bytes <= 450 * count, "\(bytes / count) bytes for each file")
+        #expect(bytes <= 450 * count, "\(bytes / count) bytes per file")
     }
     #endif
+
+    @Test func `S9: a line of the journal escapes spaces, control characters and percent signs only`() {
+        var line: [UInt8] = []
+        LineText.escape("a/\u{E9} b%\u{7F}\n~", to: &line)
+        #expect(String(decoding: line, as: UTF8.self) == "a/\u{E9}%20b%25%7f%0a~")
+    }
 }

@@ -3,18 +3,18 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// S3: updates that the list gives nothing to check by wait until all have arrived.
+/// S3: updates that the list cannot check wait until all are downloaded.
 struct StagedUpdateTests {
     private static func number(_ number: Int) -> SHA256.Digest { SHA256.digest(of: Array("\(number)".utf8)) }
 
-    // Changed files, how many of them get one content, how many of those were alike before → whether that is refused.
+    // The number of changed files, of those with one new content, and of those that were equal before → whether they are refused.
     @Test(
         arguments: [
             (19, 19, 1, false), (20, 11, 1, true), (20, 10, 1, false), (21, 11, 1, true), (21, 10, 1, false), (100, 51, 1, true),
             (100, 50, 1, false),
             (20, 20, 20, false), (20, 20, 11, false), (20, 20, 10, true), (20, 11, 11, false), (20, 11, 10, true), (0, 0, 0, false),
         ])
-    func `S3: staged updates are refused where over half of at least 20 share a digest and did not before`(
+    func `S3: staged updates are refused if over half of at least 20 newly share a digest`(
         count: Int, shared: Int, alike: Int, isRefused: Bool
     ) {
         for isKnown in [true, false] {
@@ -22,7 +22,7 @@ struct StagedUpdateTests {
                 (before: isKnown ? Self.number(index < alike ? 0 : index + 1) : nil, after: Self.number(index < shared ? -1 : -2 - index))
             }
             let refusal = SharedContent.refusal(of: changes)
-            // Of contents that are not known it is not known that they were alike.
+            // Unknown contents do not count as equal.
             #expect((refusal != nil) == (isKnown ? isRefused : count >= 20 && 2 * shared > count))
             if refusal != nil { #expect(refusal?.message.contains("\(shared) of \(count) changed files") == true) }
         }
@@ -30,7 +30,7 @@ struct StagedUpdateTests {
         #expect(SharedContent.refusal(of: emptied) == nil)
     }
 
-    /// A directory with files of a list of versions, and 100 more that stay as they are, so that no share of updates is exceeded.
+    /// A directory with files of a list of versions.
     private func bench(_ count: Int, version: String = "1", _ text: (Int) -> String = { "content \($0)" }) throws -> DirectoryBench {
         let bench = try DirectoryBench()
         for number in 0..<count { bench["f\(number)"] = text(number) }
@@ -43,7 +43,7 @@ struct StagedUpdateTests {
     }
 
     @Test(arguments: [Durability.crash, .power])
-    func `S3: one page in place of many files replaces none of them, and is allowed by name for one run`(durability: Durability)
+    func `S3: a page served for many files replaces none of them unless it is overridden`(durability: Durability)
         async throws
     {
         let bench = try bench(30)
@@ -56,7 +56,7 @@ struct StagedUpdateTests {
         #expect(error?.message.contains("30 of 30 changed files") == true)
         #expect((error?.report?.updatedCount, error?.report?.pendingDownloadCount) == (0, 30))
         #expect(try bench.files == before)
-        #expect(!bench.exists(".storehouse/parts/" + PartNames(path: "f0").bytes), "what was staged is gone")
+        #expect(!bench.exists(".storehouse/parts/" + PartNames(path: "f0").bytes), "the staged parts are discarded")
         let report = try await bench.sync([.everythingChanged, .sharedContent], durability: durability)
         #expect(report.updatedCount == 30)
         #expect(try Set(bench.files.values) == ["<html>sign in</html>"])
@@ -66,7 +66,7 @@ struct StagedUpdateTests {
     }
 
     @Test(arguments: [POSIXErrorCode.EACCES, .EPERM, .EIO])
-    func `S3, S5: an update replaces a file that the process may not read`(code: POSIXErrorCode) async throws {
+    func `S3, S5: an update replaces a file without read permission`(code: POSIXErrorCode) async throws {
         let bench = try bench(3)
         try await bench.sync()
         bench["f1"] = "new"
@@ -84,7 +84,7 @@ struct StagedUpdateTests {
         #expect(try bench.files["f1"] == "new")
     }
 
-    @Test func `S3: updates that differ are installed, and new versions of old content are not replaced`() async throws {
+    @Test func `S3: different updates are installed, and unchanged content with a new version is kept`() async throws {
         let bench = try bench(40)
         try await bench.sync()
         let stamp =
@@ -101,7 +101,7 @@ struct StagedUpdateTests {
         #expect(try await bench.sync().unchangedCount == 40)
     }
 
-    @Test func `S3: a list with sizes or digests is checked by them, and not staged`() async throws {
+    @Test func `S3: updates with sizes or digests are checked and not staged`() async throws {
         for hasDigest in [true, false] {
             let bench = try DirectoryBench()
             for number in 0..<30 { bench["f\(number)"] = "content \(number + 10)" }
@@ -125,14 +125,14 @@ struct StagedUpdateTests {
         }
     }
 
-    @Test func `S3, S15: a file that is edited while its update is staged is left alone`() async throws {
+    @Test func `S3, S15: a file edited while its update is staged is left alone`() async throws {
         let bench = try bench(3)
         try await bench.sync()
         for number in 0..<3 { bench["f\(number)"] = "new \(number)" }
         list(bench, 3, version: "2")
         bench.origin.withLock { origin in
             origin.onTransfer = { [url = bench.url] path in
-                // The last one to arrive: by then the first one is staged.
+                // The first update is staged when the last file is transferred.
                 if path == "f2" { try Data("edited".utf8).write(to: url.appending(path: "f0")) }
             }
         }
@@ -142,7 +142,7 @@ struct StagedUpdateTests {
         #expect(try bench.files == ["f0": "edited", "f1": "new 1", "f2": "new 2"])
     }
 
-    @Test func `S9: a journal that is lost is built up again from a list of versions, without replacing anything`() async throws {
+    @Test func `S9: a lost journal is rebuilt from a list of versions without replacing files`() async throws {
         let bench = try bench(30)
         try await bench.sync()
         try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
@@ -153,7 +153,7 @@ struct StagedUpdateTests {
         #expect(bench.origin.withLock { $0.transfers } == [])
     }
 
-    @Test func `S3, S9: one page in place of many files is refused after the journal is lost too`() async throws {
+    @Test func `S3, S9: a page served for many files is refused after the loss of the journal`() async throws {
         let bench = try bench(30)
         try await bench.sync()
         let before = try bench.files
@@ -165,8 +165,8 @@ struct StagedUpdateTests {
         #expect(try bench.files == before)
     }
 
-    // How often a wrong content of this kind is requested, with four attempts allowed.
-    @Test func `S10: wrong content that arrives in one attempt is not requested again, and a wrong splice is, once`() async throws {
+    // Four attempts are allowed; the test counts the requests.
+    @Test func `S10: wrong content of one attempt is not requested again, but a wrong splice is, once`() async throws {
         let text = String(repeating: "0123456789", count: 10_000)
         let bench = try DirectoryBench(["film": text])
         let stale = ListedFile(path: "film", sha256: digest("other"), byteCount: Int64(text.utf8.count))
@@ -174,7 +174,7 @@ struct StagedUpdateTests {
         bench.origin.withLock { $0.listed = [stale] }
         _ = await syncError { try await OneWaySynchronizer(processor: bench.target(), options: options).sync() }
         #expect(bench.origin.withLock { $0.transfers } == ["film"])
-        // The first 50 000 bytes belong to another content that the origin has the same validator for.
+        // The first 50 000 bytes belong to other content with the same validator.
         bench["film"] = String(text.reversed())
         bench.origin.withLock { origin in
             origin.listed = [ListedFile(path: "film", sha256: digest(text), byteCount: Int64(text.utf8.count))]

@@ -3,9 +3,9 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// What sources, inventories and processors do wrong, and what must not come of it.
+/// Errors of sources, inventories and processors, and their limited effects.
 struct BadInputTests {
-    /// An item with a text for a key.
+    /// An item with a text as its key.
     struct Note: SyncItem, Hashable {
         var key: String
         var version = 1
@@ -27,19 +27,19 @@ struct BadInputTests {
         func remove(_ keys: Set<String>) async throws { notes.update { notes in for key in keys { notes[key] = nil } } }
     }
 
-    @Test func `S8 keys that differ in case are different keys`() async throws {
+    @Test func `S8: keys that differ in case are different`() async throws {
         let notebook = Notebook(["a", "A", "ä", "Ä"])
         #expect(try await OneWaySynchronizer(processor: notebook).sync().addedCount == 4)
         #expect(notebook.notes.current.count == 4)
     }
 
     @Test(arguments: [("\u{E9}", "e\u{301}"), ("\u{AC00}", "\u{1100}\u{1161}"), ("\u{212B}", "\u{C5}")])
-    func `S8 two Unicode forms of one text are one key`(composed: String, decomposed: String) async throws {
+    func `S8: two Unicode forms of a text are one key`(composed: String, decomposed: String) async throws {
         for order in [SourceOrder.unsorted, .sortedByKey] {
             let twice = Notebook([composed, decomposed], order: order)
             #expect(await syncError { try await OneWaySynchronizer(processor: twice).sync() }?.code == .duplicateKeys)
             #expect(twice.notes.current.isEmpty)
-            // And an item that is here in the other form is not a new one, nor is its own removed.
+            // A local item in the other form is neither added nor removed.
             let other = Notebook([composed], local: [decomposed], order: order)
             #expect(try await OneWaySynchronizer(processor: other).sync().unchangedCount == 1)
             #expect(other.notes.current.count == 1)
@@ -53,7 +53,7 @@ struct BadInputTests {
         #expect(notebook.notes.current[key] == 1)
     }
 
-    @Test func `S2 a page that throws changes nothing, and the error says where`() async throws {
+    @Test func `S2: a page that throws changes nothing, and the error names the stage`() async throws {
         let processor = Broken(failsIn: .sourceList)
         let error = await syncError { try await OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never)).sync() }
         #expect(error?.stage == .sourceList)
@@ -62,7 +62,7 @@ struct BadInputTests {
         #expect(processor.touched.current == 0)
     }
 
-    @Test func `S2 an inventory that throws half-way changes nothing, and the error says where`() async throws {
+    @Test func `S2: an inventory that throws halfway changes nothing, and the error names the stage`() async throws {
         for order in [SourceOrder.unsorted, .sortedByKey] {
             let processor = Broken(failsIn: .localInventory, order: order)
             let error = await syncError { try await OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never)).sync() }
@@ -76,7 +76,7 @@ struct BadInputTests {
         }
     }
 
-    /// Pages of which the second one throws.
+    /// A processor with a second page that throws.
     private struct Broken: SyncProcessor {
         let failsIn: SyncStage
         var order = SourceOrder.unsorted
@@ -105,7 +105,7 @@ struct BadInputTests {
         func remove(_ keys: Set<Int>) async throws { touched.update { $0 += 1 } }
     }
 
-    @Test(arguments: [SyncStage.plan, .prepare]) func `hooks that throw change nothing`(stage: SyncStage) async throws {
+    @Test(arguments: [SyncStage.plan, .prepare]) func `a hook that throws prevents all changes`(stage: SyncStage) async throws {
         let processor = Hooked(failsIn: stage)
         let error = await syncError { try await OneWaySynchronizer(processor: processor, options: SyncOptions(retry: .never)).sync() }
         #expect(error?.stage == stage)
@@ -130,7 +130,7 @@ struct BadInputTests {
         func remove(_ keys: Set<Int>) async throws { touched.update { $0 += 1 } }
     }
 
-    @Test func `S4 an update that turns out to be none is counted as unchanged, in the plan too`() async throws {
+    @Test func `S4: an unnecessary update counts as unchanged in the plan and the report`() async throws {
         let bench = Bench(source: [Thing(1, 2), Thing(2, 2)], local: [1: 1, 2: 1], needs: [2])
         let synchronizer = OneWaySynchronizer(processor: bench)
         let plan = try await synchronizer.plan()
@@ -140,7 +140,7 @@ struct BadInputTests {
         #expect(bench.local == [1: 1, 2: 2])
     }
 
-    @Test func `S2 a page key that comes twice is no list`() async throws {
+    @Test func `S2: a repeated page key makes the list incomplete`() async throws {
         let source = OriginSource<Thing, UnitParam>(PaginationClosureFetcher { _, _ in Page([Thing(1)], nextKey: "again") })
         var reader = source.makeReader()
         _ = try await reader.next()
@@ -151,7 +151,7 @@ struct BadInputTests {
         #expect(error?.code == .incompleteList)
     }
 
-    @Test(arguments: [nil, 2, 3] as [Int?]) func `S2 a whole list may know its count`(count: Int?) async throws {
+    @Test(arguments: [nil, 2, 3] as [Int?]) func `S2: a list in memory is checked against its expected count`(count: Int?) async throws {
         var reading = ListReading(reader: ListedSource([Thing(1), Thing(2)], expectedCount: count).makeReader(), board: nil)
         do {
             #expect(try await reading.next()?.count == 2)
@@ -163,9 +163,9 @@ struct BadInputTests {
         }
     }
 
-    @Test func `an error tells what failed and what to do, in one line`() {
-        let error = SyncError(.removalLimit, "checking the plan: too much", stage: .safetyGate, underlyingError: Trouble.lasting)
-        #expect(error.description == "SyncError.removalLimit: checking the plan: too much (underlying: \(Trouble.lasting))")
+    @Test func `an error describes the failed operation in one line`() {
+        let error = SyncError(.removalLimit, "cannot carry out the plan: too much", stage: .safetyGate, underlyingError: Trouble.lasting)
+        #expect(error.description == "SyncError.removalLimit: cannot carry out the plan: too much (underlying: \(Trouble.lasting))")
         #expect(SyncError.Code(rawValue: "removalLimit") == .removalLimit)
     }
 
@@ -175,7 +175,7 @@ struct BadInputTests {
         (CocoaError(.fileWriteVolumeReadOnly), .fatal), (Trouble.lasting, .permanent),
         (SyncError(.stageFailed, "", underlyingError: POSIXError(.ENOSPC)), .fatal), (SyncError(.stageFailed, ""), .permanent),
         (SyncError(.targetLocked, ""), .transient), (SyncError(.cancelled, ""), .cancelled),
-    ]) func `S5 every error has a kind`(error: any Error, kind: FailureKind) {
+    ]) func `S5: every error has a kind`(error: any Error, kind: FailureKind) {
         #expect(FailureKind(judging: error) == kind)
     }
 }

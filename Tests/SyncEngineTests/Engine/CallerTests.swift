@@ -3,11 +3,11 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// Who gets the outcome of which pass, and what cancelling does.
+/// Callers and the outcomes of passes, and the effects of cancellation.
 struct CallerTests {
     private let plain = SyncOptions(concurrency: 2, retry: .never)
 
-    @Test func `S6 a thousand calls during a run share one more pass`() async throws {
+    @Test func `S6: a thousand calls during a run share one more pass`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.list)
@@ -23,7 +23,7 @@ struct CallerTests {
         #expect(!synchronizer.isSyncing)
     }
 
-    @Test func `S6 a thousand calls at once are answered by a pass that began after each`() async throws {
+    @Test func `S6: each of a thousand concurrent calls gets the outcome of a pass that began after it`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let passes = try await withThrowingTaskGroup(of: (Int, Int).self) { group in
@@ -38,7 +38,7 @@ struct CallerTests {
         #expect(bench.state.current.begun == bench.state.current.ended)
     }
 
-    @Test func `S6 every caller of a pass gets its error`() async throws {
+    @Test func `S6: every caller of a pass gets its error`() async throws {
         let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { throw Trouble.lasting } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.list)
@@ -56,7 +56,7 @@ struct CallerTests {
         }
     }
 
-    @Test func `S6 a caller who is cancelled leaves at once and harms nobody`() async throws {
+    @Test func `S6: a canceled caller leaves at once without affecting other callers`() async throws {
         let gate = DeafGate()
         let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { await gate.pass() } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
@@ -71,7 +71,7 @@ struct CallerTests {
         #expect(bench.local == [1: 1])
     }
 
-    @Test func `S6 a run that nobody waits for or observes any more is cancelled`() async throws {
+    @Test func `S6: a run without callers and observers is canceled`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.content(1))
@@ -79,13 +79,13 @@ struct CallerTests {
         try await bench.waiting(.content(1))
         caller.cancel()
         await #expect(throws: CancellationError.self) { try await caller.value }
-        // The held call is not released: only its cancellation ends it.
+        // The call stays held, so only its cancellation can end it.
         try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.ended == 1)
         #expect(bench.local.isEmpty)
     }
 
-    @Test func `S6 an observer keeps a run alive whose callers have left`() async throws {
+    @Test func `S6: an observer keeps a run alive after its callers have left`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let observer = RecordingObserver(synchronizer.publish())
@@ -102,7 +102,7 @@ struct CallerTests {
         try await until { synchronizer.hub.observerCount == 0 }
     }
 
-    @Test func `S6 an override leaves with the caller who gave it`() async throws {
+    @Test func `S6: a canceled caller takes its override with it`() async throws {
         let bench = Bench(source: [], local: [1: 1])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.list)
@@ -120,7 +120,7 @@ struct CallerTests {
         #expect(bench.local == [1: 1])
     }
 
-    @Test func `S7 cancel answers every caller at once, also while an item never returns`() async throws {
+    @Test func `S7: cancel ends every caller at once, even if an item never returns`() async throws {
         let gate = DeafGate()
         let bench = Bench(source: (1...6).map { Thing($0) }, act: { if case .content = $0 { await gate.pass() } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
@@ -131,7 +131,7 @@ struct CallerTests {
         for caller in callers { #expect(await caller.value?.code == .cancelled) }
         #expect(synchronizer.isSyncing)
         #expect(bench.state.current.ended == 0)
-        // Comes in between: begins after the cancelled pass, and is not cancelled with it.
+        // This call begins a pass after the canceled one, and is not canceled with it.
         let late = Task { try await synchronizer.sync() }
         try await until { synchronizer.hub.callerCount == 1 }
         gate.open()
@@ -139,13 +139,13 @@ struct CallerTests {
         #expect(bench.state.current.ended == 2)
         #expect(bench.state.current.begun == 2)
         #expect(bench.local.count == 6)
-        // What the cancelled pass had in hand was finished or given up, and nothing else was begun.
+        // The canceled pass finished or abandoned the items in flight, and began no others.
         let first = try #require(bench.calls.firstIndex(of: .end))
         #expect(bench.calls[..<first].filter { if case .content = $0 { true } else { false } }.count == 2)
     }
 
     @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .preview(1), .content(1), .remove([9]), .end])
-    func `S7 cancel in any stage ends the pass with one end and removes nothing more`(call: Bench.Call) async throws {
+    func `S7: cancel in any stage ends the pass exactly once and removes no further item`(call: Bench.Call) async throws {
         let bench = Bench(source: [Thing(1)], local: [9: 1])
         var options = plain
         options.downloadsPreviews = true
@@ -155,7 +155,7 @@ struct CallerTests {
         try await bench.waiting(call)
         synchronizer.cancel()
         #expect(await caller.value?.code == .cancelled)
-        // The end is not cancelled with the work; everything else is.
+        // Everything but the end is canceled.
         if call == .end { bench.release(.end) }
         try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.begun == 1)
@@ -168,7 +168,7 @@ struct CallerTests {
     }
 
     @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .preview(1), .content(1), .remove([9])])
-    func `S7 cancel answers at once whichever call never returns, and the end waits for it`(call: Bench.Call) async throws {
+    func `S7: cancel returns at once whichever call hangs, and the end waits for that call`(call: Bench.Call) async throws {
         let gate = DeafGate()
         let bench = Bench(source: [Thing(1)], local: [9: 1], act: { if $0 == call { await gate.pass() } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(downloadsPreviews: true, retry: .never))
@@ -181,11 +181,11 @@ struct CallerTests {
         gate.open()
         try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.ended == 1)
-        // The call that did return has done its work; no other was begun after it.
+        // The held call has returned, and no other call began after it.
         #expect(bench.calls.suffix(2) == [call, .end])
     }
 
-    @Test func `S7 cancel takes the queued pass with it`() async throws {
+    @Test func `S7: cancel also cancels the queued pass`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.list)
@@ -201,7 +201,7 @@ struct CallerTests {
         #expect(bench.local.isEmpty)
     }
 
-    @Test func `S7 a wait for another attempt ends with the run`() async throws {
+    @Test func `S7: cancel ends the wait for a retry`() async throws {
         let time = ManualTime()
         let bench = Bench(source: [Thing(1)], act: { if $0 == .content(1) { throw Trouble.passing } })
         let synchronizer = OneWaySynchronizer(processor: bench, time: time)
@@ -214,7 +214,7 @@ struct CallerTests {
         #expect(bench.state.current.ended == 1)
     }
 
-    @Test func `S7 the next pass goes on where the cancelled one stopped`() async throws {
+    @Test func `S7: the next pass resumes where the canceled one stopped`() async throws {
         let bench = Bench(source: (1...10).map { Thing($0) }, local: [99: 1])
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1, retry: .never))
         bench.hold(.content(6))
@@ -229,7 +229,7 @@ struct CallerTests {
         #expect((report.unchangedCount, report.addedCount, report.removedCount) == (5, 5, 1))
     }
 
-    @Test func `S7 what a cancelled call fails with is not a failure of its item`() async throws {
+    @Test func `S7: the error of a canceled call is not a failure of its item`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(retry: .never))
         let observer = RecordingObserver(synchronizer.publish())
@@ -245,7 +245,7 @@ struct CallerTests {
         #expect(state.content?.pendingDownloadCount == 1)
     }
 
-    @Test func `S7 cancel with nothing to cancel does nothing`() async throws {
+    @Test func `S7: cancel without a run does nothing`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         synchronizer.cancel()
@@ -255,7 +255,7 @@ struct CallerTests {
         #expect(try await synchronizer.sync().unchangedCount == 1)
     }
 
-    @Test func `S6 a call in a task that is cancelled already does nothing`() async throws {
+    @Test func `S6: a call in a canceled task does nothing`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         let caller = Task {
@@ -267,7 +267,7 @@ struct CallerTests {
     }
 
     @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .content(1), .remove([9]), .end])
-    func `S6 a call from within the run is an error and no deadlock`(call: Bench.Call) async throws {
+    func `S6: a call from within the run throws instead of deadlocking`(call: Bench.Call) async throws {
         let link = WatchedState<OneWaySynchronizer<Bench>?>(nil)
         let codes = WatchedState<[SyncError.Code?]>([])
         let bench = Bench(
@@ -285,7 +285,7 @@ struct CallerTests {
         link.update { $0 = nil }
     }
 
-    @Test func `S6 a call during the end stage gets a pass of its own`() async throws {
+    @Test func `S6: a call during the end stage gets a pass of its own`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.end)

@@ -3,11 +3,11 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// S4: the downloads that a processor chooses, their order, and what `plan()` shows of them.
+/// S4: the downloads that a processor chooses, their order, and their display in `plan()`.
 struct ChoosingTests {
     private func contents(_ bench: Bench) -> [Int] { bench.calls.compactMap { if case .content(let key) = $0 { key } else { nil } } }
 
-    @Test func `S4: a processor may reorder the downloads and leave some out, and plan shows what sync does`() async throws {
+    @Test func `S4: a processor can reorder and omit downloads, and plan shows the same as sync`() async throws {
         let bench = Bench(
             source: [Thing(1), Thing(2), Thing(3, 2), Thing(4)], local: [3: 1, 9: 1],
             prepares: { $0.downloads.reversed().filter { $0.item.key != 2 } })
@@ -25,7 +25,7 @@ struct ChoosingTests {
         #expect(bench.local == [1: 1, 3: 2, 4: 1])
     }
 
-    @Test func `S4: an item that is left out is neither removed nor updated`() async throws {
+    @Test func `S4: an omitted item is neither removed nor updated`() async throws {
         let bench = Bench(source: [Thing(1, 2), Thing(2)], local: [1: 1], prepares: { _ in [] })
         let report = try await OneWaySynchronizer(processor: bench).sync()
         #expect(bench.local == [1: 1])
@@ -33,7 +33,7 @@ struct ChoosingTests {
         #expect(contents(bench).isEmpty)
     }
 
-    @Test func `S4: downloads that are chosen twice, or are not in the plan, begin once or not at all`() async throws {
+    @Test func `S4: a download chosen twice begins once, and one outside the plan never`() async throws {
         let other = Lock<[SyncPlan<Thing>.Download]>([])
         let bench = Bench(
             source: [Thing(1), Thing(2)],
@@ -51,12 +51,12 @@ struct ChoosingTests {
         #expect(contents(bench) == [1, 2, 3, 4, 5])
     }
 
-    @Test func `S4: a processor that throws while it chooses fails plan and sync in that stage`() async throws {
+    @Test func `S4: an error while choosing downloads fails the pass in that stage`() async throws {
         let bench = Bench(source: [Thing(1)], act: { if $0 == .prepare { throw Trouble.lasting } })
         #expect(await syncError { try await OneWaySynchronizer(processor: bench).sync() }?.stage == .prepare)
     }
 
-    @Test func `S4: an order of one's own sorts by rank, and keeps the source's order within a rank`() async throws {
+    @Test func `S4: a custom order sorts by rank and keeps the source's order within a rank`() async throws {
         for seed in seeds(50) {
             var chance = SplitMix(seed: seed)
             let source = (1...60).shuffled(using: &chance).map { Thing($0, Int.random(in: 1...4, using: &chance)) }
@@ -68,7 +68,7 @@ struct ChoosingTests {
         }
     }
 
-    @Test func `an order for other items cannot be used`() {
+    @Test func `an order of other items is rejected`() {
         struct Other: SyncItem {
             var key: Int
             var version: Int
@@ -78,7 +78,7 @@ struct ChoosingTests {
         #expect(DownloadOrder.byKey.canSort(Thing.self))
     }
 
-    @Test func `S4: the processor hears which items are held back, and a refused one is pending`() async throws {
+    @Test func `S4: a held-back item that is not installed counts as pending`() async throws {
         struct Holding: SyncProcessor {
             let bench: Bench
             let refusals: [SyncRefusal<Int>]
@@ -104,7 +104,7 @@ struct ChoosingTests {
         bench.state.update { $0.source = [Thing(1, 4), Thing(2), Thing(3)] }
         #expect(try await OneWaySynchronizer(processor: shared, options: options).sync(overriding: .sharedContent).updatedCount == 1)
         #expect(bench.local[9] == nil)
-        // Sizes out of all proportion are taken back without an overflow.
+        // Huge sizes are subtracted without an overflow.
         bench.state.update { $0.source = (1...3).map { Thing($0, 9, bytes: .max) } }
         let huge = Holding(bench: bench, refusals: (1...3).map { SyncRefusal($0, because: Trouble.lasting) })
         let refused = await syncError {

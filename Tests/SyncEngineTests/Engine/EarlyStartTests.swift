@@ -2,17 +2,17 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// S11: additions that begin while the list still arrives, and everything that waits for its end all the same.
+/// S11: additions that begin while the list is read, and all other work that waits for its end.
 struct EarlyStartTests {
     private static let early = SyncOptions(startsEarly: true, stopsOnError: false, removalLimit: .unlimited, retry: .never)
 
-    /// Key 1 changes, 2 goes, 3 is as it is, and the rest is new.
+    /// Key 1 changes, 2 is removed, 3 stays unchanged, and the other keys are new.
     private static let local = [1: 1, 2: 1, 3: 1]
     private static let pages = [
         SourcePage([Thing(1, 2), Thing(3), Thing(10)]), SourcePage([Thing(11)]), SourcePage([Thing(12)], end: .complete(count: 5)),
     ]
 
-    /// Holds the page of a number until key 10 has arrived.
+    /// Holds the page of a number until key 10 is downloaded.
     private func bench(
         _ order: SourceOrder, local: [Int: Int] = Self.local, pages: [SourcePage<Thing>] = Self.pages, held: Int? = 2,
         refuses: Set<Int> = [], act: @escaping @Sendable (Bench.Call) async throws -> Void = { _ in }
@@ -28,9 +28,9 @@ struct EarlyStartTests {
     }
 
     @Test(arguments: [SourceOrder.unsorted, .sortedByKey])
-    func `S11 new items are there before the list has ended, and nothing else is touched before`(order: SourceOrder) async throws {
+    func `S11: new items are downloaded before the list has ended, and no others`(order: SourceOrder) async throws {
         let bench = bench(order)
-        // The third page comes only after key 10 has been downloaded: without an early start this would wait for ever.
+        // The third page arrives only after the download of key 10, so without an early start the pass would hang.
         let report = try await OneWaySynchronizer(processor: bench, options: Self.early).sync()
         #expect(bench.local == [1: 2, 3: 1, 10: 1, 11: 1, 12: 1])
         #expect((report.addedCount, report.updatedCount, report.removedCount, report.unchangedCount) == (3, 1, 1, 1))
@@ -38,13 +38,13 @@ struct EarlyStartTests {
         let calls = bench.calls
         let prepared = try #require(calls.firstIndex(of: .prepare))
         #expect(try #require(calls.firstIndex(of: .content(10))) < prepared)
-        #expect(try #require(calls.firstIndex(of: .content(1))) > prepared, "what is replaced waits for the whole plan")
+        #expect(try #require(calls.firstIndex(of: .content(1))) > prepared, "replacements wait for the complete plan")
         #expect(calls.suffix(2) == [.remove([2]), .end])
         #expect(calls.filter { $0 == .content(10) }.count == 1)
     }
 
     @Test(arguments: [SourceOrder.unsorted, .sortedByKey], ["cut", "count", "throws", "duplicate"])
-    func `S2 S11 a list that goes wrong late fails the pass, and nothing is replaced or removed`(order: SourceOrder, how: String)
+    func `S2, S11: a list that fails late fails the pass without replacements or removals`(order: SourceOrder, how: String)
         async throws
     {
         var pages = Self.pages
@@ -65,13 +65,13 @@ struct EarlyStartTests {
         #expect(
             error?.code == (how == "throws" ? .stageFailed : how == "duplicate" ? .duplicateKeys : .incompleteList))
         #expect(error?.stage == .sourceList)
-        #expect(failing.local[1] == 1 && failing.local[2] == 1, "nothing is replaced or removed")
-        #expect(failing.local[10] == 1, "what has arrived stays")
+        #expect(failing.local[1] == 1 && failing.local[2] == 1, "no item is replaced or removed")
+        #expect(failing.local[10] == 1, "downloaded items stay")
         #expect((error?.report?.addedCount ?? 0) >= 1)
         #expect(!failing.calls.contains(.prepare))
     }
 
-    @Test func `S3 S11 the gate stops everything but what was new`() async throws {
+    @Test func `S3, S11: the gate stops all changes except early additions`() async throws {
         let local = Dictionary(uniqueKeysWithValues: (100..<130).map { ($0, 1) })
         let bench = bench(
             .unsorted, local: local, pages: [SourcePage([Thing(10)]), SourcePage([Thing(11)]), SourcePage([], end: .complete())])
@@ -82,11 +82,11 @@ struct EarlyStartTests {
         #expect(error?.message.contains("nothing was replaced or removed") == true)
         #expect(bench.local.count >= 31)
         #expect(!bench.calls.contains { if case .remove = $0 { true } else { false } })
-        #expect(error?.report?.pendingRemovals.count == 0, "a plan that was stopped is not owed")
+        #expect(error?.report?.pendingRemovals.count == 0, "removals of a refused plan are not pending")
     }
 
     @Test(arguments: ["previews", "removals first", "last counts", "no contents", "off"])
-    func `S11 nothing begins early where the whole list is needed first`(why: String) async throws {
+    func `S11: nothing begins early if an option needs the complete list first`(why: String) async throws {
         var options = Self.early
         switch why {
         case "previews": options.downloadsPreviews = true
@@ -95,14 +95,14 @@ struct EarlyStartTests {
         case "no contents": options.downloadsContents = false
         default: options.startsEarly = false
         }
-        // Long enough for whoever would begin to do so.
+        // Yields long enough for an early download to begin.
         let bench = Bench(local: Self.local, list: { _ in Self.pages }, onPage: { _ in for _ in 0..<2_000 { await Task.yield() } })
         try await OneWaySynchronizer(processor: bench, options: options).sync()
         let prepared = try #require(bench.calls.firstIndex(of: .prepare))
         for key in [1, 10, 11, 12] { #expect(bench.calls.firstIndex(of: .content(key)).map { $0 > prepared } ?? true) }
     }
 
-    @Test func `S5 S11 an item that fails early is named once and keeps the removals from happening`() async throws {
+    @Test func `S5, S11: an early failure is reported once and prevents removals`() async throws {
         let bench = bench(.unsorted) { call in if call == .content(11) { throw Trouble.lasting } }
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: Self.early).sync() }
         #expect(error?.code == .incomplete)
@@ -112,7 +112,7 @@ struct EarlyStartTests {
         #expect(bench.local == [1: 2, 2: 1, 3: 1, 10: 1, 12: 1])
     }
 
-    @Test func `S8 S11 what the target refuses is never begun`() async throws {
+    @Test func `S8, S11: an item that the target refuses never begins`() async throws {
         let bench = bench(.unsorted, refuses: [11])
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: Self.early).sync() }
         #expect(error?.report?.failures.map(\.stage) == [.plan])
@@ -120,7 +120,7 @@ struct EarlyStartTests {
         #expect(bench.local[10] == 1)
     }
 
-    @Test func `S4 S11 a new item that something stands in the way of is left for its turn after the plan`() async throws {
+    @Test func `S4, S11: a new item with an obstacle waits until after the plan`() async throws {
         let isPrepared = WatchedState(false)
         let source = bench(.unsorted)
         let bench = Bench(
@@ -133,14 +133,14 @@ struct EarlyStartTests {
                 if call == .prepare { isPrepared.update { $0 = true } }
                 try await source.act(call)
             })
-        // Key 11 is offered before the last page is asked for, and begins if it may: then it fails, for nothing is prepared yet.
+        // Key 11 is offered before the last page is requested. An early start would fail, because nothing is prepared yet.
         let report = try await OneWaySynchronizer(processor: bench, options: Self.early).sync()
         #expect(report.isComplete)
         let prepared = try #require(bench.calls.firstIndex(of: .prepare))
         #expect(try #require(bench.calls.firstIndex(of: .content(11))) > prepared)
     }
 
-    @Test func `S5 S11 a list that is read again does not bring again what has arrived, nor old failures`() async throws {
+    @Test func `S5, S11: a second reading of the list repeats neither downloads nor old failures`() async throws {
         let tries = WatchedState(0)
         let source = bench(.unsorted)
         let bench = Bench(
@@ -155,7 +155,7 @@ struct EarlyStartTests {
                 if isFirst { throw Trouble.passing }
             },
             act: { call in
-                // The first attempt at key 11 fails for good, the second one is of another reading.
+                // Key 11 fails permanently in the first reading, and is tried again in the second.
                 if call == .content(11), tries.current == 0 { throw Trouble.lasting }
                 try await source.act(call)
             })
@@ -172,7 +172,7 @@ struct EarlyStartTests {
         #expect(bench.local == [1: 2, 3: 1, 10: 1, 11: 1, 12: 1])
     }
 
-    @Test func `S7 S11 cancel ends what has begun early, and the next pass goes on`() async throws {
+    @Test func `S7, S11: cancel ends early downloads, and the next pass resumes`() async throws {
         let bench = Bench(local: Self.local, list: { _ in Self.pages })
         bench.hold(.content(10))
         let synchronizer = OneWaySynchronizer(processor: bench, options: Self.early)
@@ -186,7 +186,7 @@ struct EarlyStartTests {
         #expect(bench.local == [1: 2, 3: 1, 10: 1, 11: 1, 12: 1])
     }
 
-    @Test func `S11 what waits is bounded, and what found no room has its turn after the plan`() async throws {
+    @Test func `S11: the queue of early downloads is bounded, and other items begin after the plan`() async throws {
         let early = EarlyDownloads<Thing>(workers: 1, capacity: 3)
         early.offer((0..<5).map { SyncPlan.Download(item: Thing($0), local: nil, reason: .missing) })
         #expect(early.room == 0)
@@ -195,7 +195,7 @@ struct EarlyStartTests {
         #expect(begun == [0, 1, 2])
         early.stop()
         #expect(await early.next() == nil)
-        // Through the engine, with more new items than ever wait.
+        // Now through the engine, with more new items than the queue holds.
         let things = (0..<5_000).map { Thing($0) }
         let bench = Bench(list: { _ in [SourcePage(things), SourcePage([], end: .complete(count: 5_000))] })
         let report = try await OneWaySynchronizer(processor: bench, options: Self.early).sync()

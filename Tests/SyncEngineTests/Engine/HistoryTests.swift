@@ -3,13 +3,13 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// Random histories of a remote list, a local side, edits, faults and options, against dictionaries.
+/// Random histories of a list, a local side, edits, faults and options, compared with dictionaries.
 struct HistoryTests {
-    /// What goes wrong at present.
+    /// The current faults.
     private struct Faults: Sendable {
         var badContents: Set<Int> = []
         var badRemovals: Set<Int> = []
-        /// How often an item still fails before it succeeds.
+        /// The number of failures left before an item succeeds.
         var flaky: [Int: Int] = [:]
         var isCut = false
         var inventoryFails = false
@@ -70,7 +70,7 @@ struct HistoryTests {
             synchronizer = OneWaySynchronizer(processor: bench, options: options, time: ManualTime())
         }
 
-        /// Changes both sides at random, and what goes wrong.
+        /// Changes both sides and the faults at random.
         mutating func change() {
             let keys = 1...40
             var state = bench.state.current
@@ -107,7 +107,7 @@ struct HistoryTests {
             self.faults.update { $0 = now }
         }
 
-        /// Runs one pass and compares what came of it with what a dictionary says.
+        /// Runs a pass and compares its result with dictionaries.
         mutating func pass(_ number: Int) async throws {
             let before = bench.state.current
             let overrides = SyncOverrides(rawValue: Int.random(in: 0..<8, using: &chance))
@@ -129,7 +129,7 @@ struct HistoryTests {
             }
             let gone = Set(before.local.keys).subtracting(after.local.keys)
 
-            // Whatever happened: nothing was removed that should stay, nothing is there that nobody has, edits are as they were.
+            // In any case: no item was removed without reason, every version comes from a side, and kept edits are unchanged.
             #expect(gone.isSubset(of: removals), context)
             for (key, version) in after.local { #expect(version == before.local[key] || version == wanted[key], context) }
             for key in kept { #expect(after.local[key] == before.local[key] && after.edited.contains(key), context) }
@@ -157,7 +157,7 @@ struct HistoryTests {
                     for key in downloads.subtracting(badDownloads) { #expect(after.local[key] == wanted[key], context) }
                 }
             default:
-                // What is new may have begun before the list or the gate stopped everything else.
+                // New items may have begun before the list or the gate stopped the pass.
                 let untouched = options.canStartEarly ? after.local.filter { before.local[$0.key] != nil } : after.local
                 #expect(untouched == before.local, context)
             }
@@ -174,14 +174,14 @@ struct HistoryTests {
         }
     }
 
-    @Test func `S1 S2 S3 S4 S5 S15 any history ends as a dictionary would, and loses nothing on its way`() async throws {
+    @Test func `S1, S2, S3, S4, S5, S15: every history ends like a dictionary and loses no item`() async throws {
         for seed in seeds(300, sanitized: 60) {
             var history = History(seed: seed)
             for number in 1...8 {
                 history.change()
                 try await history.pass(number)
             }
-            // With the faults gone and everything allowed, the local side becomes what it should be, and stays it.
+            // Without faults and limits, the local side becomes equal to the source and stays equal.
             history.faults.update { $0 = Faults() }
             let (source, local, edited) = history.bench.state.read { ($0.source, $0.local, $0.edited) }
             try await history.synchronizer.sync(overriding: [.emptySource, .removalLimit, .updateLimit, .everythingChanged])

@@ -3,7 +3,7 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// S13: what is published while a pass runs.
+/// S13: the progress published during a pass.
 struct ProgressTests {
     private final class Published: Sendable {
         let reports = WatchedState<[SyncReport]>([])
@@ -18,8 +18,8 @@ struct ProgressTests {
         var last: SyncProgress? { reports.current.last?.progress }
     }
 
-    @Test func `S13: an observer gets the loading state of a pass before the pass publishes anything`() async throws {
-        // Passes that never enter a stage: what the observer gets comes from the hub alone.
+    @Test func `S13: an observer gets the loading state of a pass before the pass publishes progress`() async throws {
+        // The passes enter no stage, so all states come from the hub.
         let mayEnd = WatchedState(0)
         let hub = SyncHub { number, publish in
             ProgressBoard(pass: number, time: ManualTime(), interval: .seconds(1), publish: publish)
@@ -47,7 +47,7 @@ struct ProgressTests {
         }
     }
 
-    @Test func `S13 a hundred thousand items are no flood`() {
+    @Test func `S13: a hundred thousand items cause few publications`() {
         let time = ManualTime()
         let published = Published(time)
         published.board.enter(.contents, items: .exactly(100_000))
@@ -62,7 +62,7 @@ struct ProgressTests {
         #expect(published.reports.current.count == 3)
     }
 
-    @Test func `S13 the total is a lower bound until the list has ended`() async throws {
+    @Test func `S13: the total is a lower bound until the list has ended`() async throws {
         let time = ManualTime()
         let bench = Bench(
             order: .unsorted, list: { _ in [SourcePage([Thing(1), Thing(2)]), SourcePage([Thing(3)], end: .complete(count: 3))] },
@@ -74,13 +74,13 @@ struct ProgressTests {
         #expect(progress.filter { $0.stage == .sourceList }.allSatisfy { if case .atLeast = $0.totalItems { true } else { false } })
         #expect(progress.first { $0.stage == .contents }?.totalItems == .exactly(3))
         #expect(progress.filter { $0.stage == .contents }.map(\.doneItems) == [0, 1, 2, 3])
-        // Stages that are about no items do not wait for the list to know it.
+        // Stages without items have exact totals from the beginning.
         let others = progress.filter { [.begin, .safetyGate, .prepare, .end].contains($0.stage) }
         #expect(others.map(\.stage) == [.begin, .safetyGate, .prepare, .end])
         #expect(others.map(\.totalItems) == [.exactly(0), .exactly(0), .exactly(0), .exactly(3)])
     }
 
-    @Test func `S13 a list in pages counts up while it is read`() async throws {
+    @Test func `S13: a list in pages increases the total while it is read`() async throws {
         let time = ManualTime()
         let published = Published(time)
         var reading = ListReading(
@@ -96,7 +96,7 @@ struct ProgressTests {
         #expect(try await reading.next() == nil)
     }
 
-    @Test func `S13 bytes move within an item, and are taken back where it begins anew`() async throws {
+    @Test func `S13: bytes advance within an item and are subtracted if it starts over`() async throws {
         let time = ManualTime()
         let tries = WatchedState(0)
         let bench = Bench(
@@ -117,11 +117,11 @@ struct ProgressTests {
         #expect(report.progress.doneBytes == 1000)
         #expect(report.progress.totalBytes == 1000)
         #expect(report.downloadedBytes == 1000)
-        // Outside a download there is nothing to count for.
+        // Outside a download the call has no effect.
         SyncProgress.transferred(5)
     }
 
-    @Test func `S13 bytes of an item can be told as totals, which fall where it begins anew`() async throws {
+    @Test func `S13: bytes reported as totals decrease if an item starts over`() async throws {
         let time = ManualTime()
         let published = Published(time)
         let seen = Lock<[Int64]>([])
@@ -138,18 +138,18 @@ struct ProgressTests {
         let pass = SyncPass(processor: bench, options: SyncOptions(), overrides: [], time: time, board: published.board)
         #expect(try await pass.run().get().progress.doneBytes == 1000)
         #expect(seen.withLock { $0 } == [400, 900, 100, 0])
-        // Outside a download there is nothing to count for.
+        // Outside a download the call has no effect.
         SyncProgress.reached(5)
     }
 
-    // Stage bytes and items done, total bytes and items, seconds → rate, seconds that remain.
+    // Bytes and items done, total bytes and items, seconds → rate, remaining seconds.
     @Test(
         arguments: [
             (500, 1, 1000, 10, 5, 100, 5), (0, 0, 1000, 10, 5, 0, nil), (0, 5, nil, 10, 5, 0, 5), (0, 0, nil, 10, 5, 0, nil),
             (1000, 10, 1000, 10, 5, 200, 0), (2000, 5, 1000, 10, 5, 400, 0), (0, 0, nil, 0, 5, 0, 0), (500, 1, 1000, 10, 0, 0, nil),
             (0, 3, 0, 6, 3, 0, 3),
         ] as [(Int64, Int, Int64?, Int, Int, Double, Double?)])
-    func `S13 rate and remaining time`(
+    func `S13: progress computes rate and remaining time`(
         bytes: Int64, items: Int, totalBytes: Int64?, totalItems: Int, seconds: Int, rate: Double, remaining: Double?
     ) {
         let progress = SyncProgress(
@@ -159,11 +159,11 @@ struct ProgressTests {
         #expect(progress.remaining.map { $0 / .seconds(1) } == remaining)
     }
 
-    @Test func `S13 nothing is promised while the total is a lower bound`() {
+    @Test func `S13: progress estimates no remaining time while the total is a lower bound`() {
         #expect(SyncProgress(stage: .sourceList, doneItems: 5, totalItems: .atLeast(9), elapsed: .seconds(3)).remaining == nil)
     }
 
-    @Test func `S13 sizes out of all proportion do not overflow`() async throws {
+    @Test func `S13: huge sizes do not overflow`() async throws {
         let source = [Thing(1, bytes: .max), Thing(2, bytes: .max), Thing(3, bytes: -5)]
         let bench = Bench(
             source: source,
@@ -178,7 +178,7 @@ struct ProgressTests {
         #expect((slow.remaining ?? .zero) > .seconds(1_000_000_000))
     }
 
-    @Test func `S13 observers get totals while a pass runs and the report when it has ended`() async throws {
+    @Test func `S13: observers get totals during a pass and the report at its end`() async throws {
         let bench = Bench(source: [Thing(1), Thing(2)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1))
         bench.hold(.content(2))
@@ -191,14 +191,14 @@ struct ProgressTests {
         #expect(try await caller.value.addedCount == 2)
         let ended = try await observer.next { if case .completed = $0 { true } else { false } }
         #expect(ended.content?.addedCount == 2)
-        // Who joins later sees how the last pass went.
+        // A later observer gets the result of the last pass.
         let late = RecordingObserver(synchronizer.publish())
         #expect(try await late.states(count: 1).first?.content?.addedCount == 2)
         try await observer.stopAndLeave()
         try await late.stopAndLeave()
     }
 
-    @Test func `S13 an observer sees an error with the report beside it`() async throws {
+    @Test func `S13: an observer gets an error with its report`() async throws {
         let bench = Bench(source: [Thing(1), Thing(2)], act: { if $0 == .content(2) { throw Trouble.lasting } })
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1))
         _ = await syncError { try await synchronizer.sync() }

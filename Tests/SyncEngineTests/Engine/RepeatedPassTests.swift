@@ -2,9 +2,9 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// What a pass leaves to the next one.
+/// The effects of a pass on the next one.
 struct RepeatedPassTests {
-    @Test func `S12: a preview that has arrived is not downloaded again while its content is missing`() async throws {
+    @Test func `S12: a downloaded preview is not repeated while its content is missing`() async throws {
         let failures = Lock(2)
         let bench = Bench(
             source: [Thing(1), Thing(2)],
@@ -21,14 +21,14 @@ struct RepeatedPassTests {
         for _ in 0..<2 { #expect(await syncError { try await synchronizer.sync() }?.code == .incomplete) }
         try await synchronizer.sync()
         #expect(bench.calls.count { $0 == .preview(2) } == 1)
-        // Another version has another preview, and so has an item that was removed and came back.
+        // Another version has another preview.
         bench.state.update { $0.source = [Thing(1), Thing(2, 2)] }
         try await synchronizer.sync()
         #expect(bench.calls.count { $0 == .preview(2) } == 2)
     }
 
     @Test(arguments: [true, false])
-    func `S13: the last progress of a pass carries the counts of its items`(hasWork: Bool) async throws {
+    func `S13: the last progress of a pass contains the counts of its items`(hasWork: Bool) async throws {
         let time = ManualTime()
         let published = WatchedState<[SyncProgress]>([])
         let board = ProgressBoard(pass: 1, time: time, interval: .milliseconds(100)) { report, _ in

@@ -3,9 +3,9 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// S5: what is tried again, what is collected, what ends the pass.
+/// S5: failures that are retried, collected, or end the pass.
 struct RetryTests {
-    /// How often something was tried so far, which a failing call asks.
+    /// The number of attempts of each call so far.
     private final class Tries: Sendable {
         private let counts = WatchedState<[Bench.Call: Int]>([:])
         func next(_ call: Bench.Call) -> Int {
@@ -17,7 +17,7 @@ struct RetryTests {
         subscript(call: Bench.Call) -> Int { counts.current[call] ?? 0 }
     }
 
-    /// Moves time on whenever somebody sleeps, until the work is done.
+    /// Advances the time for each sleeper until the work is done.
     private func drive<Value: Sendable>(_ time: ManualTime, _ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let task = Task { try await work() }
         let clock = Task {
@@ -31,7 +31,7 @@ struct RetryTests {
     }
 
     @Test(arguments: [Bench.Call.list, .inventory, .preview(1), .content(1), .remove([9])])
-    func `S5 what fails twice and then succeeds has not failed`(call: Bench.Call) async throws {
+    func `S5: a call that succeeds at the third attempt is not a failure`(call: Bench.Call) async throws {
         let tries = Tries()
         let time = ManualTime()
         let bench = Bench(source: [Thing(1)], local: [9: 1], act: { if $0 == call, tries.next(call) <= 2 { throw Trouble.passing } })
@@ -43,7 +43,7 @@ struct RetryTests {
     }
 
     @Test(arguments: [Bench.Call.list, .inventory, .preview(1), .content(1), .remove([9])])
-    func `S5 what fails for ever is tried as often as the policy says, and named`(call: Bench.Call) async throws {
+    func `S5: a call that always fails is tried as often as the policy allows, and reported`(call: Bench.Call) async throws {
         let tries = Tries()
         let time = ManualTime()
         let bench = Bench(
@@ -67,7 +67,7 @@ struct RetryTests {
         #expect(bench.local[9] == 1)
     }
 
-    @Test func `S5 an origin's wish is honoured to the moment`() async throws {
+    @Test func `S5: a retry waits exactly as long as retryAfter says`() async throws {
         let time = ManualTime()
         let tries = Tries()
         let wish = Trouble(failureKind: .transient, retryAfter: .seconds(77))
@@ -85,7 +85,7 @@ struct RetryTests {
             Trouble(failureKind: .permanent), Trouble(failureKind: .fatal), Trouble(failureKind: .cancelled),
             Trouble(failureKind: .transient, attempts: 3),
         ])
-    func `S5 what another attempt would not mend, or was retried below, is tried once`(trouble: Trouble) async throws {
+    func `S5: a lasting error, or one that was retried below, is not retried`(trouble: Trouble) async throws {
         let tries = Tries()
         let bench = Bench(
             source: [Thing(1)],
@@ -94,7 +94,7 @@ struct RetryTests {
                 _ = tries.next($0)
                 throw trouble
             })
-        // Nobody moves this time: a wait would never end.
+        // This time stands still, so a wait would never end.
         let synchronizer = OneWaySynchronizer(processor: bench, time: ManualTime())
         let error = await syncError { try await synchronizer.sync() }
         #expect(tries[.content(1)] == 1)
@@ -102,7 +102,7 @@ struct RetryTests {
         #expect(error?.report?.failures.map(\.attempts) == [trouble.attempts])
     }
 
-    @Test func `S5 failures of items are collected, and removals wait for a pass without them`() async throws {
+    @Test func `S5: failures of items are collected, and removals wait for a pass without failures`() async throws {
         let bench = Bench(
             source: (1...10).map { Thing($0) }, local: [20: 1, 21: 1],
             act: { if case .content(let key) = $0, key % 3 == 0 { throw Trouble.lasting } })
@@ -120,10 +120,10 @@ struct RetryTests {
         #expect(!report.isComplete)
     }
 
-    @Test func `S5 the first failure ends the pass where it shall, and what is in flight is cancelled`() async throws {
+    @Test func `S5: with stopsOnError, the first failure ends the pass and cancels items in flight`() async throws {
         let bench = Bench(
             source: (1...50).map { Thing($0) }, local: [99: 1], act: { if $0 == .content(2) { throw Trouble.lasting } })
-        // The first item hangs until it is cancelled.
+        // The first item hangs until it is canceled.
         bench.hold(.content(1))
         let error = await syncError {
             try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 2, retry: .never)).sync()
@@ -135,7 +135,7 @@ struct RetryTests {
     }
 
     @Test(arguments: [Trouble.deadly as any Error, POSIXError(.ENOSPC), POSIXError(.EROFS), CocoaError(.fileWriteOutOfSpace)])
-    func `S5 a full disk ends the pass even where failures are collected`(error fatal: any Error) async throws {
+    func `S5: a full disk ends the pass even if failures are collected`(error fatal: any Error) async throws {
         let bench = Bench(source: (1...50).map { Thing($0) }, local: [99: 1], act: { if $0 == .content(3) { throw fatal } })
         let options = SyncOptions(concurrency: 1, stopsOnError: false)
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: options, time: ManualTime()).sync() }
@@ -144,7 +144,7 @@ struct RetryTests {
         #expect(bench.local == [1: 1, 2: 1, 99: 1])
     }
 
-    @Test func `S5 a removal that fails half-way names what is left, and the rest is gone`() async throws {
+    @Test func `S5: a partially failed removal reports the remaining items and removes the others`() async throws {
         let bench = Bench(source: [Thing(1)], local: Dictionary(uniqueKeysWithValues: (1...12).map { ($0, 1) }))
         let stuck = Stuck(bench: bench, keys: [4, 7])
         let options = SyncOptions(stopsOnError: false, retry: .never)
@@ -157,7 +157,7 @@ struct RetryTests {
     }
 
     @Test(arguments: [RemovalTiming.afterDownloads, .beforeDownloads])
-    func `S5: the first removal that fails ends the pass`(timing: RemovalTiming) async throws {
+    func `S5: with stopsOnError, the first failed removal ends the pass`(timing: RemovalTiming) async throws {
         let bench = Bench(source: [Thing(1), Thing(50)], local: Dictionary(uniqueKeysWithValues: (1...12).map { ($0, 1) }))
         let stuck = Stuck(bench: bench, keys: [4, 7])
         let options = SyncOptions(removalTiming: timing, removalLimit: .unlimited, retry: .never)
@@ -167,7 +167,7 @@ struct RetryTests {
         #expect(bench.local[50] == (timing == .afterDownloads ? 1 : nil))
     }
 
-    /// Removes keys one after another until it meets one that is stuck, as a directory does.
+    /// Removes keys one after another, like a directory, until a stuck key fails.
     private struct Stuck: SyncProcessor {
         let bench: Bench
         let keys: Set<Int>
@@ -182,7 +182,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `S5 removals come in calls of a few hundred keys`() async throws {
+    @Test func `S5: a pass removes a few hundred keys per call`() async throws {
         let bench = Bench(source: [Thing(0)], local: Dictionary(uniqueKeysWithValues: (0...1000).map { ($0, 1) }))
         try await OneWaySynchronizer(processor: bench, options: SyncOptions(removalLimit: .unlimited)).sync()
         let sizes = bench.calls.compactMap { if case .remove(let keys) = $0 { keys.count } else { nil } }
@@ -191,7 +191,7 @@ struct RetryTests {
         #expect(bench.local == [0: 1])
     }
 
-    @Test func `S5 items that are refused are named and keep the removals from happening`() async throws {
+    @Test func `S5: refused items are reported and prevent removals`() async throws {
         for timing in [RemovalTiming.afterDownloads, .beforeDownloads] {
             let bench = Bench(source: [Thing(1), Thing(2)], local: [9: 1], refuses: [2])
             let options = SyncOptions(stopsOnError: false, removalTiming: timing)

@@ -11,7 +11,7 @@ struct SafetyTests {
             [], [SourcePage([Thing(1)])], [SourcePage([Thing(1)]), SourcePage([Thing(2)])],
             [SourcePage([Thing(1)], end: .complete(count: 2))], [SourcePage([Thing(1), Thing(2)], end: .complete(count: 1))],
         ] as [[SourcePage<Thing>]])
-    func `S2 a list without its end, or with another count, changes nothing`(pages: [SourcePage<Thing>]) async throws {
+    func `S2: a list without its end or with a wrong count changes nothing`(pages: [SourcePage<Thing>]) async throws {
         for order in [SourceOrder.unsorted, .sortedByKey] {
             let bench = Bench(local: [1: 1, 9: 1], order: order, list: { _ in pages })
             let error = await syncError { try await OneWaySynchronizer(processor: bench).sync() }
@@ -21,12 +21,12 @@ struct SafetyTests {
         }
     }
 
-    @Test func `S3 an empty list over local items is refused, and allowed by name for one run`() async throws {
+    @Test func `S3: an empty list over local items is refused unless a run overrides it`() async throws {
         let bench = Bench(local: [1: 1])
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(removalLimit: .unlimited))
         let error = await syncError { try await synchronizer.sync() }
         #expect(error?.code == .emptySource)
-        #expect(error?.message.contains("the local one has 1 item") == true)
+        #expect(error?.message.contains("the local side has 1 item") == true)
         #expect(error?.report?.pendingRemovals.count ?? 0 == 0)
         #expect(await syncError { try await synchronizer.sync(overriding: [.removalLimit, .everythingChanged]) }?.code == .emptySource)
         #expect(bench.local == [1: 1])
@@ -36,13 +36,13 @@ struct SafetyTests {
         #expect(await syncError { try await synchronizer.sync() }?.code == .emptySource)
     }
 
-    @Test func `S3 an empty list over an empty side is nothing to do`() async throws {
+    @Test func `S3: an empty list over an empty local side changes nothing`() async throws {
         let bench = Bench()
         #expect(try await OneWaySynchronizer(processor: bench).sync().isComplete)
         #expect(bench.calls == [.begin, .list, .inventory, .end])
     }
 
-    @Test func `S3 everything has changed also where some of it is refused`() async throws {
+    @Test func `S3: the gate counts refused items as changed`() async throws {
         let bench = Bench(source: Self.local.keys.map { Thing($0, 2) }, local: Self.local, refuses: [1, 2])
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: SyncOptions(stopsOnError: false)).sync() }
         #expect(error?.code == .everythingChanged)
@@ -51,7 +51,7 @@ struct SafetyTests {
         #expect(bench.local == Self.local)
     }
 
-    @Test func `S3 nothing is done before the gate`() async throws {
+    @Test func `S3: the gate comes before any change`() async throws {
         let bench = Bench(source: [Thing(1)], local: Self.local)
         let synchronizer = OneWaySynchronizer(processor: bench, options: SyncOptions(removalTiming: .beforeDownloads))
         let error = await syncError { try await synchronizer.sync() }
@@ -62,7 +62,7 @@ struct SafetyTests {
         #expect(bench.local == [1: 1])
     }
 
-    @Test func `S4 sync does what plan shows, and plan does nothing`() async throws {
+    @Test func `S4: sync makes the changes that plan shows, and plan makes none`() async throws {
         for seed in seeds(200, sanitized: 40) {
             var chance = SplitMix(seed: seed)
             let order: SourceOrder = Bool.random(using: &chance) ? .sortedByKey : .unsorted
@@ -91,7 +91,7 @@ struct SafetyTests {
         }
     }
 
-    @Test func `S4 what changed between plan and deed is left alone and reported`() async throws {
+    @Test func `S4: an item that changes after the plan is left alone and reported`() async throws {
         let bench = Bench(source: [Thing(1), Thing(2, 2)], local: [2: 1, 3: 1], checks: { key, _ in key == 1 })
         let error = await syncError {
             try await OneWaySynchronizer(processor: bench, options: SyncOptions(stopsOnError: false, removalTiming: .beforeDownloads))
@@ -103,7 +103,7 @@ struct SafetyTests {
         #expect(error?.report?.failures.map { $0.key.value(as: Int.self) } == [3, 2])
     }
 
-    @Test func `S8 duplicate keys are refused, or resolved by a rule, and reported`() async throws {
+    @Test func `S8: duplicate keys are refused or resolved by a rule, and reported`() async throws {
         for order in [SourceOrder.unsorted, .sortedByKey] {
             let pages = [SourcePage([Thing(1), Thing(2, 5)]), SourcePage([Thing(2, 6), Thing(3)], end: .complete(count: 4))]
             for (rule, version) in [(DuplicateKeys.keepFirst, 5), (.keepLast, 6)] {
@@ -119,14 +119,14 @@ struct SafetyTests {
         }
     }
 
-    @Test func `S11 a list that says it is sorted and is not is refused`() async throws {
+    @Test func `S11: an unsorted list that is declared sorted is refused`() async throws {
         let bench = Bench(source: [Thing(2), Thing(1)], local: [3: 1], order: .sortedByKey)
         #expect(await syncError { try await OneWaySynchronizer(processor: bench).sync() }?.code == .unsortedList)
         #expect(bench.local == [3: 1])
     }
 
     @Test(arguments: [LocalEdits.overwrite, .keepLocal])
-    func `S15 local edits are overwritten or kept, and reported either way`(edits: LocalEdits) async throws {
+    func `S15: local edits are overwritten or kept, and reported in any case`(edits: LocalEdits) async throws {
         let bench = Bench(source: [Thing(1), Thing(2, 2)], local: [1: 1, 2: 1, 3: 1])
         bench.state.update { $0.edited = [1, 3] }
         let report = try await OneWaySynchronizer(processor: bench, options: SyncOptions(localEdits: edits)).sync()
@@ -135,7 +135,7 @@ struct SafetyTests {
         #expect(bench.calls.contains(.content(1)) == (edits == .overwrite))
     }
 
-    @Test func `S15 an item that went and came back is an update`() async throws {
+    @Test func `S15: an item that was deleted and re-added is an update`() async throws {
         let bench = Bench(source: [Thing(1, 7)], local: [1: 3])
         let report = try await OneWaySynchronizer(processor: bench).sync()
         #expect((report.addedCount, report.updatedCount, report.removedCount) == (0, 1, 0))

@@ -5,7 +5,7 @@ import Testing
 struct StageTests {
     private let both = SyncOptions(concurrency: 1, downloadsPreviews: true, retry: .never)
 
-    @Test func `S1 stages come in their order`() async throws {
+    @Test func `S1: a pass runs its stages in order`() async throws {
         let bench = Bench(source: [Thing(1), Thing(2, 2)], local: [2: 1, 3: 1])
         let report = try await OneWaySynchronizer(processor: bench, options: both).sync()
         #expect(
@@ -17,14 +17,14 @@ struct StageTests {
         #expect(report.isComplete)
     }
 
-    @Test func `S1 removals can come before downloads`() async throws {
+    @Test func `S1: removals come before downloads with beforeDownloads`() async throws {
         let bench = Bench(source: [Thing(1)], local: [3: 1])
         try await OneWaySynchronizer(processor: bench, options: SyncOptions(removalTiming: .beforeDownloads)).sync()
         #expect(bench.calls == [.begin, .list, .inventory, .prepare, .remove([3]), .content(1), .end])
     }
 
     @Test(arguments: [Bench.Call.begin, .list, .inventory, .prepare, .preview(1), .content(1), .remove([3])])
-    func `S1 whatever fails, begin and end are balanced, and the error names the stage`(call: Bench.Call) async throws {
+    func `S1: begin and end are balanced if a call fails, and the error names the stage`(call: Bench.Call) async throws {
         let bench = Bench(source: [Thing(1)], local: [3: 1], act: { if $0 == call { throw Trouble.lasting } })
         let error = await syncError { try await OneWaySynchronizer(processor: bench, options: both).sync() }
         let stages: [Bench.Call: SyncStage] = [
@@ -37,7 +37,7 @@ struct StageTests {
         #expect(bench.calls.last == .end)
     }
 
-    @Test func `S12 every preview ends before the first content begins`() async throws {
+    @Test func `S12: every preview ends before the first content begins`() async throws {
         let bench = Bench(source: (1...40).map { Thing($0) })
         try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 8, downloadsPreviews: true)).sync()
         let calls = bench.calls
@@ -47,7 +47,7 @@ struct StageTests {
         #expect(calls.count == 40 + 40 + 5)
     }
 
-    @Test func `S12 a preview that takes long holds up every content`() async throws {
+    @Test func `S12: a slow preview delays every content`() async throws {
         let bench = Bench(source: (1...4).map { Thing($0) })
         bench.hold(.preview(3))
         let run = Task {
@@ -61,7 +61,7 @@ struct StageTests {
         #expect(bench.local.count == 4)
     }
 
-    @Test(arguments: [1, 3, 0]) func `downloads run side by side, never more than so many`(concurrency: Int) async throws {
+    @Test(arguments: [1, 3, 0]) func `downloads run concurrently up to the limit`(concurrency: Int) async throws {
         let bench = Bench(source: (1...200).map { Thing($0) }, act: { _ in await Task.yield() })
         try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: concurrency)).sync()
         #expect(bench.state.current.mostRunning <= (concurrency == 0 ? 16 : concurrency))
@@ -70,7 +70,7 @@ struct StageTests {
 
     @Test(arguments: [
         (DownloadOrder.asListed, [2, 1, 4, 3]), (.byKey, [1, 2, 3, 4]), (.smallestFirst, [4, 2, 3, 1]), (.largestFirst, [3, 2, 4, 1]),
-    ]) func `items come in the order chosen`(order: DownloadOrder, keys: [Int]) async throws {
+    ]) func `downloads follow the chosen order`(order: DownloadOrder, keys: [Int]) async throws {
         let bench = Bench(source: [Thing(2, bytes: 20), Thing(1), Thing(4, bytes: 10), Thing(3, bytes: 30)])
         try await OneWaySynchronizer(processor: bench, options: SyncOptions(concurrency: 1, order: order)).sync()
         #expect(bench.calls.compactMap { if case .content(let key) = $0 { key } else { nil } } == keys)

@@ -2,9 +2,9 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// How many workers are in the middle of an item.
+/// The number of workers that transfer items.
 struct WorkerSlotsTests {
-    @Test func `a slot that is given back is another one's`() async throws {
+    @Test func `a returned slot goes to a waiting worker`() async throws {
         let slots = WorkerSlots(2)
         #expect(await slots.take())
         #expect(await slots.take())
@@ -13,10 +13,10 @@ struct WorkerSlotsTests {
         slots.giveBack()
         #expect(await third.value)
         slots.giveBack()
-        #expect(await slots.take(), "nobody waited, so it was kept")
+        #expect(await slots.take(), "a slot returned without waiting workers stays free")
     }
 
-    @Test func `a worker that is cancelled does not wait, and takes no slot with it`() async throws {
+    @Test func `a canceled worker stops waiting and takes no slot`() async throws {
         let slots = WorkerSlots(1)
         #expect(await slots.take())
         let waiting = Task { await slots.take() }
@@ -27,7 +27,7 @@ struct WorkerSlotsTests {
         #expect(await slots.take())
     }
 
-    @Test func `where there is no more to do nobody waits`() async throws {
+    @Test func `the end of the items resumes all waiting workers`() async throws {
         let slots = WorkerSlots(1)
         #expect(await slots.take())
         let waiting = (0..<5).map { _ in Task { await slots.take() } }
@@ -37,7 +37,7 @@ struct WorkerSlotsTests {
         #expect(await !slots.take())
     }
 
-    @Test func `S5 items that give up their slot leave room for as many others as may stand by, and no more are transferred at a time`()
+    @Test func `S5: items without a slot leave room for the standby workers, and transfers stay limited`()
         async throws
     {
         let state = WatchedState((transferring: 0, most: 0, waiting: 0, isOpen: false))
@@ -69,7 +69,7 @@ struct WorkerSlotsTests {
     }
 
     @Test(arguments: [-5, 1, 1_024, 1_025, Int.max - 64, .max], [false, true])
-    func `a concurrency of any size does all items, and no more than a thousand and some at a time`(concurrency: Int, early: Bool)
+    func `any concurrency processes all items, with at most 1 024 at a time`(concurrency: Int, early: Bool)
         async throws
     {
         #expect((1...1_024).contains(ItemWorkers.count(concurrency)))

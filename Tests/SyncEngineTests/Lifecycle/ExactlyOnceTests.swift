@@ -3,9 +3,9 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// The engine under random calls, cancellations and failures: every caller is answered once, every begin has its end.
+/// The engine under random calls, cancellations and failures: every caller gets one result, and every begin has its end.
 struct ExactlyOnceTests {
-    /// How a call ended.
+    /// The result of a call.
     private enum Ending: Sendable {
         case report(pass: Int)
         case failed(SyncError)
@@ -17,7 +17,7 @@ struct ExactlyOnceTests {
         var isCancelled = false
     }
 
-    @Test func `S1 S6 S7 every caller is answered once, by a pass that began after the call`() async throws {
+    @Test func `S1, S6, S7: every caller gets one result of a pass that began after its call`() async throws {
         for seed in seeds(400, sanitized: 100) {
             var chance = SplitMix(seed: seed)
             let failing = Int.random(in: 0..<4, using: &chance) == 0
@@ -64,7 +64,7 @@ struct ExactlyOnceTests {
                 }
             }
             for observer in observers { observer.stop() }
-            try await until("nothing runs and nobody looks") { !synchronizer.isSyncing && synchronizer.hub.observerCount == 0 }
+            try await until("the run and its observers have ended") { !synchronizer.isSyncing && synchronizer.hub.observerCount == 0 }
             let state = bench.state.current
             #expect(synchronizer.hub.callerCount == 0, "seed \(seed)")
             #expect(state.begun == state.ended && state.running == 0, "seed \(seed): \(state.begun) begun, \(state.ended) ended")

@@ -1,16 +1,16 @@
 import Testing
 @testable import SyncEngine
 
-/// The lifecycle against every order of events: what each caller is owed is kept beside it and compared.
+/// The lifecycle under every order of events, compared with a model of each caller's expectations.
 struct LifecycleModelTests {
     private enum Event: Hashable {
         case arrive, leave(Int), observe, unobserve, cancel, end
     }
 
-    /// What the laws say, kept in the plainest way.
+    /// The state that the laws require, kept in the plainest way.
     private struct World: Hashable {
         var machine = SyncLifecycle()
-        /// For each caller who waits: the number that the pass he is owed must have reached.
+        /// The smallest number of a pass that may serve each waiting caller.
         var owed: [Int: Int] = [:]
         var arrived = 0
         var observers = 0
@@ -48,31 +48,31 @@ struct LifecycleModelTests {
                 actions = machine.passEnded()
             }
             var faults: [String] = []
-            if actions.cancelled != cancelledExpected { faults.append("S7 cancelled \(actions.cancelled), owed \(cancelledExpected)") }
+            if actions.cancelled != cancelledExpected { faults.append("S7: cancelled \(actions.cancelled), owed \(cancelledExpected)") }
             let due = Set(owed.filter { $0.value <= running }.keys)
             if event == .end {
-                if actions.answered != due { faults.append("S6 answered \(actions.answered), due \(due)") }
+                if actions.answered != due { faults.append("S6: answered \(actions.answered), due \(due)") }
                 for caller in actions.answered { owed[caller] = nil }
             } else if !actions.answered.isEmpty {
-                faults.append("S6 answered \(actions.answered) without the end of a pass")
+                faults.append("S6: answered \(actions.answered) without the end of a pass")
             }
             let isWanted = !owed.isEmpty || observers > 0
             let mustCancel = wasRunning && isRunning && !isCancelled && (event == .cancel || (!isWanted && leaves(event)))
-            if actions.cancelsWork != mustCancel { faults.append("S7 cancelsWork \(actions.cancelsWork), must \(mustCancel)") }
+            if actions.cancelsWork != mustCancel { faults.append("S7: cancelsWork \(actions.cancelsWork), must \(mustCancel)") }
             if actions.cancelsWork { isCancelled = true }
             if let pass = actions.starts {
                 if isRunning { faults.append("two passes at once") }
                 startedPasses += 1
                 isRunning = true
                 let owing = Set(owed.keys)
-                if pass.callers != owing { faults.append("S6 pass begins for \(pass.callers), owed \(owing)") }
+                if pass.callers != owing { faults.append("S6: pass begins for \(pass.callers), owed \(owing)") }
                 if pass.callers.contains(2) != pass.overrides.contains(.emptySource) {
-                    faults.append("S3 overrides \(pass.overrides.rawValue) for \(pass.callers)")
+                    faults.append("S3: overrides \(pass.overrides.rawValue) for \(pass.callers)")
                 }
             }
-            if !isRunning, !owed.isEmpty { faults.append("S6 \(owed.keys) wait and nothing runs") }
+            if !isRunning, !owed.isEmpty { faults.append("S6: \(owed.keys) wait, but no pass runs") }
             if (machine.phase == .idle) == isRunning { faults.append("phase \(machine.phase), running \(isRunning)") }
-            if (machine.phase == .cancelling) != isCancelled { faults.append("S7 phase \(machine.phase), cancelled \(isCancelled)") }
+            if (machine.phase == .cancelling) != isCancelled { faults.append("S7: phase \(machine.phase), cancelled \(isCancelled)") }
             return faults
         }
 
@@ -94,10 +94,10 @@ struct LifecycleModelTests {
         }
     }
 
-    @Test func `S6 S7 every order of events of six callers and two observers keeps the laws`() async {
+    @Test func `S6, S7: every order of events with six callers and two observers satisfies the laws`() async {
         var frontier: Set<World> = [World()]
         var seen: Set<World> = frontier
-        // Callers are six and passes begin for callers, so the states are finite: all of them are seen.
+        // With six callers the states are finite, so the search visits all of them.
         while !frontier.isEmpty {
             var next: Set<World> = []
             for world in frontier {

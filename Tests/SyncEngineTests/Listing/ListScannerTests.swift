@@ -4,7 +4,7 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// S2, S17: what the bytes of a list say, wherever they are cut and however they come.
+/// S2, S17: the items and the end of a list, for any cut and any size of pieces.
 struct ListScannerTests {
     private static let items = [
         #"{"path":"a","version":"1"}"#, #"{"path":"b}\"]","version":"{["}"#, #"{"path":"ü","version":"3","more":[{"x":[]},{}]}"#,
@@ -12,7 +12,7 @@ struct ListScannerTests {
     private static let lines = items.map { $0 + "\n" }.joined()
     private static let array = "[\n" + items.joined(separator: ",\n") + "\n]\n"
 
-    /// The items and the end that a text gives; the bytes come in pieces of this size.
+    /// Returns the items and the end of a text that arrives in pieces.
     private func scan(_ text: some Sequence<UInt8>, length: Int64?, pieces: Int = .max, limit: Int = 1 << 20) throws -> (
         items: [ListedFile], end: SourceEnd
     ) {
@@ -37,7 +37,7 @@ struct ListScannerTests {
     @Test(arguments: [
         lines + "{\"count\":3}\n", lines + " { \"count\" : 3 } ", array, "[" + items.joined(separator: ",") + ",{\"count\":3}]",
     ])
-    func `S2, S17: a list is read alike whatever pieces it comes in`(text: String) throws {
+    func `S2, S17: a list is read in pieces of any size`(text: String) throws {
         for pieces in Array(1...70) + [1 << 20] {
             let (items, end) = try scan(text.utf8, length: nil, pieces: pieces)
             #expect(items.map(\.path) == ["a", "b}\"]", "ü"])
@@ -45,21 +45,21 @@ struct ListScannerTests {
         }
     }
 
-    // The text, and from how many bytes on it is whole: behind that there are only blanks.
+    // The text, and the number of blanks after its end.
     @Test(arguments: [(lines + "{\"count\":3}\n", 1), (array, 1), ("\u{FEFF}[" + items.joined(separator: ",") + ",{\"count\":3}]", 0)])
-    func `S2: a list that is cut at any byte has no end, with a length or without`(text: String, blanks: Int) throws {
+    func `S2: a list cut at any byte has no end, with or without a length`(text: String, blanks: Int) throws {
         let bytes = Array(text.utf8)
         for cut in 0..<bytes.count {
             let part = bytes.prefix(cut)
             #expect(throws: ListScanner.Fault.self, "\(cut) of \(bytes.count)") { try scan(part, length: Int64(bytes.count)) }
-            // Without a length, only blanks may be missing.
+            // Without a length, the list may lack only blanks.
             guard cut < bytes.count - blanks else { continue }
             #expect(throws: ListScanner.Fault.self, "\(cut) of \(bytes.count)") { try scan(part, length: nil) }
         }
         _ = try scan(bytes, length: Int64(bytes.count))
     }
 
-    @Test func `S2: lines without a marker end only where the length is the announced one`() throws {
+    @Test func `S2: lines without a marker end only at the announced length`() throws {
         let bytes = Array(Self.lines.utf8)
         #expect(fault(Self.lines) == .noEnd(afterItems: 3))
         #expect(try scan(bytes, length: Int64(bytes.count)).end == .complete())
@@ -69,7 +69,7 @@ struct ListScannerTests {
         }
         #expect(
             fault(Self.lines, length: Int64(bytes.count) - 1) == .wrongLength(found: Int64(bytes.count), announced: Int64(bytes.count) - 1))
-        // An origin that was cut within a line may announce that length.
+        // An origin with a list cut within a line may announce its shorter length.
         #expect(fault(String(Self.lines.dropLast()), length: Int64(bytes.count) - 1) == .cut(afterItems: 3))
     }
 
@@ -86,7 +86,7 @@ struct ListScannerTests {
             ("{\"a\":1}\n]", .unexpected(0x5D, afterItems: 1)), ("[{\"count\":0}", .cut(afterItems: 0)), ("[", .cut(afterItems: 0)),
             ("{\"a\":\"}\n", .cut(afterItems: 0)),
         ] as [(String, ListScanner.Fault)])
-    func `S2: bytes that are no list, or go on past its end, are refused`(text: String, wanted: ListScanner.Fault) {
+    func `S2: bytes that are not a list, or continue past its end, are refused`(text: String, wanted: ListScanner.Fault) {
         var scanner = ListScanner(limit: 1 << 20)
         var found: ListScanner.Fault?
         do throws(ListScanner.Fault) {
@@ -94,7 +94,7 @@ struct ListScannerTests {
             _ = try scanner.end(length: nil)
         } catch { found = error }
         #expect(found == wanted)
-        // A length that matches makes no list of it, but for a list without any items.
+        // A matching length does not make the bytes a list, unless the list is empty.
         let isEmpty = text.allSatisfy(\.isNewline)
         var other = ListScanner(limit: 1 << 20)
         let passes: Void? = try? {
@@ -112,11 +112,11 @@ struct ListScannerTests {
             ("{\"count\":99999999999999999999}", nil), ("{\"count\":1 0}", nil), ("{\"counts\":1}", nil), ("{}", nil),
             ("{\"count\":1}}", nil),
         ] as [(String, Int?)])
-    func `S2: only an object with a count as its only key marks the end`(text: String, count: Int?) {
+    func `S2: only an object with count as its only key marks the end`(text: String, count: Int?) {
         #expect(ListScanner.count(marker: Array(text.utf8)) == count)
     }
 
-    @Test func `S17: an item beyond the limit is refused, and so is one that never ends`() throws {
+    @Test func `S17: an item beyond the limit is refused, even if it never ends`() throws {
         let item = "{\"a\":\"" + String(repeating: "x", count: 100) + "\"}"
         #expect(throws: ListScanner.Fault.tooLarge(item: 1)) { try scan((item + "\n").utf8, length: nil, limit: item.utf8.count - 1) }
         var scanner = ListScanner(limit: item.utf8.count)
@@ -129,7 +129,7 @@ struct ListScannerTests {
         }
     }
 
-    /// The list as a source, in pieces.
+    /// Returns the list as a source that arrives in pieces.
     private func source(_ text: String, length: Int64?, pieces: Int = 50) -> StreamedSource<ListedFile> {
         StreamedSource {
             ListBytes(
@@ -152,7 +152,7 @@ struct ListScannerTests {
     }
 
     @Test(arguments: [(2, SyncError.Code?.some(.incompleteList)), (3, nil), (4, .some(.incompleteList)), (0, .some(.incompleteList))])
-    func `S2: a marker with another count than the items before it is refused`(count: Int, code: SyncError.Code?) async throws {
+    func `S2: a marker with a wrong count is refused`(count: Int, code: SyncError.Code?) async throws {
         for text in [Self.lines + "{\"count\":\(count)}\n", "[" + Self.items.joined(separator: ",") + ",{\"count\":\(count)}]"] {
             let error = await syncError { try await read(source(text, length: nil)) }
             #expect(error?.code == code)
@@ -160,24 +160,24 @@ struct ListScannerTests {
         }
     }
 
-    @Test func `S2: a list without an end is refused with what to do about it`() async throws {
+    @Test func `S2: a list without an end is refused with a remedy`() async throws {
         let error = await syncError { try await read(source(Self.lines, length: nil)) }
         #expect(error?.code == .incompleteList)
         #expect(error?.message.contains("{\"count\": 3}") == true && error?.message.contains("Content-Length") == true)
         #expect(try await read(source(Self.lines, length: Int64(Self.lines.utf8.count))) == 3)
     }
 
-    @Test func `S2: an item that cannot be read is named by its number and key`() async throws {
+    @Test func `S2: an undecodable item is reported with its number and key`() async throws {
         let error = await syncError { try await read(source(Self.lines + "{\"path\":\"x\",\"version\":7}\n{\"count\":4}\n", length: nil)) }
         #expect(error?.code == .unreadableList)
-        #expect(error?.message.contains("item 4 cannot be read: “version”") == true)
+        #expect(error?.message.contains("item 4 cannot be decoded: “version”") == true)
         let missing = await syncError { try await read(source("[{\"path\":\"x\",\"size\":7}]", length: nil)) }
         #expect(missing?.message.contains("“x” has neither version nor sha256") == true)
         let two = await syncError { try await read(source("[{\"path\":\"x\",\"version\":\"1\",\"size\":7,\"byteCount\":8}]", length: nil)) }
         #expect(two?.message.contains("size 7") == true && two?.message.contains("byteCount 8") == true)
     }
 
-    @Test func `S2: keys that no file has are reported once each`() async throws {
+    @Test func `S2: each unknown key is reported once`() async throws {
         let keys = Lock<[String]>([])
         let text = "[{\"path\":\"x\",\"version\":\"1\",\"sha-256\":\"\"},{\"path\":\"y\",\"version\":\"1\",\"sha-256\":\"\",\"Size\":1}]"
         let source = StreamedSource<ListedFile>(onUnknownKey: { key in keys.withLock { $0.append(key) } }) {
@@ -190,7 +190,7 @@ struct ListScannerTests {
         #expect(keys.withLock { $0.sorted() } == ["Size", "sha-256"])
     }
 
-    @Test func `S2, S17: mutated lists never give items beyond an end, and never crash`() throws {
+    @Test func `S2, S17: mutated lists yield only whole objects and never crash`() throws {
         for seed in seeds(400, sanitized: 40) {
             var chance = SplitMix(seed: seed)
             var bytes = Array((Bool.random(using: &chance) ? Self.array : Self.lines + "{\"count\":3}\n").utf8)
@@ -203,7 +203,7 @@ struct ListScannerTests {
                 }
             }
             var scanner = ListScanner(limit: 1000)
-            // Most of them are faults; one that is none has whole objects only.
+            // Most mutations cause faults; the others contain only whole objects.
             guard (try? scanner.take(bytes)) != nil, let items = scanner.takeItems(), (try? scanner.end(length: nil)) != nil else {
                 continue
             }

@@ -7,7 +7,7 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// The manifests that `mirror` reads, over real connections: cut, marked, long, and ones that are no list.
+/// Manifests that `mirror` reads over real connections: cut, marked, long and invalid.
 @Suite(.serialized)
 struct MirrorListTests {
     private static let count = 60
@@ -15,7 +15,7 @@ struct MirrorListTests {
     private let origin: LoopbackOrigin
     private let list = WatchedState(LoopbackOrigin.Response.status(404))
     private let files: WatchedState<[String: Data]>
-    /// The content that every path has, where an origin sends one page for everything.
+    /// The content of every path if the origin serves one page for everything.
     private let page = WatchedState<Data?>(nil)
 
     init() throws {
@@ -30,7 +30,7 @@ struct MirrorListTests {
         }
     }
 
-    /// One object on each line, by ascending path.
+    /// Returns one object per line, in ascending order of the paths.
     private func lines(version: String? = nil, extra: String = "") -> [String] {
         files.current.sorted { $0.key < $1.key }.map { path, data in
             let content =
@@ -51,7 +51,7 @@ struct MirrorListTests {
     }
 
     @Test(arguments: [LoopbackOrigin.Response.Framing.chunked(bytes: 700), .untilClosed])
-    func `S2: mirror removes nothing when a list without a length ends at a line end`(framing: LoopbackOrigin.Response.Framing) async throws
+    func `S2: mirror removes nothing if a list without a length is cut after a line`(framing: LoopbackOrigin.Response.Framing) async throws
     {
         serve(lines().joined(), .length)
         #expect(try await mirror().code == 0)
@@ -67,7 +67,7 @@ struct MirrorListTests {
     }
 
     #if os(Linux)
-    @Test func `S8: mirror downloads files whose names differ in their normal form alone, and is done`() async throws {
+    @Test func `S8: mirror downloads files with names that differ only in their normal form`() async throws {
         let paths = ["d/caf\u{E9}", "d/cafe\u{301}"]
         let content = paths.map { Array($0.utf8).description }
         let lines = zip(paths, content).map { #"{"path":"\#($0)","sha256":"\#(digest($1))"}"# + "\n" }.joined() + #"{"count":2}"# + "\n"
@@ -87,7 +87,7 @@ struct MirrorListTests {
     }
     #endif
 
-    @Test func `S8: mirror requests a file by its path as it stands when the list gives no address`() async throws {
+    @Test func `S8: mirror requests a file by its exact path if the list gives no URL`() async throws {
         let paths = ["50%41", "what?", "part#2", "c:d", "a b/\u{301}e", "semi;colon", "plus+", "50A", "what", "part"]
         let lines = paths.map { #"{"path":"\#($0)","version":"1"}"# + "\n" }.joined() + #"{"count":\#(paths.count)}"# + "\n"
         let origin = try LoopbackOrigin { request in
@@ -101,7 +101,7 @@ struct MirrorListTests {
         for path in paths { #expect(try bench.files[path] == "/lists/\(path)") }
     }
 
-    @Test(.disabled(if: isSanitized, "its size is the point, and takes minutes"))
+    @Test(.disabled(if: isSanitized, "the large manifest takes minutes"))
     func `S17: mirror reads a manifest of more than 16 MiB`() async throws {
         let padding = ",\"note\":\"" + String(repeating: "x", count: 400_000) + "\""
         let text = lines(extra: padding).joined()
@@ -111,19 +111,19 @@ struct MirrorListTests {
         #expect(try bench.files.count == Self.count)
     }
 
-    @Test func `S3: mirror replaces nothing when an origin sends one page for every file of a list of versions`() async throws {
+    @Test func `S3: mirror replaces nothing if an origin serves one page for every versioned file`() async throws {
         serve(lines(version: "1").joined())
         #expect(try await mirror().code == 0)
         let before = try bench.files
         page.update { $0 = Data("<html>sign in</html>".utf8) }
-        // One file keeps its version, so that not everything has changed.
+        // One file keeps its version, so that the gate does not refuse the plan.
         serve(([lines(version: "1")[0]] + lines(version: "2").dropFirst()).joined())
         #expect(try await mirror().code == 2)
         #expect(try bench.files == before)
     }
 
     @Test(arguments: [true, false])
-    func `S15: mirror leaves edited files alone with --keep-local, and overwrites them without it`(keepsLocal: Bool) async throws {
+    func `S15: mirror keeps edited files with --keep-local and overwrites them otherwise`(keepsLocal: Bool) async throws {
         serve(lines().joined())
         #expect(try await mirror().code == 0)
         try Data("edited here".utf8).write(to: bench.url.appending(path: "f7"))
@@ -142,14 +142,14 @@ struct MirrorListTests {
         #expect(output.contains("2 edited locally"), "\(output)")
     }
 
-    @Test func `S2: mirror names an HTML page that it gets in place of a list`() async throws {
+    @Test func `S2: mirror reports an HTML page served in place of a list`() async throws {
         list.update { $0 = .html("<!DOCTYPE html>\n<html><body>sign in</body></html>\n") }
         let address = origin.url.appending(path: "list").absoluteString
         let child = try ChildProcess(
             "/bin/sh", ["-c", "\"$0\" \"$@\" 2>&1", try ChildProcess.path(of: "Mirror"), address, bench.url.path(percentEncoded: false)])
         #expect(try await child.ending() == 3)
         let output = child.rest
-        #expect(output.contains("<!DOCTYPE html>") && output.contains("no list"), "\(output)")
+        #expect(output.contains("<!DOCTYPE html>") && output.contains("not a list"), "\(output)")
     }
 
     @Test func `S10: a stale list entry is downloaded once`() async throws {
@@ -160,7 +160,7 @@ struct MirrorListTests {
         #expect(origin.requests(to: "/film").count == 1)
     }
 
-    @Test func `S9: mirror gets a list of versions right again after the journal is lost`() async throws {
+    @Test func `S9: mirror rebuilds the journal of a list of versions after its loss`() async throws {
         serve(lines(version: "1").joined())
         #expect(try await mirror().code == 0)
         try Data("damaged".utf8).write(to: bench.url.appending(path: ".storehouse/journal"))
@@ -170,7 +170,7 @@ struct MirrorListTests {
         #expect(origin.requests.map(\.path) == ["/list"])
     }
 
-    @Test func `S2: a list may name sizes as byteCount or as size`() throws {
+    @Test func `S2: a list accepts byteCount and size`() throws {
         func read(_ file: String) throws -> ListedFile { try JSONDecoder().decode(ListedFile.self, from: Data(file.utf8)) }
         #expect(try read(#"{"path": "a", "version": "7", "size": 5}"#).byteCount == 5)
         #expect(try read(#"{"path": "a", "version": "7", "byteCount": 5}"#).byteCount == 5)

@@ -3,9 +3,9 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// S11: two ways to compare, one result.
+/// S11: two comparisons with one result.
 struct DiffTests {
-    /// What a plan says, in a form that two plans can be compared in.
+    /// The content of a plan in a comparable form.
     private struct Summary: Equatable {
         var additions: [Int]
         var updates: [Int: SyncPlan<Thing>.DownloadReason]
@@ -63,7 +63,7 @@ struct DiffTests {
         return try diff.finish()
     }
 
-    @Test func `S11 the merge of sorted sides, the comparison by hash and a dictionary say the same`() async throws {
+    @Test func `S11: the merge, the comparison by hash and a dictionary give the same plan`() async throws {
         for seed in seeds(2000, sanitized: 200) {
             var chance = SplitMix(seed: seed)
             let range = 1...Int.random(in: 1...30, using: &chance)
@@ -90,7 +90,7 @@ struct DiffTests {
         }
     }
 
-    /// The comparison as one would write it down.
+    /// The comparison by dictionaries, as a reference.
     private func oracle(_ source: [Thing], _ local: [LocalEntry<Thing>], _ edits: LocalEdits, _ rule: DuplicateKeys) -> Summary {
         let wanted = Dictionary(source.map { ($0.key, $0) }, uniquingKeysWith: { rule == .keepFirst ? $0 : $1 })
         let here = Dictionary(uniqueKeysWithValues: local.map { ($0.key, $0) })
@@ -126,7 +126,7 @@ struct DiffTests {
         arguments: [
             ([[2, 1]], [[]]), ([[1], [3], [2]], [[]]), ([[1, 5], [5, 4]], [[9]]), ([[1]], [[2, 1]]), ([[1]], [[5], [4]]),
         ] as [([[Int]], [[Int]])])
-    func `S11 a side that breaks its word about its order is refused`(source: [[Int]], local: [[Int]]) {
+    func `S11: a side that violates its declared order is refused`(source: [[Int]], local: [[Int]]) {
         let error = #expect(throws: SyncError.self) {
             try merged(source.map { $0.map { Thing($0) } }, local.map { $0.map { LocalEntry($0, version: 1) } }, .overwrite, .keepLast)
         }
@@ -135,7 +135,7 @@ struct DiffTests {
     }
 
     @Test(arguments: [[[1, 1]], [[1], [1]], [[1], [], [1]]])
-    func `S8 a local side that has a key twice is refused either way`(local: [[Int]]) {
+    func `S8: a local side with a duplicate key is refused by both comparisons`(local: [[Int]]) {
         let entries = local.map { $0.map { LocalEntry<Thing>($0, version: 1) } }
         for compare in [merged, hashed] {
             let error = #expect(throws: SyncError.self) { try compare([[Thing(1)]], entries, .overwrite, .keepLast) }
@@ -144,7 +144,7 @@ struct DiffTests {
         }
     }
 
-    @Test func `S11 of two sorted sides nothing is held but the pages at hand and the changes`() throws {
+    @Test func `S11: the merge holds only the current pages and the changes`() throws {
         var diff = MergeDiff<Thing>(localEdits: .overwrite, duplicates: .refuse)
         var source = 0
         var local = 0
@@ -161,12 +161,12 @@ struct DiffTests {
             }
             most = max(most, diff.heldCount)
         }
-        // One page of each side, and of the source the item that waits for its successor.
+        // One page of each side, and one item of the source that waits for its successor.
         #expect(most <= 171)
         #expect(try diff.finish().updates.count == 100)
     }
 
-    @Test func `S11 streams of a hundred thousand entries go through the whole engine`() async throws {
+    @Test func `S11: the engine plans streams of a hundred thousand entries`() async throws {
         let processor = Stream(count: isSanitized ? 10_000 : 100_000)
         let plan = try await OneWaySynchronizer(processor: processor).plan()
         #expect(plan.sourceCount == processor.count)

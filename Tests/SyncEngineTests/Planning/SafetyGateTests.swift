@@ -2,11 +2,11 @@ import StoreCore
 import Testing
 @testable import SyncEngine
 
-/// S3: the gate is a function of four counts, two limits and the overrides.
+/// S3: the gate as a function of four counts, two limits and the overrides.
 struct SafetyGateTests {
     private static let gates: [SyncOverrides] = [.emptySource, .removalLimit, .updateLimit, .everythingChanged]
 
-    /// The gate, said another way: each refusal by itself, in the order in which the first one counts.
+    /// The expected refusal: each rule by itself, in the order of precedence.
     private func expected(_ counts: SafetyGate.Counts, _ removals: ChangeLimit, _ updates: ChangeLimit, _ allowed: SyncOverrides)
         -> SyncError.Code?
     {
@@ -24,7 +24,7 @@ struct SafetyGateTests {
         return exceeds(counts.updates, updates) && !allowed.contains(.updateLimit) ? .updateLimit : nil
     }
 
-    @Test func `S3: the gate refuses exactly what its rules say, for every plan of up to 24 local items and all overrides`() {
+    @Test func `S3: the gate follows its rules for plans of up to 24 local items and all overrides`() {
         let limits: [ChangeLimit] = [.share(0.5), .share(0), .share(1), .count(3), .unlimited]
         var refused: [SyncError.Code: Int] = [:]
         for local in [0, 1, 19, 20, 21, 24] {
@@ -54,7 +54,7 @@ struct SafetyGateTests {
         #expect(Set(refused.keys) == [.emptySource, .removalLimit, .updateLimit, .everythingChanged])
     }
 
-    // Local items, changes, limit → whether it is exceeded.
+    // Local items, changes, limit → whether the limit is exceeded.
     @Test(
         arguments: [
             (19, 19, .share(0.5), false), (20, 10, .share(0.5), false), (20, 11, .share(0.5), true), (20, 0, .share(0), false),
@@ -62,14 +62,14 @@ struct SafetyGateTests {
             (5, 4, .count(3), true), (5, 3, .count(3), false), (6, 1, .count(-5), true), (6, 0, .count(-5), false),
             (1000, 999, .unlimited, false),
         ] as [(Int, Int, ChangeLimit, Bool)])
-    func `S3: a limit counts shares from 20 local items on, and numbers always`(
+    func `S3: a share applies from 20 local items on, and a count always`(
         local: Int, changes: Int, limit: ChangeLimit, isExceeded: Bool
     ) {
         #expect(limit.isExceeded(by: changes, local: local) == isExceeded)
     }
 
     @Test(arguments: [(20, 11, SyncError.Code?.some(.updateLimit)), (20, 10, nil), (19, 18, nil)])
-    func `S3: more updates than the limit are refused with their counts, and allowed by name for one run`(
+    func `S3: excess updates are refused with their counts unless a run overrides the limit`(
         local: Int, changed: Int, code: SyncError.Code?
     ) async throws {
         let source = (1...local).map { Thing($0, $0 <= changed ? 2 : 1) }
@@ -84,12 +84,12 @@ struct SafetyGateTests {
         #expect(!bench.calls.contains(.prepare))
         try await synchronizer.sync(overriding: .updateLimit)
         #expect(bench.local.values.count { $0 == 2 } == changed)
-        // Only for that run.
+        // The override applied only to that run.
         bench.state.update { $0.source = source.map { Thing($0.key, $0.version + 5) }.dropLast() + [source[local - 1]] }
         #expect(await syncError { try await synchronizer.sync() }?.code == .updateLimit)
     }
 
-    @Test func `S3: a new release of every item is allowed by one name`() async throws {
+    @Test func `S3: one override allows a new release of every item`() async throws {
         let local = Dictionary(uniqueKeysWithValues: (1...30).map { ($0, 1) })
         let bench = Bench(source: (1...30).map { Thing($0, 2) }, local: local)
         let synchronizer = OneWaySynchronizer(processor: bench)

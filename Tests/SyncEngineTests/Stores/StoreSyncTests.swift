@@ -3,7 +3,7 @@ import StoreCore
 import SyncEngine
 import Testing
 
-/// A store as target: real stores and cachers, fetchers of the tests as origin.
+/// A store as the target, with real stores and cachers and scripted origins.
 struct StoreSyncTests {
     private struct Photo: SyncItem, Codable, Hashable {
         var key: String
@@ -14,9 +14,9 @@ struct StoreSyncTests {
     private struct Listing: Sendable {
         var photos: [Photo]
         var contentFetches: [String] = []
-        /// What fetching this content throws.
+        /// The keys with failing content fetches.
         var missing: Set<String> = []
-        /// Contents that are read at once but come when they are taken out of here.
+        /// The keys with content fetches that wait until their removal from this set.
         var slow: Set<String> = []
     }
 
@@ -27,7 +27,7 @@ struct StoreSyncTests {
         OriginSource(ClosureFetcher { [origin] (_: UnitParam) in origin.current.photos })
     }
 
-    /// The list in pages of two.
+    /// The list in pages of two items.
     private var paged: OriginSource<Photo, UnitParam> {
         OriginSource(
             PaginationClosureFetcher { [origin] (_: UnitParam, key: String?) in
@@ -55,7 +55,7 @@ struct StoreSyncTests {
         return contents
     }
 
-    @Test(arguments: [false, true]) func `a store becomes equal to a fetcher's list, page by page or whole`(isPaged: Bool) async throws {
+    @Test(arguments: [false, true]) func `a sync makes a store equal to a fetcher's list, paged or not`(isPaged: Bool) async throws {
         let store = store(MemoryCacher())
         let processor = StoreSyncProcessor(list: isPaged ? paged : whole, store: store, version: \.version)
         let synchronizer = OneWaySynchronizer(processor: processor)
@@ -69,14 +69,14 @@ struct StoreSyncTests {
         #expect(try await synchronizer.plan().isEmpty)
     }
 
-    @Test func `a list whose items are the content needs no other fetch`() async throws {
+    @Test func `a list of complete items needs no further fetch`() async throws {
         let store = store(MemoryCacher())
         try await OneWaySynchronizer(processor: StoreSyncProcessor(list: paged, store: store)).sync()
         #expect(try await contents(store) == ["a": 1, "b": 1, "c": 1])
         #expect(origin.current.contentFetches.isEmpty)
     }
 
-    @Test func `observers of the store see what a pass does`() async throws {
+    @Test func `observers of the store see the changes of a pass`() async throws {
         let store = store(MemoryCacher())
         await store["b"].update(Photo(key: "b", version: 0))
         let observer = RecordingObserver(store["b"].publish())
@@ -85,7 +85,7 @@ struct StoreSyncTests {
         _ = try await observer.next { $0.content?.version == 1 }
     }
 
-    @Test func `what a file cacher keeps is there for the next process`() async throws {
+    @Test func `a sync continues from the records of a file cacher`() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "store-sync-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
         try await OneWaySynchronizer(processor: StoreSyncProcessor(list: whole, store: store(FileCacher(directory: directory)))).sync()
@@ -96,7 +96,7 @@ struct StoreSyncTests {
         #expect(try await contents(again) == ["b": 1, "c": 1])
     }
 
-    @Test func `a fetch that began before the origin had this version is not taken for it`() async throws {
+    @Test func `a joined fetch of an older version is repeated`() async throws {
         let store = store(MemoryCacher())
         origin.update { $0.slow = ["a"] }
         let early = Task { try await store["a"].requireData() }
@@ -119,7 +119,7 @@ struct StoreSyncTests {
         #expect(try await store["a"].requireData(from: .cache).version == 2)
     }
 
-    @Test func `content that has expired is there all the same`() async throws {
+    @Test func `expired content counts as present`() async throws {
         let time = ManualTime()
         let store = store(MemoryCacher(expiry: .after(.seconds(10))), time: time)
         let synchronizer = OneWaySynchronizer(processor: StoreSyncProcessor(list: whole, store: store), time: time)
@@ -128,7 +128,7 @@ struct StoreSyncTests {
         #expect(try await synchronizer.sync().unchangedCount == 3)
     }
 
-    @Test func `S5 what the store's fetcher fails with is named with its key, and nothing is removed`() async throws {
+    @Test func `S5: a failed fetch of the store is reported with its key and prevents removals`() async throws {
         let store = store(MemoryCacher())
         await store["d"].update(Photo(key: "d", version: 1))
         origin.update { $0.missing = ["b"] }
@@ -140,7 +140,7 @@ struct StoreSyncTests {
         #expect(try await contents(store) == ["a": 1, "c": 1, "d": 1])
     }
 
-    @Test func `S15 content that was edited in the store is kept or overwritten`() async throws {
+    @Test func `S15: content edited in the store is kept or overwritten`() async throws {
         for edits in [LocalEdits.keepLocal, .overwrite] {
             let store = store(MemoryCacher())
             let processor = StoreSyncProcessor(list: whole, store: store, isEdited: \.isStarred)
@@ -153,7 +153,7 @@ struct StoreSyncTests {
         }
     }
 
-    @Test func `S4 content that is edited between plan and deed is left alone`() async throws {
+    @Test func `S4: content edited after the plan is left alone`() async throws {
         let store = store(MemoryCacher())
         let processor = StoreSyncProcessor(list: whole, store: store, isEdited: \.isStarred)
         let seen = LocalEntry<Photo>("a", version: 1)
@@ -169,7 +169,7 @@ struct StoreSyncTests {
         #expect(try await processor.isUnchanged("a", since: seen))
     }
 
-    @Test func `S2 a cacher that cannot list its keys fails the inventory, and nothing is done`() async throws {
+    @Test func `S2: a cacher that cannot list its keys fails the inventory without changes`() async throws {
         let store = store(UnlistedCacher())
         let error = await syncError { try await OneWaySynchronizer(processor: StoreSyncProcessor(list: whole, store: store)).sync() }
         #expect(error?.code == .stageFailed)
@@ -177,7 +177,7 @@ struct StoreSyncTests {
         #expect((error?.underlyingError as? StoreError)?.code == .cannotEnumerate)
     }
 
-    /// Keeps nothing, and does not know what.
+    /// A cacher that stores nothing and cannot list its keys.
     private struct UnlistedCacher: Cacher {
         var expiry: Expiry { .never }
         func load(param: String) async throws -> CacheRecord<Photo>? { nil }

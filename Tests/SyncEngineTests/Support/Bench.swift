@@ -14,7 +14,7 @@ struct Thing: SyncItem, Hashable {
     }
 }
 
-/// An error of the tests that says what it is.
+/// An error of the tests with a given kind.
 struct Trouble: Error, FailureAdvising, Hashable {
     var failureKind: FailureKind
     var retryAfter: Duration?
@@ -40,9 +40,9 @@ final class Bench: SyncProcessor {
         var mostRunning = 0
         var begun = 0
         var ended = 0
-        /// How many ends ran in a task that was cancelled.
+        /// The number of ends that ran in a canceled task.
         var endsCancelled = 0
-        /// Calls that do not go on until they are taken out of here.
+        /// Calls that are suspended until they are removed from this set.
         var held: Set<Call> = []
         var waiting: Set<Call> = []
         var reports: [SyncReport] = []
@@ -50,15 +50,15 @@ final class Bench: SyncProcessor {
 
     let state = WatchedState(State())
     let order: SourceOrder
-    /// Gives the list in this way; by default complete, in one page.
+    /// Makes the pages of the list; by default one complete page.
     let list: @Sendable (State) -> [SourcePage<Thing>]
     /// Called in each call; may throw.
     let act: @Sendable (Call) async throws -> Void
     let checks: @Sendable (Int, LocalEntry<Thing>?) throws -> Bool
-    /// Called before the page of this number is given, and before the end of the pages.
+    /// Called with the number of each page before it is returned, and before the end of the pages.
     let onPage: @Sendable (Int) async throws -> Void
     let refuses: Set<Int>
-    /// The items that must be downloaded where the version is another one; `nil` for all of them.
+    /// The items that must be downloaded if their version differs; `nil` for all items.
     let needs: Set<Int>?
     /// Chooses the downloads of a plan.
     let prepares: @Sendable (SyncPlan<Thing>) -> [SyncPlan<Thing>.Download]
@@ -121,7 +121,7 @@ final class Bench: SyncProcessor {
             state.reports.append(report)
             if isCancelled { state.endsCancelled += 1 }
         }
-        // An end cannot fail; what a test throws here is meant for nobody.
+        // An end cannot throw, so the error is discarded.
         try? await note(.end)
     }
 
@@ -186,14 +186,14 @@ final class Bench: SyncProcessor {
     }
 }
 
-/// A gate that a cancelled task does not get through either, as with calls that do not heed cancellation.
+/// A gate that ignores cancellation, like a call that does not check for it.
 final class DeafGate: Sendable {
     private let isOpen = WatchedState(false)
     private let arrived = WatchedState(0)
 
     func pass() async {
         arrived.update { $0 += 1 }
-        // The waiting task is not the one that is cancelled, so this never throws.
+        // The waiting task is never canceled, so this never throws.
         await Task { [isOpen] in try? await isOpen.wait { $0 ? () : nil } }.value
     }
 
@@ -201,7 +201,7 @@ final class DeafGate: Sendable {
     func open() { isOpen.update { $0 = true } }
 }
 
-/// The error that a call fails with, which must be one of ours.
+/// Returns the `SyncError` that a call throws.
 func syncError(_ body: () async throws -> some Any) async -> SyncError? {
     do {
         _ = try await body()

@@ -7,7 +7,7 @@ import Wire
 
 @testable import TextStore
 
-/// T15: the fetcher of HTTP, over each transport.
+/// T15: the HTTP fetcher, over each transport.
 @Suite(.timeLimit(.minutes(10)))
 struct FetcherTests {
     let bench: Bench
@@ -71,7 +71,7 @@ struct FetcherTests {
     }
 
     @Test(arguments: RealTextTransport.available)
-    func `T9: a wait that the server asks for is in the error, as seconds or as a date`(_ transport: RealTextTransport) async throws {
+    func `T9: an error carries the server's Retry-After, in seconds or as a date`(_ transport: RealTextTransport) async throws {
         let now = Date(timeIntervalSince1970: 784_111_777)
         let fetcher = try transport.fetcher(time: ManualTime(date: now))
         let wishes: [(String, Duration?)] = [
@@ -87,7 +87,7 @@ struct FetcherTests {
         }
     }
 
-    @Test func `T9: a manifest is not asked for before the date that the server names`() async throws {
+    @Test func `T9: the manifest is not requested before the server's Retry-After date`() async throws {
         let date = bench.time.date.addingTimeInterval(86_400)
         let wish = DateFormatter()
         (wish.locale, wish.timeZone) = (Locale(identifier: "en_US_POSIX"), TimeZone(secondsFromGMT: 0))
@@ -108,7 +108,7 @@ struct FetcherTests {
     // MARK: Requests
 
     @Test(arguments: RealTextTransport.available)
-    func `T9: a validator makes a request conditional, also behind a redirect`(_ transport: RealTextTransport) async throws {
+    func `T9: a validator makes a request conditional, also after a redirect`(_ transport: RealTextTransport) async throws {
         bench.serve("eula", "Terms")
         bench.origin.on(.get, "/moved") { _ in .redirect(to: "/eula.txt") }
         let fetcher = try transport.fetcher()
@@ -129,7 +129,7 @@ struct FetcherTests {
     }
 
     @Test(arguments: RealTextTransport.available)
-    func `T15: fields of a file go to its first address only, and no credentials of an address go anywhere`(
+    func `T15: a file's header fields go to its first address only, and an address's credentials go nowhere`(
         _ transport: RealTextTransport
     ) async throws {
         let port = bench.origin.port
@@ -149,7 +149,7 @@ struct FetcherTests {
     }
 
     @Test(arguments: RealTextTransport.available)
-    func `T15: five redirects are followed, and the sixth is the response`(_ transport: RealTextTransport) async throws {
+    func `T15: the fetcher follows five redirects, and the sixth is the response`(_ transport: RealTextTransport) async throws {
         for number in 1...6 { bench.origin.on(.get, "/\(number)") { _ in .redirect(to: "/\(number - 1)", status: 307) } }
         bench.origin.on(.get, "/0") { _ in .text("here") }
         let fetcher = try transport.fetcher()
@@ -186,7 +186,7 @@ struct FetcherTests {
     }
 
     @Test(arguments: RealTextTransport.available)
-    func `T15: a field that would split a request, and an address without HTTP, send nothing`(_ transport: RealTextTransport) async throws {
+    func `T15: a request-splitting field and an address that is not HTTP send nothing`(_ transport: RealTextTransport) async throws {
         let fetcher = try transport.fetcher()
         for headers in [["X-Key": "a\r\nX-Other: b"], ["X-Key": "a\0"], ["X-Key: a\r\nX-Other": "b"], ["": "a"], ["Schlüssel": "a"]] {
             let error = try await error { try await fetcher.fetch(param: file("x", headers: headers), revalidating: nil) }
@@ -207,7 +207,31 @@ struct FetcherTests {
         #expect(bench.origin.requests.allSatisfy { $0.headers["X-Other"] == nil })
     }
 
-    @Test func `T15: a start from the bundle makes no transport, and the first request does`() async throws {
+    @Test(arguments: RealTextTransport.available)
+    func `H9, T15: a store over the fetcher serves stale files only while the origin fails`(_ transport: RealTextTransport) async throws {
+        let fetcher = try transport.fetcher()
+        let files = Store(
+            cacher: MemoryCacher(expiry: .after(.seconds(1))), fetcher: fetcher, policy: StorePolicy(staleIfError: .seconds(60)),
+            time: bench.time)
+        let statuses = [201, 204, 400, 401, 403, 404, 410, 429, 451, 500, 501, 502, 503, 504]
+        for status in statuses { bench.origin.on(.get, "/\(status)", inTurn: .text("kept"), .status(status)) }
+        bench.origin.on(.get, "/reset", inTurn: .text("kept"), .text("new").misbehaving(.resetBeforeHead))
+        let names = statuses.map { "\($0)" } + ["reset"]
+        for name in names { _ = try await files[file(name)].requireData() }
+        bench.time.advance(by: .seconds(5))
+        var served: [String] = []
+        for name in names {
+            do {
+                #expect(try await files[file(name)].requireData().bytes == Data("kept".utf8))
+                served.append(name)
+            } catch let error as TextStoreError {
+                #expect(error.code == .unexpectedStatus && error.status == Int(name) && !error.allowsStale)
+            }
+        }
+        #expect(served == ["500", "502", "503", "504", "reset"])
+    }
+
+    @Test func `T15: a start from the bundle creates no transport, and the first request does`() async throws {
         let made = WatchedState(0)
         let fetcher = HTTPTextFetcher(deadline: .seconds(20)) {
             made.update { $0 += 1 }
@@ -226,7 +250,7 @@ struct FetcherTests {
         #expect(made.current > 0)
     }
 
-    @Test func `W1: a missing libcurl leaves URLSession, which says why`() throws {
+    @Test func `W1: a missing libcurl falls back to URLSession, whose name states the reason`() throws {
         let transport = SharedTextTransport.make(path: "/nowhere/libcurl.so.4")
         #expect(transport is SessionTextTransport && transport.name.hasPrefix("URLSession"))
         #if os(Linux)
@@ -274,7 +298,7 @@ struct FetcherTests {
     }
 
     @Test(arguments: RealTextTransport.available)
-    func `T5: header fields of a response are readable by their names in lower case, and malformed ones are left out`(
+    func `T5: response fields are readable by lowercase name, and malformed ones are dropped`(
         _ transport: RealTextTransport
     ) async throws {
         bench.origin.on(.get, "/x") { _ in .text("x").setting("X-Signature", to: "good").adding("ETag", "\"1\"") }

@@ -7,15 +7,15 @@ import Trials
 
 @testable import TextStore
 
-/// Responses that no server should send to the text fetcher, over libcurl. `URLSession` ends the process for some of them, as
-/// `SessionCrashTests` of RemoteRouting shows in processes of their own.
+/// Malformed responses to the text fetcher over libcurl. `URLSession` ends the process for some of them, as `SessionCrashTests` of
+/// RemoteRouting shows in child processes.
 @Suite(.enabled(if: RealTextTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
 struct HostileTextTests {
-    /// `STOREHOUSE_SEEDS=20000` runs so many mutations behind the cuts.
-    @Test func `W1, T5: a response that is cut anywhere, or mutated, is a text or a typed error`() async throws {
+    /// `STOREHOUSE_SEEDS=20000` sets the number of mutations after the truncations.
+    @Test func `W1, T5: a response that is truncated anywhere, or mutated, is a text or a typed error`() async throws {
         let total = Mutations.cuts.count + rounds(600)
         let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
-        // The deadline is for hangs alone: every response ends with its connection.
+        // The deadline only limits hangs: every response ends with its connection.
         let fetcher = try RealTextTransport.curl.fetcher(deadline: .seconds(100))
         let expected: Set<TextStoreError.Code> = [.unreachable, .unexpectedStatus, .tooLarge, .lengthMismatch]
         let seen = WatchedState<[String: Int]>([:])
@@ -45,7 +45,7 @@ struct HostileTextTests {
         for kind in ["response", "unreachable", "unexpectedStatus", "tooLarge"] { #expect(counts[kind, default: 0] > 0, "\(counts)") }
     }
 
-    @Test func `W4: twenty thousand fields are a typed error`() async throws {
+    @Test func `W4: twenty thousand fields cause a typed error`() async throws {
         let head = "HTTP/1.1 200 OK\r\n" + String(repeating: "X-Field: 12345678\r\n", count: 20_000) + "Content-Length: 0\r\n\r\n"
         let origin = try LoopbackOrigin { _ in .verbatim(head) }
         let error = await #expect(throws: TextStoreError.self) {
@@ -55,7 +55,7 @@ struct HostileTextTests {
     }
 
     @Test(arguments: [LoopbackOrigin.Response.Framing.length, .chunked(bytes: 3)])
-    func `W7, T5: a text that is cut against its framing is an error, at every byte`(_ framing: LoopbackOrigin.Response.Framing)
+    func `W7, T5: a text truncated at any byte of its framing is an error`(_ framing: LoopbackOrigin.Response.Framing)
         async throws
     {
         let origin = try LoopbackOrigin { request in
@@ -63,14 +63,14 @@ struct HostileTextTests {
         }
         let fetcher = try RealTextTransport.curl.fetcher()
         for place in 0..<(framing == .length ? 10 : 30) {
-            let error = await #expect(throws: TextStoreError.self, "cut behind \(place) bytes") {
+            let error = await #expect(throws: TextStoreError.self, "cut after \(place) bytes") {
                 _ = try await fetcher.fetch(param: RemoteFile(url: origin.url.appending(path: "\(place)")), revalidating: nil)
             }
             #expect(error?.code == .unreachable)
         }
     }
 
-    @Test func `W7, T5: packed text that ends too early, and a coding that no request names, are errors`() async throws {
+    @Test func `W7, T5: a truncated gzip body and an unrequested content coding are errors`() async throws {
         let packed = try await packedText()
         let origin = try LoopbackOrigin { request in
             let count = Int(request.path.dropFirst()) ?? 0
@@ -89,7 +89,7 @@ struct HostileTextTests {
         }
     }
 
-    /// Ten digits, packed as an origin does it.
+    /// Returns ten digits, compressed by an origin.
     private func packedText() async throws -> Data {
         let origin = try LoopbackOrigin { _ in .text("0123456789").gzipped() }
         let file = RemoteFile(url: origin.url.appending(path: "x"))

@@ -4,19 +4,19 @@ import Testing
 
 @testable import TextStore
 
-/// A transport that uses the network; the tests of fetching run over each.
+/// A transport that uses the network; the tests of fetching run over each one.
 enum RealTextTransport: String, Sendable, CustomTestStringConvertible {
     case urlSession, curl
 
     var testDescription: String { rawValue }
 
-    /// The transports that this system has.
+    /// The transports that this system supports.
     static let available: [RealTextTransport] = (try? RealTextTransport.curl.made()) == nil ? [.urlSession] : [.urlSession, .curl]
 
     private static let session = SessionTextTransport()
     private static let libcurl = Result { try RealTextTransport.curl.made() }
 
-    /// `STOREHOUSE_CURL` names another libcurl to load.
+    /// Makes the transport; `STOREHOUSE_CURL` names another libcurl to load.
     private func made() throws -> any TextTransport {
         #if os(Linux)
         if self == .curl { return try CurlTextTransport(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TextStore
 
-/// T13: every combination of accepted versions, shown version, floor and granularity, against the rule in the words of the law.
+/// T13: every combination of accepted versions, shown version, floor, and granularity, against the wording of the law.
 struct AcceptanceTests {
     typealias Row = (accepted: String?, shown: String?, isSameText: Bool, any: Bool, major: Bool, minor: Bool, digest: Bool)
 
@@ -32,9 +32,9 @@ struct AcceptanceTests {
         Acceptance(identifier: "eula", version: version.flatMap { SemanticVersion($0) }, digest: sha256(text), date: Date())
     }
 
-    /// Each subset of the versions was accepted, each in the wording of its version, and each version is shown, in its wording or another one.
+    /// Accepts each subset of the versions in their own wording, and shows each version in its own or another wording.
     @Test(arguments: [false, true])
-    func `T13: every history, shown text and granularity follow the law, below the floor and not`(isBelowFloor: Bool) {
+    func `T13: every history, shown text, and granularity follows the law, below the floor and otherwise`(isBelowFloor: Bool) {
         for subset in 0..<(1 << Self.versions.count) {
             let accepted = Self.versions.indices.filter { subset & 1 << $0 != 0 }
             var history = AcceptanceHistory()
@@ -44,7 +44,7 @@ struct AcceptanceTests {
                     var text = VersionedText(identifier: "eula", text: wording, version: version.flatMap { SemanticVersion($0) })
                     text.isBelowFloor = isBelowFloor
                     let isSameWording = accepted.contains(shown) && wording != "another wording"
-                    // The versions are in ascending order, and the unversioned text is first.
+                    // The versions are in ascending order, and the unversioned text comes first.
                     let sameOrHigher = shown > 0 && accepted.contains { $0 >= shown }
                     let higher = shown > 0 && accepted.contains { $0 > shown }
                     let sameMajor = shown > 0 && accepted.contains { $0 > 0 && Self.versions[$0]?.first == version?.first }
@@ -63,7 +63,7 @@ struct AcceptanceTests {
         }
     }
 
-    @Test func `T13: the newest acceptance is of the highest version, and among equal versions the last one`() {
+    @Test func `T13: the newest acceptance is that of the highest version, and the last one among equals`() {
         var history = AcceptanceHistory()
         #expect(history.newest == nil)
         for (version, text) in [(nil, "a"), ("2.0.0", "b"), ("1.0.0", "c"), ("2.0.0", "d"), (nil, "e"), ("2.0.0+7", "f"), ("2.0.0", "b")] {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TextStore
 
-/// T9: the dates of manifests are those of RFC 3339.
+/// T9: manifest dates in the format of RFC 3339.
 struct ManifestDateTests {
     private func expiry(_ date: String) throws(TextStoreError) -> Date? {
         try VersionManifest(parsing: Data(#"{"expires":"\#(date)","texts":{}}"#.utf8)).expires
@@ -19,7 +19,7 @@ struct ManifestDateTests {
         ("0001-01-01T00:00:00Z", -62_135_596_800), ("9999-12-31T23:59:59Z", 253_402_300_799), ("2016-12-31T23:59:60.5Z", 1_483_228_800.5),
         ("1972-06-30T23:59:60Z", 78_796_800),
     ])
-    func `T9: an expiry is read as RFC 3339 writes it`(text: String, seconds: Double) throws {
+    func `T9: an expiry in RFC 3339 format is parsed`(text: String, seconds: Double) throws {
         let date = try #require(try expiry(text))
         #expect(abs(date.timeIntervalSince1970 - seconds) < 0.000_1, "\(date.timeIntervalSince1970)")
     }
@@ -33,7 +33,7 @@ struct ManifestDateTests {
         "10000-01-01T00:00:00Z", "-001-01-01T00:00:00Z", "+2030-01-01T00:00:00Z", "2030-01-01T00:00:00Z ", " 2030-01-01T00:00:00Z",
         "2030-01-01T00:00:00ZZ", "２０３０-01-01T00:00:00Z", "2030-01-01T00:00:00\\u00B5Z",
     ])
-    func `T9: an expiry that RFC 3339 does not allow makes the manifest none`(text: String) {
+    func `T9: an expiry that RFC 3339 forbids makes the manifest malformed`(text: String) {
         let error = #expect(throws: TextStoreError.self) { try expiry(text) }
         #expect(error?.code == .malformedManifest)
     }

@@ -10,7 +10,7 @@ struct ManifestTests {
         #"{"texts":{},"texts":{}}"#, #"{"revision":1.5,"texts":{}}"#, #"{"revision":"1","texts":{}}"#, #"{"expires":"soon","texts":{}}"#,
         String(repeating: #"{"a":"#, count: 100_000), String(repeating: "[", count: 1_000_000),
     ])
-    func `T6 what is no manifest is refused as a whole, with the reason`(text: String) {
+    func `T6: malformed bytes are refused as a manifest, with the reason`(text: String) {
         let error = #expect(throws: TextStoreError.self) { try VersionManifest(parsing: Data(text.utf8), limit: 2_000_000) }
         #expect(error?.code == .malformedManifest)
     }
@@ -21,7 +21,7 @@ struct ManifestTests {
         "{\"a\":1,}", "\"", "\"\u{1}\"", #""\x""#, #""\u12""#, #""\u12G4""#, #""\ud800""#, #""\ud800\u0041""#, #""\udc00""#, #""\ud83d\u""#,
         "1 2", "",
     ])
-    func `T6: text that is no JSON is refused`(text: String) {
+    func `T6: malformed JSON is refused`(text: String) {
         let bytes = Array(text.utf8)
         let isMalformed = bytes.withUnsafeBufferPointer { bytes in
             Result { () throws(JSONValue.Malformed) in try JSONValue.read(bytes, depth: 16) }
@@ -33,7 +33,7 @@ struct ManifestTests {
     }
 
     @Test(arguments: 1...4)
-    func `T6: JSON is read as deep as allowed and no deeper`(depth: Int) {
+    func `T6: JSON is parsed up to the depth limit and no deeper`(depth: Int) {
         func isRead(_ arrays: Int) -> Bool {
             let bytes = Array((String(repeating: "[", count: arrays) + "1" + String(repeating: "]", count: arrays)).utf8)
             let value = bytes.withUnsafeBufferPointer { bytes in
@@ -54,7 +54,7 @@ struct ManifestTests {
         #expect(RFC3339.date("2026-11-22T10:00:00.9:Z") == nil)
     }
 
-    @Test func `T6: entries that differ in one field are different`() throws {
+    @Test func `T6: entries that differ in one field are unequal`() throws {
         let version = try SemanticVersion(parsing: "1.0.0+a")
         let entry = VersionManifest.Entry(version: version)
         let others: [VersionManifest.Entry] = [
@@ -66,7 +66,7 @@ struct ManifestTests {
         for other in others { #expect(entry != other) }
     }
 
-    @Test func `T6: JSON is read with its numbers and members as they were written`() throws {
+    @Test func `T6: JSON keeps numbers and members as written`() throws {
         let text = #" {"a":[-0, 10.50e+3,1E-2, 0.0],"b":{},"a":[ ],"\ud83d\ude00\n\/\"\\\b\f\r\tA\u00e9":[true,false,null]} "#
         let bytes = Array(text.utf8)
         let value = try bytes.withUnsafeBufferPointer { bytes in
@@ -80,7 +80,7 @@ struct ManifestTests {
         #expect(value == expected)
     }
 
-    @Test func `T5 a manifest of 50 MB is refused before it is read`() {
+    @Test func `T5: a manifest of 50 MB is refused before it is parsed`() {
         let error = #expect(throws: TextStoreError.self) { try VersionManifest(parsing: Data(count: 50_000_000)) }
         #expect(error?.code == .tooLarge)
     }
@@ -91,25 +91,25 @@ struct ManifestTests {
         #""""#, #"{"version":"1.0.0","sha256":"abc"}"#, #"{"version":"1.0.0","length":-1}"#, #"{"version":"1.0.0","length":"9"}"#,
         #"{"version":"1.0.0","rollback":true}"#, #"{"version":"1.0.0","group":""}"#, #"{"version":"1.0.0","version":"2.0.0"}"#,
     ])
-    func `T6 an entry that cannot be read is reported and spoils no other`(value: String) throws {
+    func `T6: a malformed entry is reported and does not affect the others`(value: String) throws {
         let manifest = try VersionManifest(parsing: Data(#"{"texts":{"a":"1.0.0","bad":\#(value),"z":"2.0.0"}}"#.utf8))
         #expect(manifest.entries.keys.sorted() == ["a", "z"])
         #expect(manifest.problems.map(\.identifier) == ["bad"])
         #expect(manifest.refusals[0].description.contains("bad"))
     }
 
-    @Test func `T6 an identifier that stands there twice is neither of both`() throws {
+    @Test func `T6: an identifier that is listed twice has no entry`() throws {
         let manifest = try VersionManifest(parsing: Data(#"{"eula":"1.0.0","eula":"2.0.0","x":"99999999999999999999.0.0"}"#.utf8))
         #expect(manifest.entries.keys.sorted() == ["x"] && manifest.problems.map(\.identifier) == ["eula"])
     }
 
-    @Test func `T6 a pre-release is taken only on request`() throws {
+    @Test func `T6: a pre-release is accepted only on request`() throws {
         let manifest = try VersionManifest(parsing: Data(#"{"eula":"2.0.0-rc.1","privacy":"1.0.0"}"#.utf8))
         #expect(manifest.taken(by: VersionSource()).entries.keys.sorted() == ["privacy"])
         #expect(manifest.taken(by: VersionSource(preReleases: .allowed)) == manifest)
     }
 
-    @Test func `T9 when the manifest may be asked for again`() {
+    @Test func `T9: a manifest is due after its interval or back-off`() {
         var policy = TextStorePolicy(checkInterval: .seconds(60))
         policy.backOff = .exponential(base: .seconds(5), cap: .seconds(18))
         let start = Date(timeIntervalSince1970: 1_000_000)
@@ -117,7 +117,7 @@ struct ManifestTests {
         #expect(record.isDue(at: start))
         record.succeeded(at: start, policy)
         #expect(!record.isDue(at: start + 59) && record.isDue(at: start + 60))
-        #expect(record.isDue(at: start - 365 * 86_400), "a clock that was set back")
+        #expect(record.isDue(at: start - 365 * 86_400), "the clock was set back")
         let failure = TextStoreError(.unreachable, "")
         for pause in [5.0, 10, 18, 18] {
             record.failed(failure, at: start, policy)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TextStore
 
-/// The decisions without disk or network, as tables.
+/// T1, T3, T7: the pure decisions, as tables.
 struct ResolutionTests {
     struct Row: Sendable, CustomStringConvertible {
         var cache: String?, bundle: String?, remote: String?
@@ -10,7 +10,7 @@ struct ResolutionTests {
         var description: String { "cache \(cache ?? "none") bundle \(bundle ?? "none") remote \(remote ?? "none")" }
     }
 
-    /// `-` is unversioned, `nil` is not there.
+    /// `-` stands for an unversioned text, `nil` for a missing one.
     @Test(arguments: [
         Row(cache: "1.0.0", bundle: "1.0.0", remote: "1.0.0", order: [.cache, .bundle, .remote]),
         Row(cache: "1.0.0", bundle: "2.0.0", remote: "1.5.0", order: [.bundle, .remote, .cache]),
@@ -23,7 +23,7 @@ struct ResolutionTests {
         Row(cache: nil, bundle: nil, remote: "1.0.0", order: [.remote]),
         Row(cache: nil, bundle: nil, remote: nil, order: []),
     ])
-    func `T1 the latest version first, among equals the most local, unversioned before nothing`(row: Row) {
+    func `T1: the latest version comes first, among equals the most local, and unversioned texts last`(row: Row) {
         let candidates = [(Resolution.Origin.remote, row.remote), (.bundle, row.bundle), (.cache, row.cache)].compactMap { origin, text in
             text.map { Resolution.Candidate(origin: origin, rank: rank($0)) }
         }
@@ -36,20 +36,20 @@ struct ResolutionTests {
             (["1.0.0", "2.0.0"], ["2.0.0", "1.0.0"], false), (["1.0.0", "1.0.0"], ["2.0.0", nil], false),
             (["1.0.0", "1.0.0"], ["2.0.0", "3.0.0"], true),
         ] as [([String], [String?], Bool)])
-    func `T7 a bundled set replaces a cached one only where it is nowhere older and somewhere newer`(
+    func `T7: a bundled set replaces a cached one only if no text is older and one is newer`(
         cached: [String], bundled: [String?], expected: Bool
     ) {
         let pairs = zip(cached, bundled).map { (cached: rank($0), bundled: $1.map { rank($0) }) }
         #expect(Resolution.prefersBundledSet(pairs) == expected)
     }
 
-    @Test func `T3 a floor rises, tells each rise once, and falls only with a later revision that says so`() throws {
+    @Test func `T3: a floor rises, reports each rise once, and falls only with a later rollback`() throws {
         var floors = Floors()
-        let told = floors.activated("eula", rank: rank("1.0.0"), digest: digest("a"))
-        let first = try #require(told)
+        let reported = floors.activated("eula", rank: rank("1.0.0"), digest: digest("a"))
+        let first = try #require(reported)
         #expect(first.isFirstInstallation && first.from == nil)
-        let toldAgain = floors.activated("eula", rank: rank("2.0.0"), digest: digest("b"))
-        let second = try #require(toldAgain)
+        let reportedAgain = floors.activated("eula", rank: rank("2.0.0"), digest: digest("b"))
+        let second = try #require(reportedAgain)
         #expect(!second.isFirstInstallation && second.from == SemanticVersion("1.0.0") && second.textChanged)
         for (version, text) in [("2.0.0", "b"), ("1.5.0", "c")] {
             let increase = floors.activated("eula", rank: rank(version), digest: digest(text))
@@ -71,7 +71,7 @@ struct ResolutionTests {
         #expect(after.rankOfBundled(SemanticVersion("2.0.1"), edition: nil) > after.rank)
     }
 
-    @Test func `T3: an entry that lists the version of the floor as a rollback changes nothing`() throws {
+    @Test func `T3: a rollback entry with the floor's own version changes nothing`() throws {
         var floors = Floors()
         _ = floors.activated("eula", rank: rank("1.0.0"), digest: digest("a"))
         let floor = try #require(floors.texts["eula"])
@@ -79,7 +79,7 @@ struct ResolutionTests {
         #expect(floor.rankOfOffered(same, edition: Edition(revision: 8)) == floor.rank)
     }
 
-    @Test func `T3 of two floors the higher one counts, text by text`() {
+    @Test func `T3: merging two floors keeps the higher one of each text`() {
         var one = Floors(), other = Floors()
         _ = one.activated("eula", rank: rank("2.0.0"), digest: digest("a"))
         _ = other.activated("eula", rank: rank("1.0.0"), digest: digest("b"))

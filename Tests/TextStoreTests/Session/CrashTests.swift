@@ -7,9 +7,9 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// Real processes that are killed while they save texts and switch sets, and real processes beside each other.
+/// Processes that are killed while they save texts and switch sets, and processes that write concurrently.
 ///
-/// `STOREHOUSE_SEEDS=300` for as many rounds of each, `STOREHOUSE_SEED=7` for that one alone.
+/// `STOREHOUSE_SEEDS=300` sets the number of rounds, and `STOREHOUSE_SEED=7` runs only that seed.
 @Suite(.serialized, .timeLimit(.minutes(30)))
 struct CrashTests {
     let bench: Bench
@@ -25,7 +25,7 @@ struct CrashTests {
         return try ChildProcess(program, [path, group ?? "-", "\(first)", step.map { "\($0)" } ?? "-"] + rest)
     }
 
-    /// What a new start finds, without network: versions and floors of the three texts.
+    /// Returns the versions that a new start finds offline, and checks the floors of the three texts.
     private func found(_ group: String?, _ seed: UInt64 = 0) async throws -> [Int?] {
         let store = try TextStore(
             session: "crash", directory: bench.place.url, bundle: try bench.bundle([:]), onEvent: { [bench] in bench.events.record($0) })
@@ -33,7 +33,7 @@ struct CrashTests {
         try await store.register(sources)
         var versions: [Int?] = []
         for source in sources {
-            // It may not be there yet.
+            // The first version may not be saved yet.
             guard let text = try? await store.text(for: source) else {
                 versions.append(nil)
                 continue
@@ -51,7 +51,7 @@ struct CrashTests {
     }
 
     @Test(arguments: [nil, "set"])
-    func `T3 T4 T7 after kill -9 at a random moment texts are whole, sets of one version, and nothing went backwards`(
+    func `T3, T4, T7: kill -9 at a random moment leaves whole texts, sets of one version, and no lower version`(
         group: String?
     ) async throws {
         var last = 0
@@ -59,7 +59,7 @@ struct CrashTests {
             var dice = SplitMix(seed: seed)
             let child = try writer(group, from: last + 1)
             for _ in 0..<Int.random(in: 1...12, using: &dice) { last = max(last, child.readLine().flatMap { Int($0) } ?? 0) }
-            // Between two lines as well as upon one.
+            // The kill may hit between two lines as well as at one.
             for _ in 0..<Int.random(in: 0...3000, using: &dice) { _ = SHA256.digest(of: []) }
             child.kill()
             while let line = child.readLine() { last = max(last, Int(line) ?? 0) }
@@ -70,7 +70,7 @@ struct CrashTests {
         }
     }
 
-    @Test func `T3 T4 two processes with a text each keep what the other has saved, floors included, and one of them may be killed`()
+    @Test func `T3, T4: two processes with a text each keep the other's text and floor when one is killed`()
         async throws
     {
         var last = ["one": 0, "two": 0]
@@ -95,7 +95,7 @@ struct CrashTests {
         }
     }
 
-    @Test func `T3 T7 two processes that switch one set never show a torn one or a lower one, while they write and after`() async throws {
+    @Test func `T3, T7: two processes that switch one set never show a torn or lower one, while writing and after`() async throws {
         var last = 0
         for seed in seeds(UInt64(6)) {
             var dice = SplitMix(seed: seed)
@@ -106,7 +106,7 @@ struct CrashTests {
                     let line = child.readLine()
                     #expect(line == nil || line.flatMap { Int($0) } != nil, "seed \(seed): \(line ?? "")")
                     last = max(last, line.flatMap { Int($0) } ?? 0)
-                    // A third one starts while both write.
+                    // A third store opens while both write.
                     let versions = try await found("set", seed)
                     #expect(Set(versions).count == 1, "seed \(seed): a torn set, \(versions)")
                     #expect(versions[0] ?? 0 >= max(shown, last), "seed \(seed): \(versions) after \(shown) and \(last)")
@@ -120,7 +120,7 @@ struct CrashTests {
 
     /// A recovery writes the floors with the edition, the manifest, three records, the pointer, and the floors with the ranks.
     @Test(arguments: Array(1...30))
-    func `T16: kill -9 after any step of a recovery leaves the old set or the recovered one, and locks no device out`(step: Int)
+    func `T16: kill -9 after any step of a recovery leaves the old or the recovered set, and locks no device out`(step: Int)
         async throws
     {
         let names = "one,two,three"
@@ -137,7 +137,7 @@ struct CrashTests {
         #expect(try await found("set", UInt64(step)) == [3, 3, 3])
     }
 
-    /// Two apps accept versions of one text, the even and the odd ones; one of them is killed.
+    /// Two processes accept the even and the odd versions of one text, and one of them is killed.
     @Test func `T13: acceptances of two processes survive kill -9, and an older one replaces no newer one`() async throws {
         for seed in seeds(UInt64(6)) {
             var dice = SplitMix(seed: seed)
@@ -166,7 +166,7 @@ struct CrashTests {
     }
 
     @Test(arguments: Array(1...6))
-    func `T13: kill -9 after any step of saving an acceptance leaves the acceptances before it`(step: Int) async throws {
+    func `T13: kill -9 after any step of saving an acceptance keeps the earlier acceptances`(step: Int) async throws {
         let directory = bench.place.file("accepting").path(percentEncoded: false)
         let first = try ChildProcess(program, [directory, "-", "1", "-", "one", "1", "3", "accepting"])
         while first.readLine() != nil {}
@@ -181,9 +181,9 @@ struct CrashTests {
         }
     }
 
-    /// A switch writes the manifest and three records, each created, written and renamed, and two copies of pointer and floors.
+    /// A switch writes the manifest and three records, each created, written, and renamed, and two copies of pointer and floors.
     @Test(arguments: Array(1...30))
-    func `T7 kill -9 after any step of the second switch leaves the old set or the new one`(step: Int) async throws {
+    func `T7: kill -9 after any step of the second switch leaves the old set or the new one`(step: Int) async throws {
         let first = try writer("set", from: 1)
         #expect(first.readLine() == "1")
         first.kill()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TextStore
 
-/// Sessions of many texts, each observed: what one text goes through is no work for the others.
+/// Sessions with many observed texts: an event of one text costs the others nothing.
 struct CrowdedSessionTests {
     private static let names = (0..<200).map { "text-\($0)" }
     private let place: Place
@@ -12,7 +12,7 @@ struct CrowdedSessionTests {
 
     init() throws { place = try Place() }
 
-    @Test func `fetching two hundred observed texts looks at each a few times, and not at all whenever one has come`() async throws {
+    @Test func `fetching two hundred observed texts reads the clock a few times per text`() async throws {
         let names = Self.names
         let manifest = "{" + names.map { #""\#($0)":"1.0.0""# }.joined(separator: ",") + "}"
         let base = try #require(URL(string: "https://example.org/"))
@@ -34,11 +34,11 @@ struct CrowdedSessionTests {
         time.reset()
         await store.setVersionSource(VersionSource(remoteFile: RemoteFile(url: base.appending(path: "versions.json"))))
         for (name, observer) in zip(names, observers) { #expect(await observer.value == "Text of \(name)") }
-        // Each look at an observed text asks what time it is, and so does each step of its own.
+        // Each evaluation of an observed text reads the clock, and so does each of its own steps.
         #expect(time.count < 60 * names.count)
     }
 
-    @Test func `a look at one text leaves what is known of the others' quiet as it is`() async throws {
+    @Test func `a change of one text keeps the quiet periods of the others`() async throws {
         let base = try #require(URL(string: "https://example.org/"))
         let store = try TextStore(
             session: "quiet", directory: place.file("state"), bundle: try place.bundle("none", [:]),
@@ -64,19 +64,19 @@ private struct ClosureFetcher: RevalidatingFetcher {
     }
 }
 
-/// Counts how often it is asked for the date.
+/// Counts the reads of the date.
 private final class CountingTime: TimeSource {
     private let manual = ManualTime()
-    private let asked = Lock(0)
+    private let reads = Lock(0)
 
-    var count: Int { asked.withLock { $0 } }
+    var count: Int { reads.withLock { $0 } }
 
-    func reset() { asked.withLock { $0 = 0 } }
+    func reset() { reads.withLock { $0 = 0 } }
 
     var now: MonotonicInstant { manual.now }
 
     var date: Date {
-        asked.withLock { $0 += 1 }
+        reads.withLock { $0 += 1 }
         return manual.date
     }
 

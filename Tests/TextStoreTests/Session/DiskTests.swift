@@ -7,7 +7,7 @@ import Trials
 
 #if os(macOS) || os(Linux)
 
-/// T3 to T5 and T7 where the disk does not take what is to be saved, with real disks and real limits of the system.
+/// T3, T4, T5, T7: saves that the disk refuses, with real disks and real limits of the system.
 struct DiskTests {
     let place: Place
     let program: String
@@ -21,9 +21,9 @@ struct DiskTests {
 
     private func lines(_ child: ChildProcess) -> [String] { Array(sequence(state: child) { $0.readLine() }) }
 
-    /// Texts of versions 3, 6, 9 and 12 are larger than the limit, as 5 757 and 5 514 and so on are larger than 5 000.
+    /// The texts of versions 3, 6, 9, and 12 exceed the limit: their sizes, such as 5 757 and 5 514 bytes, are above 5 000.
     @Test(arguments: ["-", "set"])
-    func `T3 T4 T7 a file that may not grow fails the switch with its reason, the old set stays whole, and smaller ones are saved`(
+    func `T3, T4, T7: a file-size limit fails the switch with its reason, keeps the old set, and lets smaller texts pass`(
         group: String
     ) throws {
         let found = lines(try ChildProcess(program, [path, group, "1", "-", "one,two,three", "1", "14", "limited"]))
@@ -34,7 +34,7 @@ struct DiskTests {
                 last = version
                 expected.append("\(version)")
             } else {
-                expected.append("failed \(version) \(group == "-" ? "fileSystem" : "fileSystem"), shows \(last)")
+                expected.append("failed \(version) fileSystem, shows \(last)")
             }
         }
         #expect(found == expected + ["restart \(last) \(last) \(last)"])
@@ -42,7 +42,7 @@ struct DiskTests {
     }
 
     @Test(.enabled(if: canMountSmallDisks(), "this process may not mount a small disk"))
-    func `T3 T4 T7 a full disk fails the switch with its reason, and the old set stays whole`() throws {
+    func `T3, T4, T7: a full disk fails the switch with its reason, and the old set stays whole`() throws {
         let script = "mount -t tmpfs -o size=48k,mode=700 none '\(path)' && exec '\(program)' '\(path)' set 1 - one,two,three 1 30"
         let found = lines(try ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]))
         var last = 0
@@ -55,7 +55,7 @@ struct DiskTests {
     }
 
     @Test(.enabled(if: canMountSmallDisks(), "this process may not mount a small disk"))
-    func `T5 a read-only disk fails the save with its reason, and what is there can be read`() throws {
+    func `T5: a read-only disk fails the save with its reason, and saved texts are readable`() throws {
         let writing = try ChildProcess(program, [path, "set", "1", "-", "one,two,three", "1", "1"])
         #expect(lines(writing) == ["1", "restart 1 1 1"])
         let script = "mount --bind -o ro '\(path)' '\(path)' && exec '\(program)' '\(path)' set 2 - one,two,three 1 1"
@@ -63,18 +63,18 @@ struct DiskTests {
         #expect(found == ["failed 2 fileSystem, shows 1", "restart 1 1 1"])
     }
 
-    @Test func `T5 a directory that may not be written fails the save with its reason, and a start finds nothing worse than nothing`()
+    @Test func `T5: an unwritable directory fails the save with its reason, and a start finds no texts`()
         throws
     {
         try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path)
-        // A test's own directory: it can be removed again then.
+        // Lets the test remove its own directory.
         defer { try? FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path) }
-        let found = lines(try ChildProcess(program, [path, "set", "1", "-", "one,two,three", "1", "2", "nobody"]))
+        let found = lines(try ChildProcess(program, [path, "set", "1", "-", "one,two,three", "1", "2", "unprivileged"]))
         #expect(found == ["failed 1 fileSystem, shows nothing", "failed 2 fileSystem, shows nothing", "restart nothing nothing nothing"])
     }
 }
 
-/// Whether this process may mount a disk that nobody else sees.
+/// Returns whether this process may mount a disk in a mount namespace of its own.
 private func canMountSmallDisks() -> Bool {
     let script = "mount -t tmpfs none /mnt && echo yes"
     guard isRoot(), let child = try? ChildProcess("/usr/bin/unshare", ["-m", "/bin/sh", "-c", script]) else { return false }

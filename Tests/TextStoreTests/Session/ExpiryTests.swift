@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T9: texts without version, which only their age makes worth asking for.
+/// T9: unversioned texts, which are refreshed by their age.
 struct ExpiryTests {
     let bench: Bench
 
@@ -19,7 +19,7 @@ struct ExpiryTests {
 
     private func store() throws -> TextStore { try bench.store(policy: TextStorePolicy(textExpiry: .seconds(3600))) }
 
-    /// What an observer is shown as complete or failed.
+    /// Collects the completed and failed states of an observer.
     private func observe(_ store: TextStore, _ seen: WatchedState<[String]>) -> Task<Void, Never> {
         Task { [notes] in
             for await state in store.publish(notes) {
@@ -32,7 +32,7 @@ struct ExpiryTests {
         }
     }
 
-    @Test func `T9 a text without version that is only observed is asked for again whenever it expires, and not before`() async throws {
+    @Test func `T9: an observed unversioned text is refreshed whenever it expires, and not before`() async throws {
         bench.serve("notes", "Notes 1")
         let store = try store()
         try await store.register(notes)
@@ -40,12 +40,12 @@ struct ExpiryTests {
         let observing = observe(store, seen)
         defer { observing.cancel() }
         try await seen.wait { $0 == ["Notes 1"] ? () : nil }
-        for (turn, expected) in [[200, 304], [200, 304, 304]].enumerated() {
+        for (number, expected) in [[200, 304], [200, 304, 304]].enumerated() {
             try await bench.time.sleepers(atLeast: 1)
             bench.time.advance(by: .seconds(3599))
-            #expect(statuses.count == turn + 1)
+            #expect(statuses.count == number + 1)
             bench.time.advance(by: .seconds(1))
-            try await seen.wait { $0.count == turn + 2 ? () : nil }
+            try await seen.wait { $0.count == number + 2 ? () : nil }
             #expect(statuses == expected)
         }
         bench.serve("notes", "Notes 2")
@@ -55,7 +55,7 @@ struct ExpiryTests {
         #expect(seen.current == ["Notes 1", "Notes 1", "Notes 1", "Notes 2"])
     }
 
-    @Test func `T9 an expired text that cannot be had is asked for again after a pause, and shown meanwhile`() async throws {
+    @Test func `T9: an expired text whose refresh fails is retried after a pause, and shown meanwhile`() async throws {
         bench.serve("notes", "Notes 1")
         let store = try store()
         try await store.register(notes)
@@ -73,7 +73,7 @@ struct ExpiryTests {
         try await seen.wait { $0.last == "Notes 2" ? () : nil }
     }
 
-    @Test func `T9 where nobody observes any more nothing is asked for, and the next read asks`() async throws {
+    @Test func `T9: an unobserved text is not refreshed until the next read`() async throws {
         bench.serve("notes", "Notes 1")
         let store = try store()
         try await store.register(notes)
@@ -90,7 +90,7 @@ struct ExpiryTests {
         #expect(statuses == [200, 304])
     }
 
-    @Test func `T2 a text that was observed before it was registered is fetched when it is`() async throws {
+    @Test func `T2: a text that is observed before its registration is fetched at registration`() async throws {
         bench.serve("notes", "Notes 1")
         let store = try store()
         let seen = WatchedState<[String]>([])
@@ -101,7 +101,7 @@ struct ExpiryTests {
         try await seen.wait { $0.last == "Notes 1" ? () : nil }
     }
 
-    @Test func `T9 a clock that goes back a year has a text asked for once more, not at every read`() async throws {
+    @Test func `T9: setting the clock back a year refreshes a text once, not at every read`() async throws {
         bench.serve("notes", "Notes 1")
         try await store().register(notes)
         let first = try store()
@@ -117,12 +117,12 @@ struct ExpiryTests {
         #expect(statuses == [200, 304, 304])
     }
 
-    @Test func `T9 a check that could not be saved is not repeated at every read`() async throws {
+    @Test func `T9: a check that could not be saved is not repeated at every read`() async throws {
         bench.serve("notes", "Notes 1")
         let store = try store()
         try await store.register(notes)
         _ = try await store.text(for: notes, awaiting: patient)
-        // In the place of the directory stands a file: nothing more can be saved.
+        // A file in place of the directory prevents every save.
         try FileManager.default.removeItem(at: bench.place.file("state"))
         try Data().write(to: bench.place.file("state"))
         bench.time.advance(by: .seconds(3600))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// What must outlive clearing, damage and other holders of the session's lock.
+/// State that must outlive clearing, damage, and other holders of the session's lock.
 struct ForgettingTests {
     let bench: Bench
 
@@ -18,21 +18,21 @@ struct ForgettingTests {
             directory: directory, options: FileWriteOptions(), session: WatchedState(SessionState()), patience: .seconds(600))
     }
 
-    @Test func `T3 clearing loses no floor though both copies were damaged since the start`() async throws {
+    @Test func `T3: clearing keeps the floor even if both copies were damaged since the start`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started()
         try await store.refresh()
         let copies = bench.place.files.filter { $0.contains("floor.") }
         #expect(copies.count == 2)
-        for name in copies { try Data("nothing of it is left".utf8).write(to: bench.place.file(name)) }
+        for name in copies { try Data("damaged".utf8).write(to: bench.place.file(name)) }
         bench.origin.goDown()
         try await store.clear()
         let next = try await bench.started()
         #expect(line(try await next.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
     }
 
-    @Test func `T7 a part of a set is not stored after another process has cleared the rest of it`() async throws {
+    @Test func `T7: part of a set is not stored after another process has cleared the rest`() async throws {
         func record(_ name: String, _ version: String) -> TextRecord {
             TextRecord(
                 identifier: name, text: version,
@@ -41,27 +41,27 @@ struct ForgettingTests {
                     fetchedAt: Date()))
         }
         let names = ["eula", "privacy"]
-        let (one, other) = (shelf(), shelf())
-        for shelf in [one, other] {
+        let (first, second) = (shelf(), shelf())
+        for shelf in [first, second] {
             try shelf.session.update { session in
                 Result { () throws(TextStoreError) in try session.register(names.map { TextSource(identifier: $0, group: "g") }) }
             }.get()
             _ = await shelf.admit(names, activatesPending: false) { $0.load(names, [:]) }
         }
-        _ = try await one.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true, begun: 0)
-        _ = try await other.clear()
+        _ = try await first.store("group/g", names.map { record($0, "1.0.0") }, isActivated: true, begun: 0)
+        _ = try await second.clear()
         let error = await #expect(throws: TextStoreError.self) {
-            try await one.store("group/g", [record("eula", "2.0.0")], isActivated: true, begun: 0)
+            try await first.store("group/g", [record("eula", "2.0.0")], isActivated: true, begun: 0)
         }
         #expect(error?.code == .incompleteSet)
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
-        // What has happened is known by then, and the whole set is taken.
-        _ = await one.change()
-        _ = try await one.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true, begun: 0)
-        #expect(one.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
+        // The session now knows of the clearing, and accepts the whole set.
+        _ = await first.change()
+        _ = try await first.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true, begun: 0)
+        #expect(first.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
     }
 
-    @Test func `T14 a manifest that comes after everything was forgotten is not saved`() async throws {
+    @Test func `T14: a manifest that arrives after a clear is not saved`() async throws {
         let shelf = shelf()
         var record = ManifestRecord(url: "http://x/")
         record.body = Data("{}".utf8)
@@ -73,14 +73,14 @@ struct ForgettingTests {
         #expect(shelf.manifestFile.load().copies.first?.value.body == nil)
     }
 
-    @Test func `T13 acceptances that are only out of reach are not written over`() async throws {
+    @Test func `T13: unreadable acceptances are not overwritten`() async throws {
         func ledger() -> AcceptanceLedger { AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
         func acceptance(_ name: String) -> Acceptance { Acceptance(identifier: name, version: nil, digest: "", date: Date()) }
         _ = try await ledger().accept(acceptance("eula"))
         let files = ["accepted.0", "accepted.1"]
         for name in files {
             try FileManager.default.moveItem(at: bench.place.file(name), to: bench.place.file("kept-" + name))
-            // A link to itself cannot be opened by anybody, not even by a superuser.
+            // No process can open a link to itself, not even as superuser.
             try FileManager.default.createSymbolicLink(atPath: bench.place.file(name).path, withDestinationPath: name)
         }
         let error = await #expect(throws: TextStoreError.self) { try await ledger().accept(acceptance("privacy")) }
@@ -95,7 +95,7 @@ struct ForgettingTests {
         for name in ["eula", "privacy"] { #expect(try await ledger().history(of: name).newest != nil) }
     }
 
-    @Test func `T13 damaged acceptances keep nobody from accepting`() async throws {
+    @Test func `T13: damaged acceptances do not prevent a new one`() async throws {
         func ledger() -> AcceptanceLedger { AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
         let acceptance = Acceptance(identifier: "eula", version: nil, digest: "", date: Date())
         _ = try await ledger().accept(acceptance)
@@ -104,11 +104,11 @@ struct ForgettingTests {
         #expect(try await ledger().history(of: "eula").newest != nil)
     }
 
-    @Test func `T8 whoever waits for the session's lock keeps no other task waiting`() async throws {
+    @Test func `T8: waiting for the session's lock blocks no other task`() async throws {
         var holder = try SessionLock(directory: directory).take()
         #expect(holder != nil)
         let hasBegun = WatchedState(0)
-        // More than there are threads for all tasks of a small machine.
+        // More waits than the concurrency runtime of a small machine has threads.
         let waiting = (0..<8).map { number in
             Task { [directory] in
                 hasBegun.update { $0 += 1 }
@@ -123,14 +123,14 @@ struct ForgettingTests {
             }
         }
         try await hasBegun.wait { $0 == 8 ? () : nil }
-        // Threads that stand still would let this go on only when their patience is at its end.
+        // Blocked threads would let this loop continue only after their patience ends.
         for _ in 0..<20 { await Task.detached {}.value }
         withExtendedLifetime(holder) {}
         holder = nil
         for task in waiting { await #expect(throws: Never.self) { try await task.value } }
     }
 
-    @Test func `T3 copies of one journal with other entries under one number both count, and the next entry makes them alike`() throws {
+    @Test func `T3: journal copies with different entries of one number both count, and the next entry unifies them`() throws {
         func journal() -> Journal { Journal(name: "floor", directory: directory, options: FileWriteOptions()) }
         var one = journal()
         _ = try one.add([1]) { [1] }
@@ -152,7 +152,7 @@ struct ForgettingTests {
     }
 
     @Test(arguments: [UInt32.max, 1 << 31, 0x7FFF_FFFF, 1 << 20])
-    func `T3 an entry that claims to be larger than the file is none, at the end as in the middle`(length: UInt32) throws {
+    func `T3: an entry that claims to exceed the file is ignored, at the end and in the middle`(length: UInt32) throws {
         func journal() -> Journal { Journal(name: "floor", directory: directory, options: FileWriteOptions()) }
         var one = journal()
         for number in 1...3 { _ = try one.add([UInt8(number)]) { [UInt8(number)] } }
@@ -169,7 +169,7 @@ struct ForgettingTests {
         }
     }
 
-    @Test func `T3 the highest number of all is no entry's, for none could follow it`() throws {
+    @Test func `T3: the maximum serial number is invalid, because no entry could follow it`() throws {
         var bytes: [UInt8] = [0xB7, 0x53, 0x4A, 0x01, 1, 0, 0, 0] + [UInt8](repeating: 0xFF, count: 8)
         let sum = [UInt8(7)].withUnsafeBytes { Checksum64.of($0, seed: .max) }
         withUnsafeBytes(of: sum.littleEndian) { bytes += Array($0) }

@@ -19,12 +19,12 @@ struct GateTests {
         ])
     }
 
-    /// A store of one text, as the next version of the app has it.
+    /// Starts a store of one text, with the bundle of an app version.
     private func started(_ version: String) async throws -> TextStore {
         let store = try bench.store(bundle: bundle(version))
         try await store.register(bench.source("eula"))
         await store.setVersionSource(bench.versions)
-        // A later refresh must not join the request that this has begun.
+        // A later refresh must not join the request that this start has begun.
         _ = try await store.text(for: "eula", awaiting: patient)
         return store
     }
@@ -32,7 +32,7 @@ struct GateTests {
     enum Loss: CaseIterable { case cleared, damaged }
 
     @Test(arguments: Loss.allCases)
-    func `T13: a text below a floor that was never accepted needs acceptance, offline and after a loss`(loss: Loss) async throws {
+    func `T13: an unaccepted text below a floor needs acceptance, offline and after a loss`(loss: Loss) async throws {
         let eula = bench.source("eula")
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let first = try await started("1.0.0")
@@ -57,7 +57,7 @@ struct GateTests {
         }
     }
 
-    @Test func `T13: a text below a floor that was accepted needs no acceptance`() async throws {
+    @Test func `T13: an accepted text below a floor needs no acceptance`() async throws {
         let eula = bench.source("eula")
         bench.serve(manifest: #"{"eula":"3.0.0"}"#)
         bench.serve("eula", "Remote terms 3")
@@ -73,7 +73,7 @@ struct GateTests {
         }
     }
 
-    @Test func `T13: a store that accepts an older version leaves another store's newer acceptance in place`() async throws {
+    @Test func `T13: a store that accepts an older version keeps another store's newer acceptance`() async throws {
         let eula = bench.source("eula")
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let slow = try await started("1.0.0")
@@ -92,7 +92,7 @@ struct GateTests {
         }
     }
 
-    @Test func `T13: a gate asks about and accepts the text that it shows while a newer one becomes current`() async throws {
+    @Test func `T13: a gate asks about and accepts the shown text while a newer one becomes current`() async throws {
         let eula = bench.source("eula")
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let store = try await started("1.0.0")
@@ -112,7 +112,7 @@ struct GateTests {
         }
     }
 
-    @Test func `T13: a deliberate rollback asks for its wording only with the granularity of wordings`() async throws {
+    @Test func `T13: a rollback needs acceptance of its wording only with digest granularity`() async throws {
         let eula = bench.source("eula")
         bench.serve(manifest: #"{"revision":1,"texts":{"eula":"3.0.0"}}"#)
         bench.serve("eula", "Remote terms 3")
@@ -124,16 +124,16 @@ struct GateTests {
         try await store.refresh()
         let shown = try await store.text(for: eula)
         #expect(line(shown) == "2.0.0 remote: Remote terms 2")
-        let asked = [
+        let isNeeded = [
             await store.needsAcceptance(of: shown, granularity: .any), await store.needsAcceptance(of: shown, granularity: .digest),
         ]
-        #expect(asked == [false, true])
+        #expect(isNeeded == [false, true])
         try await store.accept(shown)
         #expect(await !store.needsAcceptance(of: shown, granularity: .digest))
         #expect(try await store.acceptance(of: eula)?.version == SemanticVersion("3.0.0"))
     }
 
-    @Test func `T13: a text in unreadable acceptances needs acceptance, and the fault is an event`() async throws {
+    @Test func `T13: a text needs acceptance if acceptances are unreadable, and the fault is reported`() async throws {
         let eula = bench.source("eula")
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let first = try await started("1.0.0")
@@ -145,7 +145,7 @@ struct GateTests {
         #expect(bench.events.faults.contains { $0.code == .damagedFile })
     }
 
-    @Test func `a text is read, observed, asked about and found accepted by its plain identifier`() async throws {
+    @Test func `a plain identifier reads, observes, and gates a text`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await started("1.0.0")

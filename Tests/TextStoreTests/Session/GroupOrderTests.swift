@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T2, T3 and T7 of groups whose texts become known one after the other.
+/// T2, T3, T7: groups with texts that are registered one after the other.
 struct GroupOrderTests {
     let bench: Bench
 
@@ -27,17 +27,17 @@ struct GroupOrderTests {
     }
 
     @Test(arguments: permutations)
-    func `T2 T3 T7 a group registered one by one never shows a bundled text that the group takes back, and raises no floor for it`(
+    func `T2, T3, T7: registering a group one by one never shows a bundled text that its cached set overrides, nor raises its floor`(
         steps: [Step]
     ) async throws {
         serve(2)
         try await bench.started(group: "legal").refresh()
         bench.origin.goDown()
-        // The app's next version brings a newer privacy policy, but older terms.
+        // The next app version bundles a newer privacy policy but older terms.
         let updated = try bench.bundle([
             "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
         ])
-        // Twice, because a start may save what the next one reads.
+        // Two starts, because the first one may save state that the second one reads.
         for _ in 0..<2 {
             let store = try bench.store(bundle: updated)
             for step in steps {
@@ -57,14 +57,14 @@ struct GroupOrderTests {
     }
 
     @Test(arguments: permutations)
-    func `T3 T7 a set that a manifest made stays one while that manifest is not here`(steps: [Step]) async throws {
+    func `T3, T7: a set that a manifest defined stays one until the next manifest arrives`(steps: [Step]) async throws {
         bench.serve(
             manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 2")
         bench.serve("privacy", "Remote privacy 2")
         try await bench.started().refresh()
         bench.origin.goDown()
-        // The app's next version asks for its manifest elsewhere, and has one newer and one older text.
+        // The next app version has another manifest address, one newer text, and one older text.
         let updated = try bench.bundle([
             "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
         ])
@@ -82,7 +82,7 @@ struct GroupOrderTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
     }
 
-    @Test func `T7 a group is still known as one after its pointer was written anew`() async throws {
+    @Test func `T7: a rewritten pointer keeps its groups`() async throws {
         var pointer = Pointer()
         func place(_ name: String, _ version: String) -> Pointer.Place {
             Pointer.Place(file: RecordName(of: name), rank: Rank(version: SemanticVersion(version)), digest: digest(name))
@@ -110,7 +110,7 @@ struct GroupOrderTests {
         #expect(pointer.groups["group/g"]?.keys.sorted() == ["b"])
     }
 
-    @Test func `T7 a text that waits alone does not come between those of a set that waits with a newer one`() async throws {
+    @Test func `T7: a text that waits alone does not tear a newer waiting set`() async throws {
         let policy = TextStorePolicy(activation: .manually)
         bench.serve(manifest: #"{"eula":"3.0.0"}"#)
         bench.serve("eula", "Remote terms 3")
@@ -127,7 +127,7 @@ struct GroupOrderTests {
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 2)
     }
 
-    @Test func `T3 a start that raises nothing writes nothing`() async throws {
+    @Test func `T3: a start that raises no floor writes nothing`() async throws {
         serve(2)
         bench.serve("notes", "Notes")
         let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
@@ -150,7 +150,7 @@ struct GroupOrderTests {
         #expect(try await start() == first)
     }
 
-    @Test func `T2 a large group registered one by one ends as one registered at once does`() async throws {
+    @Test func `T2: registering a large group one by one has the same result as registering it at once`() async throws {
         let names = (0..<150).map { "text-\($0)" }
         func bundle(_ version: Int) throws -> Bundle {
             var files = Dictionary(uniqueKeysWithValues: names.map { ($0 + ".txt", "Text \(version) of \($0)") })

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TextStore
 
-/// What a start finds in the session's directory that nothing refers to.
+/// Unreferenced files that a start finds in the session's directory.
 struct HousekeepingTests {
     let place: Place
 
@@ -14,7 +14,7 @@ struct HousekeepingTests {
 
     private func shelf() -> Shelf { place.shelf() }
 
-    /// Lets a file be one that was last changed some minutes ago.
+    /// Creates a file if it is missing, and sets the time of its last change.
     private func put(_ name: String, minutesAgo: Double) throws {
         if !place.files.contains(name) { try Data("left behind".utf8).write(to: place.file(name)) }
         try place.age(name, minutes: minutesAgo)
@@ -27,7 +27,7 @@ struct HousekeepingTests {
         return shelf
     }
 
-    @Test func `T14 what a killed process has left goes an hour later, and nothing that is used or not ours`() async throws {
+    @Test func `T14: leftovers of killed processes are removed after an hour; used and foreign files stay`() async throws {
         _ = try await stored()
         let used = Set(place.files)
         for name in used { try put(name, minutesAgo: 600) }
@@ -38,20 +38,20 @@ struct HousekeepingTests {
         for name in kept.suffix(2) { try put(name, minutesAgo: 600) }
 
         let next = shelf(), before = Set(place.files)
-        let turn = await next.admit(["eula"], activatesPending: false)
-        #expect(turn.faults.isEmpty)
-        // The start itself does not wait for that.
+        let outcome = await next.admit(["eula"], activatesPending: false)
+        #expect(outcome.faults.isEmpty)
+        // The start itself does not wait for the removal.
         #expect(Set(place.files) == before)
         #expect(try await next.accept(revision: nil).faults.isEmpty)
         #expect(Set(place.files) == used.union(kept))
         #expect(next.session.read { $0.held["eula"]?.active?.text } == "one")
     }
 
-    @Test func `T14 a long history is left out of the journals after the next start`() async throws {
+    @Test func `T14: the next start removes a long history from the journals`() async throws {
         let first = try await stored()
         func size() throws -> Int { try Data(contentsOf: place.file("pointer.0")).count }
         var number = 0
-        // Longer than that it would be written anew with the next entry.
+        // Beyond this size, the next entry would rewrite the file.
         while try size() <= 1 << 14 {
             number += 1
             _ = try await first.store("text/eula", [record("eula", "1.0.\(number)", "text \(number)")], isActivated: true, begun: 0)
@@ -67,7 +67,7 @@ struct HousekeepingTests {
         #expect(last.session.read { $0.held["eula"]?.active?.text } == "text \(number)")
     }
 
-    @Test func `T14 a start that looks at its versions tidies`() async throws {
+    @Test func `T14: setting the version source removes leftovers`() async throws {
         let bench = try Bench()
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
@@ -81,7 +81,7 @@ struct HousekeepingTests {
         #expect(try await line(store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
     }
 
-    @Test func `T14 tidying never takes what another process has stored since the start, however old its clock says it is`() async throws {
+    @Test func `T14: cleanup keeps files that another process has stored since the start, however old they appear`() async throws {
         let other = try await stored()
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
@@ -94,17 +94,17 @@ struct HousekeepingTests {
         #expect(shelf.session.read { $0.held["eula"]?.active?.text } == "two")
     }
 
-    @Test func `T4 a text that another store has cleared is not told of as damaged`() async throws {
+    @Test func `T4: a text that another store has cleared is not reported as damaged`() async throws {
         let first = try await stored()
         let shelf = shelf()
         #expect(await shelf.admit([], activatesPending: false).faults.isEmpty)
         _ = try await first.clear()
-        let turn = await shelf.admit(["eula"], activatesPending: false)
-        #expect(turn.faults.isEmpty)
+        let outcome = await shelf.admit(["eula"], activatesPending: false)
+        #expect(outcome.faults.isEmpty)
         #expect(shelf.session.read { $0.held["eula"]?.active == nil && $0.damaged.isEmpty })
     }
 
-    @Test func `T14 a record's name is read as it was written, and nothing else is one`() throws {
+    @Test func `T14: a record's name round-trips, and no other name is accepted`() throws {
         for identifier in ["", "eula", "../../x", "é"] {
             let name = RecordName(of: identifier)
             let text = name.text
@@ -120,9 +120,9 @@ struct HousekeepingTests {
         }
     }
 
-    /// The buffer that files are read through at once is of 16 KB.
+    /// The buffer of the fast path holds 16 KiB.
     @Test(arguments: [0, 1, 16_000, 16_367, 16_368, 16_369, 16_384, 100_000])
-    func `T4 a file is read whole, whatever its size`(size: Int) throws {
+    func `T4: a file is read whole, whatever its size`(size: Int) throws {
         let payload = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
         try SealedFile.write(payload, as: "sealed", in: directory, options: FileWriteOptions())
         #expect(try SealedFile.read("sealed", in: directory) == payload)
@@ -131,7 +131,7 @@ struct HousekeepingTests {
         if size > 0 { #expect(throws: TextStoreError.self) { try SealedFile.read("sealed", in: directory) } }
     }
 
-    @Test func `T4 a directory or a link in the place of a record is not read, and told of with the text's name`() async throws {
+    @Test func `T4: a directory or link in place of a record is reported with the text's identifier, not read`() async throws {
         let shelf = try await stored()
         let name = try #require(await shelf.pointer.active["eula"]?.file.text), elsewhere = place.file("elsewhere")
         try FileManager.default.moveItem(at: place.file(name), to: elsewhere)
@@ -142,8 +142,8 @@ struct HousekeepingTests {
         for (code, replace) in replacements {
             try replace()
             let next = self.shelf()
-            let turn = await next.admit(["eula"], activatesPending: false)
-            #expect(turn.faults.map(\.code) == [code] && turn.faults.first?.identifier == "eula", "\(turn.faults)")
+            let outcome = await next.admit(["eula"], activatesPending: false)
+            #expect(outcome.faults.map(\.code) == [code] && outcome.faults.first?.identifier == "eula", "\(outcome.faults)")
             #expect(next.session.read { $0.held["eula"]?.active } == nil)
             try FileManager.default.removeItem(at: place.file(name))
         }

@@ -5,14 +5,14 @@ import Testing
 
 @testable import TextStore
 
-/// Stores that are let go of while something is under way.
+/// Stores that are released while work is in progress.
 struct LeavingTests {
     private let bench: Bench
 
     init() throws { bench = try Bench() }
 
     @Test(.timeLimit(.minutes(10)), arguments: ["versions.json", "eula.txt"])
-    func `a store that nobody has any more is freed, gives up its fetch and writes nothing afterwards`(stalled: String) async throws {
+    func `a released store cancels its fetch and writes nothing afterwards`(stalled: String) async throws {
         let begun = WatchedState(0), ended = WatchedState(0)
         let fetcher = RevalidatingClosureFetcher<RemoteFile, RemoteText> { file, _ in
             guard file.url.lastPathComponent == stalled else {
@@ -35,7 +35,7 @@ struct LeavingTests {
         #expect(bench.place.files == before)
     }
 
-    @Test func `an observer keeps the fetch of a store that nobody else has`() async throws {
+    @Test func `an observer retains its store and the store's fetch`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "New")
         var store: TextStore? = try await bench.started()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T2, T3 and T7 over real files and real HTTP.
+/// T2, T3, T7: order and floors over real files and real HTTP.
 struct OrderTests {
     let bench: Bench
 
@@ -21,7 +21,7 @@ struct OrderTests {
     }
 
     @Test(arguments: permutations, [false, true])
-    func `T2 every order of registering, setting the version source and answering ends in the same state`(
+    func `T2: every order of registrations, version source, and responses ends in the same state`(
         steps: [Step], answersFirst: Bool
     ) async throws {
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
@@ -42,7 +42,7 @@ struct OrderTests {
         #expect(bench.events.saved == ["eula 2.0.0"])
     }
 
-    @Test func `T2 registering concurrently ends in the same state`() async throws {
+    @Test func `T2: concurrent registration ends in the same state`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try bench.store()
@@ -55,7 +55,7 @@ struct OrderTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test func `T2 another source for a known identifier is refused and changes nothing`() async throws {
+    @Test func `T2: another source for a known identifier is refused and changes nothing`() async throws {
         let store = try await bench.started()
         let other = TextSource(identifier: "eula", bundleFile: BundleFile(fileName: "another"))
         let error = await #expect(throws: TextStoreError.self) { try await store.register([bench.source("third"), other]) }
@@ -65,7 +65,7 @@ struct OrderTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
     }
 
-    @Test func `T2 registering one by one ends as registering at once does, and each text costs as much however many there are`()
+    @Test func `T2: registering one by one has the same result as at once, and the cost per text stays constant`()
         async throws
     {
         let names = (0..<400).map { "text-\($0)" }
@@ -82,7 +82,7 @@ struct OrderTests {
             if oneByOne { for source in sources { try await store.register(source) } } else { try await store.register(sources) }
             return (store, (ContinuousClock.now - began) / count)
         }
-        // Others work on the machine too: one good run of three is enough, and eight times as many would take eight times as long.
+        // Other processes share the machine, so one good run of three suffices. Quadratic cost would make the ratio eight.
         var ratios: [Double] = []
         for round in 0..<3 where ratios.allSatisfy({ $0 > 3 }) {
             let few = try await registered(50, "few \(round)", oneByOne: true).1
@@ -99,7 +99,7 @@ struct OrderTests {
         #expect(bench.events.faults.isEmpty)
     }
 
-    /// A start that has fetched version 2.
+    /// Runs a store that fetches version 2.
     private func fetched() async throws {
         bench.serve(manifest: #"{"revision":5,"texts":{"eula":"2.0.0","privacy":"1.0.0"}}"#.replacing(#""revision":5,"#, with: ""))
         bench.serve("eula", "Remote terms 2")
@@ -107,7 +107,7 @@ struct OrderTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test func `T3 an origin that offers an older version is refused, and what is here stays`() async throws {
+    @Test func `T3: an older version from the origin is refused, and the current text stays`() async throws {
         try await fetched()
         bench.serve(manifest: #"{"eula":"1.5.0"}"#)
         bench.serve("eula", "Remote terms 1.5")
@@ -118,10 +118,10 @@ struct OrderTests {
     }
 
     @Test(arguments: ["text", "pointer"])
-    func `T3 the floor survives damage of what it is about, and says so of an older text`(word: String) async throws {
+    func `T3: the floor survives damage to text or pointer, and marks an older text`(word: String) async throws {
         try await fetched()
         #expect(try bench.place.damage(word) > 0)
-        // Else the manifest that was kept has the text fetched again.
+        // Otherwise the kept manifest would have the text fetched again.
         #expect(try bench.place.damage("manifest") == 1)
         bench.serve(manifest: #"{"eula":"1.5.0"}"#)
         bench.serve("eula", "Remote terms 1.5")
@@ -133,7 +133,7 @@ struct OrderTests {
     }
 
     @Test(arguments: ["floor.0", "floor.1"])
-    func `T3 one damaged copy of the floors loses nothing`(name: String) async throws {
+    func `T3: one damaged copy of the floors loses nothing`(name: String) async throws {
         try await fetched()
         #expect(try bench.place.damage(name) == 1)
         try await bench.started().clear()
@@ -142,7 +142,7 @@ struct OrderTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1 (below floor)")
     }
 
-    @Test func `T3 with both floors gone the record itself is the floor`() async throws {
+    @Test func `T3: the record itself is the floor if both copies are damaged`() async throws {
         try await fetched()
         #expect(try bench.place.damage("floor") == 2)
         bench.serve(manifest: #"{"eula":"1.5.0"}"#)
@@ -151,7 +151,7 @@ struct OrderTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
     }
 
-    @Test func `T3 a rollback needs a higher revision that says so, and holds against bundles and older manifests`() async throws {
+    @Test func `T3: a rollback needs a higher revision that orders it, and holds against bundles and older manifests`() async throws {
         try await fetched()
         bench.serve("eula", "Remote terms 1.5")
         bench.serve(manifest: #"{"revision":7,"texts":{"eula":{"version":"1.5.0"}}}"#)
@@ -169,7 +169,7 @@ struct OrderTests {
         #expect(line(try await second.text(for: bench.source("eula"))) == "1.5.0 cache: Remote terms 1.5")
     }
 
-    @Test func `T7 a set is switched as a whole or not at all`() async throws {
+    @Test func `T7: a set is switched as a whole or not at all`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started(group: "legal")
@@ -183,7 +183,7 @@ struct OrderTests {
         }
     }
 
-    @Test func `T7 a damaged text takes its whole set back to the one before`() async throws {
+    @Test func `T7: a damaged text restores the previous set as a whole`() async throws {
         for version in [2, 3] {
             bench.serve(manifest: #"{"eula":"\#(version).0.0","privacy":"\#(version).0.0"}"#)
             bench.serve("eula", "Remote terms \(version)")
@@ -201,7 +201,7 @@ struct OrderTests {
         #expect(line(try await store.text(for: bench.source("privacy", group: "legal"))) == "2.0.0 cache: Remote privacy 2 (below floor)")
     }
 
-    @Test func `T7 activation by hand tells whether anything was switched, at next launch happens then`() async throws {
+    @Test func `T7: manual activation returns whether it switched a text, and launch activation waits for a start`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started(policy: TextStorePolicy(activation: .manually))

@@ -5,19 +5,19 @@ import Testing
 
 @testable import TextStore
 
-/// T9 where reads need no more than a look: what ends that.
+/// T9: the periods in which reads need no action, and the events that end them.
 struct QuietTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
 
-    @Test func `T9 a read notices at once that the clock was set, past the manifest's end and back`() async throws {
+    @Test func `T9: a read notices at once that the clock was set past the manifest's expiry and back`() async throws {
         let expires = bench.time.date.addingTimeInterval(3600).formatted(.iso8601)
         bench.serve(manifest: #"{"expires":"\#(expires)","texts":{"eula":"1.0.0"}}"#)
         let store = try await bench.started(policy: TextStorePolicy(checkInterval: .seconds(86_400)))
         try await store.refresh()
         func staleSince() async throws -> Date? {
-            // The second read finds what the first one has looked for.
+            // The second read uses the period that the first one has computed.
             _ = try await store.text(for: bench.source("eula"))
             return try await store.text(for: bench.source("eula")).staleSince
         }
@@ -33,19 +33,19 @@ struct QuietTests {
         #expect(bench.origin.requests(to: "/versions.json").count == 1)
     }
 
-    @Test func `T9 a read notices at once that the clock was set past the next check, and back before the last one`() async throws {
+    @Test func `T9: a read notices at once that the clock was set past the next check, or before the last one`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let store = try await bench.started()
         try await store.refresh()
-        for (turn, shift) in [(2, 901), (3, -2000)] {
+        for (count, shift) in [(2, 901), (3, -2000)] {
             for _ in 0..<3 { _ = try await store.text(for: bench.source("eula")) }
             bench.time.shiftDate(by: .seconds(shift))
             _ = try await store.text(for: bench.source("eula"))
-            try await bench.events.waitForChecks(turn)
+            try await bench.events.waitForChecks(count)
         }
     }
 
-    @Test func `T9 a check that ends while the clock is being looked at is not repeated`() async throws {
+    @Test func `T9: a check that ends while the clock is read is not repeated`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let time = InterruptedTime()
         let store = try TextStore(
@@ -71,7 +71,7 @@ struct QuietTests {
     }
 }
 
-/// A fetcher that never has an answer.
+/// A fetcher that never responds.
 private struct ClosureFetcher: RevalidatingFetcher {
     let wait: @Sendable (RemoteFile) async throws -> Void
 
@@ -81,7 +81,7 @@ private struct ClosureFetcher: RevalidatingFetcher {
     }
 }
 
-/// The system's time, at the next look at which something else happens in between.
+/// The system's time, which runs a closure during the next read of the date.
 private final class InterruptedTime: TimeSource {
     private let pending = Lock<(@Sendable () -> Void)?>(nil)
 
@@ -101,7 +101,7 @@ private final class InterruptedTime: TimeSource {
                 body()
                 done.signal()
             }
-            // Over at once, unless what happens has to wait until the look is over.
+            // Ends at once, unless the closure has to wait for this read to end.
             _ = done.wait(timeout: .now() + 0.3)
         }
         return date

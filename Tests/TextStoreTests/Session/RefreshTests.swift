@@ -5,16 +5,14 @@ import Testing
 
 @testable import TextStore
 
-/// T8, T9, T10, T12 to T15: time, waiting, telling, and keeping house.
+/// T8, T9, T10, T13, T14, T15: refreshing, waiting, increases, and housekeeping.
 struct RefreshTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
 
-    @Test func `T8 one deadline spans manifest and text, then the best local text comes with the reason, and the fetch goes on`()
-        async throws
-    {
-        // An address that nobody else has: a store of a test before may still ask, and its origin's port may be this one's now.
+    @Test func `T8: one deadline covers manifest and text; the best local text has the reason, and the fetch continues`() async throws {
+        // A unique path, because a store of an earlier test may still send requests to a port that this origin has reused.
         let path = "/\(UUID().uuidString).json"
         let gate = WatchedState(false)
         bench.origin.on(.get, path) { _ in
@@ -37,7 +35,7 @@ struct RefreshTests {
         #expect(bench.origin.requests(to: path).count == 1)
     }
 
-    @Test func `T8 who is cancelled while waiting returns at once, and the fetch goes on`() async throws {
+    @Test func `T8: a canceled caller returns at once, and the fetch continues`() async throws {
         let gate = WatchedState(false)
         bench.origin.on(.get, "/versions.json") { _ in
             try? await gate.wait { $0 ? () : nil }
@@ -53,14 +51,14 @@ struct RefreshTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test func `T8 a text that is here is read without disk and network`() async throws {
+    @Test func `T8: a resident text is read without disk and network`() async throws {
         bench.origin.goDown()
         let store = try await bench.started()
         try FileManager.default.removeItem(at: bench.place.url)
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
     }
 
-    @Test func `T9 the manifest is asked for with its validator, and not before its interval is over, restarts included`() async throws {
+    @Test func `T9: the manifest is revalidated after its interval and not before, also after restarts`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         try await bench.started().refresh()
         _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
@@ -71,13 +69,13 @@ struct RefreshTests {
         let store = try await bench.started()
         try await store.refresh()
         #expect(bench.origin.requests(to: "/versions.json").map(\.status) == [200, 304, 304])
-        // A clock that was set back by a year must not keep the store from asking for as long.
+        // A clock that was set back by a year must not suspend the checks for as long.
         bench.time.shiftDate(by: .seconds(-365 * 86_400))
         _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
         #expect(bench.origin.requests(to: "/versions.json").count == 4)
     }
 
-    @Test func `T9 a manifest that failed is retried after growing pauses`() async throws {
+    @Test func `T9: a failed manifest is retried after growing pauses`() async throws {
         bench.origin.on(.get, "/versions.json", inTurn: .status(503), .status(503), .json(literal: #"{"eula":"1.0.0"}"#))
         let store = try await bench.started()
         let eula = bench.source("eula")
@@ -90,7 +88,7 @@ struct RefreshTests {
         #expect(try await store.text(for: eula, awaiting: patient).fallbackReason == nil)
     }
 
-    @Test func `T9 observers are served when the interval is over, and see an expired manifest as stale`() async throws {
+    @Test func `T9: observers are refreshed after the interval, and see an expired manifest as stale`() async throws {
         bench.time.setDate(Date(timeIntervalSince1970: 1_893_456_000 - 600))
         bench.serve(manifest: #"{"expires":"2030-01-01T00:00:00Z","texts":{"eula":"1.0.0"}}"#)
         let store = try await bench.started()
@@ -113,7 +111,7 @@ struct RefreshTests {
         try await seen.wait { $0.last == "2.0.0" ? () : nil }
     }
 
-    @Test func `T1 T9 a text without version is refreshed when it expires, with its validator`() async throws {
+    @Test func `T1, T9: an unversioned text is revalidated when it expires`() async throws {
         bench.serve("notes", "Notes 1")
         let source = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         for (start, expected) in [[200], [200], [200, 304], [200, 304]].enumerated() {
@@ -132,7 +130,7 @@ struct RefreshTests {
         #expect(try await store.text(for: source, awaiting: patient).text == "Notes 2")
     }
 
-    @Test func `T10 increases are told once, after the save, and not again at the next start`() async throws {
+    @Test func `T10: increases are reported once, after the save, and not again at the next start`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Bundled terms 1")
         let store = try bench.store()
@@ -156,7 +154,7 @@ struct RefreshTests {
         #expect(line(try await next.text(for: bench.source("eula"))) == "3.0.0 bundle: Bundled terms 3")
     }
 
-    @Test func `T13 acceptance is remembered with version, digest and date, and asked for again as the granularity says`() async throws {
+    @Test func `T13: an acceptance keeps version, digest, and date, and its granularity decides about the next`() async throws {
         bench.serve(manifest: #"{"eula":"1.1.0"}"#)
         bench.serve("eula", "Remote terms 1.1")
         let store = try await bench.started()
@@ -177,7 +175,7 @@ struct RefreshTests {
         #expect(try await bench.started().needsAcceptance(of: eula, granularity: .major))
     }
 
-    @Test func `T14 active and previous are kept, everything else of ours goes, and nothing that is not ours`() async throws {
+    @Test func `T14: active and previous records stay, other records are removed, and foreign files stay`() async throws {
         for version in 2...5 {
             bench.serve(manifest: #"{"eula":"\#(version).0.0"}"#)
             bench.serve("eula", "Remote terms \(version)")
@@ -194,7 +192,7 @@ struct RefreshTests {
         #expect(line(text) == "1.0.0 bundle: Bundled terms 1 (below floor)")
     }
 
-    @Test func `T14 clearing fetches again where somebody looks`() async throws {
+    @Test func `T14: clearing fetches observed texts again`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started()
@@ -208,7 +206,7 @@ struct RefreshTests {
         #expect(bench.origin.requests(to: "/eula.txt").map(\.status) == [200, 200])
     }
 
-    @Test func `T15 any fetcher and any verification can be plugged in`() async throws {
+    @Test func `T15: any fetcher and any verifier can be plugged in`() async throws {
         struct Shelf: RevalidatingFetcher {
             func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
                 let body =
@@ -229,7 +227,7 @@ struct RefreshTests {
     }
 
     @Test(arguments: [false, true])
-    func `T9 refreshing waits for what the newest manifest says, also of a text that is being fetched as an older one says`(
+    func `T9: a refresh waits for the newest manifest's text, also while an older one is being fetched`(
         oldFails: Bool
     ) async throws {
         let events = bench.events
@@ -239,7 +237,7 @@ struct RefreshTests {
             fetcher: RevalidatingClosureFetcher { file, _ in
                 let name = file.url.lastPathComponent
                 guard name == "versions.json" else {
-                    // The older text comes, or fails, when the newer manifest is here.
+                    // The older text arrives, or fails, once the newer manifest has arrived.
                     if name == "2.txt" { try await events.waitForChecks(2) }
                     if name == "2.txt", oldFails { throw TextStoreError(.unexpectedStatus, "it is gone") }
                     return .modified(RemoteText(bytes: Data("Remote terms \(name)".utf8), contentType: "text/plain"))

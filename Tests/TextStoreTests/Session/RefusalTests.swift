@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T4, T5 and T11: what a bad origin, a bad name or a bad disk does.
+/// T4, T5, T11: bad origins, bad names, and bad disks.
 struct RefusalTests {
     let bench: Bench
 
@@ -52,7 +52,7 @@ struct RefusalTests {
     ]
 
     @Test(arguments: bad, RealTextTransport.available)
-    func `T4, T5: a response that is not the text is refused by its code, and the last good text stays`(
+    func `T4, T5: an invalid response is refused by its code, and the last good text stays`(
         bad: Bad, transport: RealTextTransport
     ) async throws {
         bench.serve(manifest: #"{"texts":{"eula":\#(bad.entry)}}"#)
@@ -71,7 +71,7 @@ struct RefusalTests {
         arguments: [
             LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 5), .reset(afterBodyBytes: 5), .resetBeforeHead, .declareLengths([20]),
         ], RealTextTransport.available)
-    func `T5: a text that is cut short is refused`(misbehavior: LoopbackOrigin.Misbehavior, transport: RealTextTransport) async throws {
+    func `T5: a truncated text is refused`(misbehavior: LoopbackOrigin.Misbehavior, transport: RealTextTransport) async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.origin.on(.get, "/eula.txt") { _ in .text("Remote terms 2").misbehaving(misbehavior, .closeSilently) }
         let store = try await bench.started(fetcher: transport.fetcher())
@@ -80,7 +80,7 @@ struct RefusalTests {
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
     }
 
-    @Test func `T4 a digest makes a text verified, without one it is asked for anew and labelled`() async throws {
+    @Test func `T4: a digest makes a text verified; without a digest it is revalidated and unverified`() async throws {
         bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","sha256":"\#(sha256("\u{FEFF}Good"))","length":7},"privacy":"2.0.0"}}"#)
         bench.serve("eula", "\u{FEFF}Good")
         bench.serve("privacy", "Remote privacy 2")
@@ -93,7 +93,7 @@ struct RefusalTests {
         #expect(bench.origin.requests(to: "/privacy.txt").first?.headers["Cache-Control"] == "no-cache")
     }
 
-    @Test func `T4 a stale answer under a new version is refused where the manifest has a digest`() async throws {
+    @Test func `T4: a stale response for a new version is refused if the manifest has a digest`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started()
@@ -107,7 +107,7 @@ struct RefusalTests {
     }
 
     @Test(arguments: ["not JSON", "[]", "<html></html>", #"{"eula":"1.2"}"#, #"{"eula":null}"#, #"{"unknown":"9.0.0"}"#])
-    func `T6 a bad manifest leaves the texts as they are`(body: String) async throws {
+    func `T6: a bad manifest leaves the texts unchanged`(body: String) async throws {
         bench.serve(manifest: body)
         let store = try await bench.started()
         bench.serve("eula", "Foreign")
@@ -119,7 +119,7 @@ struct RefusalTests {
         "../../x", "/etc/passwd", ".", "..", "CON", String(repeating: "a", count: 4096), "EULA", "eula", "😀\u{301}", "a\0b", " ",
         "texts/eula",
     ])
-    func `T11 any name has files of its own inside the directory`(name: String) async throws {
+    func `T11: any name has a file of its own inside the directory`(name: String) async throws {
         bench.serve(manifest: "{}")
         bench.origin.on(.get, "/text") { _ in .text("text of \(name.utf8.count)") }
         let store = try bench.store(name)
@@ -132,13 +132,13 @@ struct RefusalTests {
         #expect(bench.place.files.allSatisfy { $0.hasPrefix("state/") || $0.hasPrefix("app-") })
     }
 
-    @Test func `T11 case twins are two, two spellings of one string are one`() async throws {
+    @Test func `T11: names that differ in case are distinct, and two spellings of one string are equal`() async throws {
         #expect(FileNames.digest(of: "EULA") != FileNames.digest(of: "eula"))
         #expect(FileNames.digest(of: "e\u{301}😀") == FileNames.digest(of: "\u{E9}😀"))
         #expect(FileNames.digest(of: "a/b") != FileNames.digest(of: "a"))
     }
 
-    @Test func `T11 names that differ in case are two texts, two spellings of one name are one, after a restart too`() async throws {
+    @Test func `T11: texts that differ in case stay distinct after a restart, and spellings of one name are one text`() async throws {
         let names = ["EULA", "eula", "caf\u{E9} 👩‍👩‍👧"]
         func source(_ name: String, _ number: Int) -> TextSource {
             TextSource(identifier: name, remoteFile: RemoteFile(url: bench.origin.url.appending(path: "\(number)")))
@@ -159,22 +159,21 @@ struct RefusalTests {
         #expect(bench.events.faults.isEmpty)
     }
 
-    @Test func `T5 a manifest that inflates to 50 MB is refused, and the texts stay as they are`() async throws {
+    @Test func `T5: a manifest that inflates to 50 MB is refused, and the texts stay unchanged`() async throws {
         bench.origin.on(.get, "/versions.json") { _ in .gzipBomb(inflatingTo: 50_000_000, type: "application/json") }
         let store = try await bench.started()
         let text = try await store.text(for: bench.source("eula"), awaiting: patient)
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .tooLarge)
     }
 
-    @Test(arguments: [404, 500, 203]) func `T5 a manifest with another status than 200 is none, whatever it says`(status: Int) async throws
-    {
+    @Test(arguments: [404, 500, 203]) func `T5: a manifest with another status than 200 is refused`(status: Int) async throws {
         bench.origin.on(.get, "/versions.json") { _ in .json(literal: #"{"eula":"2.0.0"}"#, status: status) }
         let store = try await bench.started()
         let text = try await store.text(for: bench.source("eula"), awaiting: patient)
         #expect(text.text == "Bundled terms 1" && text.fallbackReason?.code == .unexpectedStatus)
     }
 
-    @Test func `T11 empty names are refused with a clear error`() async throws {
+    @Test func `T11: empty names are refused with a clear error`() async throws {
         let session = #expect(throws: TextStoreError.self) { try bench.store("") }
         #expect(session?.code == .invalidName)
         let store = try bench.store()
@@ -184,7 +183,7 @@ struct RefusalTests {
         #expect(throws: TextStoreError.self) { try TextStore(session: "x", directory: remote) }
     }
 
-    @Test func `T11 two sessions know nothing of each other`() async throws {
+    @Test func `T11: two sessions are independent`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         try await bench.started("one").refresh()
@@ -193,8 +192,8 @@ struct RefusalTests {
         #expect(try await bench.started("one").text(for: bench.source("eula")).version == SemanticVersion("2.0.0"))
     }
 
-    @Test func `T5 where nothing can be saved nothing is switched, and bundled texts are there`() async throws {
-        // A file where the directory should be stops even root.
+    @Test func `T5: nothing is switched if nothing can be saved, and bundled texts are available`() async throws {
+        // A file in place of the directory stops even the superuser.
         try Data("in the way".utf8).write(to: bench.place.file("state"))
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
@@ -205,7 +204,7 @@ struct RefusalTests {
         #expect(try Data(contentsOf: bench.place.file("state")) == Data("in the way".utf8))
     }
 
-    @Test func `T3 who is refused because another store was faster shows what that one has stored`() async throws {
+    @Test func `T3: a store whose text is refused shows the newer text that another store has saved`() async throws {
         bench.serve(manifest: #"{"eula":"3.0.0"}"#)
         bench.serve("eula", "Remote terms 3")
         let faster = try await bench.started()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TextStore
 
-/// The files of a session alone, without an origin.
+/// The files of a session, without an origin.
 struct ShelfTests {
     let place: Place
 
@@ -19,7 +19,7 @@ struct ShelfTests {
         return try #require(reading)
     }
 
-    /// The record that a new start finds to be active.
+    /// Reads a record as a new start would.
     private func read(_ name: RecordName, of identifier: String, _ written: TextRecord) throws -> TextRecord {
         var reader = try SealedFile.Reader(directory)
         let place = Pointer.Place(file: name, rank: written.rank, digest: written.facts.digest)
@@ -33,7 +33,7 @@ struct ShelfTests {
     }
 
     @Test(arguments: ["1.9.0", "2.0.0-rc.1", nil])
-    func `T3 a lower version is refused where it is stored, by another store of the session too`(lower: String?) async throws {
+    func `T3: a lower version is refused by the shelf, also by another store of the session`(lower: String?) async throws {
         let one = shelf(), other = shelf()
         _ = await one.admit(["eula"], activatesPending: false)
         _ = await other.admit(["eula"], activatesPending: false)
@@ -47,7 +47,7 @@ struct ShelfTests {
         #expect(await active("eula")?.text == "two")
     }
 
-    @Test func `T4 text, version, digest and validator are read as they were written`() async throws {
+    @Test func `T4: text, version, digest, and validator round-trip`() async throws {
         let written = record("é/🧾", "1.2.3-rc.1+b", "Text\n\u{FEFF}with a mark inside")
         let first = shelf()
         _ = await first.admit([written.identifier], activatesPending: false)
@@ -55,7 +55,7 @@ struct ShelfTests {
         #expect(await active(written.identifier) == written)
     }
 
-    @Test func `T4 a record is whole or not there, whichever byte is damaged or missing`() async throws {
+    @Test func `T4: a record with any byte damaged or missing is refused`() async throws {
         let written = record("eula", "1.0.0", "Terms")
         let name = RecordName(of: "eula")
         try written.write(as: name, in: directory, options: FileWriteOptions())
@@ -73,7 +73,7 @@ struct ShelfTests {
         #expect(throws: TextStoreError.self) { try read(name, of: "other", written) }
     }
 
-    @Test func `T3 a journal cut off anywhere has its whole entries, and takes the next one`() throws {
+    @Test func `T3: a truncated journal keeps its whole entries, and accepts the next one`() throws {
         var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
         for number in 1...4 { _ = try journal.add([UInt8](repeating: UInt8(number), count: number * 9)) { [UInt8(number)] } }
         let whole = try Data(contentsOf: place.file("floor.0"))
@@ -81,7 +81,7 @@ struct ShelfTests {
             for copy in 0..<2 { try whole.prefix(length).write(to: place.file("floor.\(copy)")) }
             var cut = Journal(name: "floor", directory: directory, options: FileWriteOptions())
             let found = try reading(&cut)
-            // A process that is killed leaves such an end, which is no damage.
+            // A killed process leaves such an end, which is not damage.
             #expect(found.faults.isEmpty, "\(length)")
             let serials = found.entries.map(\.serial)
             #expect(serials == Array(serials.indices.map { UInt64($0 + 1) }), "\(length)")
@@ -92,7 +92,7 @@ struct ShelfTests {
         }
     }
 
-    @Test func `T3: a journal that shares its file with another name is replaced, not written`() throws {
+    @Test func `T3: a journal with a hard link is replaced, not overwritten`() throws {
         var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
         _ = try journal.add([1]) { [1] }
         _ = try journal.add([2]) { [1, 2] }
@@ -107,7 +107,7 @@ struct ShelfTests {
         #expect(try reading(&next).entries.map(\.content) == [[1], [2], [3]])
     }
 
-    @Test func `T3 a journal with any byte of one copy damaged loses nothing, of both the entry alone`() throws {
+    @Test func `T3: a damaged byte in one journal copy loses nothing, and in both copies only its entry`() throws {
         var journal = Journal(name: "floor", directory: directory, options: FileWriteOptions())
         for number in 1...3 { _ = try journal.add([UInt8](repeating: UInt8(number), count: 20)) { [UInt8](repeating: 1, count: 20) } }
         let whole = try Data(contentsOf: place.file("floor.0"))
@@ -127,7 +127,7 @@ struct ShelfTests {
         }
     }
 
-    @Test func `T3 a floor that was raised while another store has raised another one is kept beside it`() async throws {
+    @Test func `T3: a floor that another store has raised meanwhile is kept`() async throws {
         let one = shelf(), other = shelf()
         _ = await one.admit(["eula"], activatesPending: false)
         _ = await other.admit(["privacy"], activatesPending: false)
@@ -146,20 +146,20 @@ struct ShelfTests {
         #expect(await active("privacy")?.text == "three")
     }
 
-    @Test func `T4 a store whose file another one has removed finds the newer text, and that is no fault`() async throws {
+    @Test func `T4: a store whose file another one has removed finds the newer text without a fault`() async throws {
         let one = shelf(), other = shelf()
         _ = try await one.store("text/eula", [record("eula", "1.0.0", "1")], isActivated: true, begun: 0)
-        // It knows where the first version stands, and has not read it yet.
+        // The store knows the place of the first version, and has not read it yet.
         _ = await other.admit(["privacy"], activatesPending: false)
         for number in 2...4 {
             _ = try await one.store("text/eula", [record("eula", "\(number).0.0", "\(number)")], isActivated: true, begun: 0)
         }
-        let turn = await other.admit(["eula"], activatesPending: false)
+        let outcome = await other.admit(["eula"], activatesPending: false)
         #expect(other.session.read { $0.held["eula"]?.active?.text } == "4")
-        #expect(turn.faults.isEmpty)
+        #expect(outcome.faults.isEmpty)
     }
 
-    @Test func `T13 two stores of one session keep each other's acceptances`() async throws {
+    @Test func `T13: two stores of one session keep each other's acceptances`() async throws {
         let ledgers = (0..<2).map { _ in AcceptanceLedger(directory: directory, options: FileWriteOptions()) }
         for (number, ledger) in ledgers.enumerated() { #expect(try await ledger.history(of: "\(number)").newest == nil) }
         for (number, ledger) in ledgers.enumerated() {
@@ -169,7 +169,7 @@ struct ShelfTests {
         for number in ledgers.indices { #expect(try await next.history(of: "\(number)").newest != nil) }
     }
 
-    @Test func `T14 what was begun before everything was forgotten is not stored after it`() async throws {
+    @Test func `T14: a text whose fetch began before a clear is not stored after it`() async throws {
         let shelf = shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
         _ = try await shelf.clear()

@@ -5,14 +5,14 @@ import Testing
 
 @testable import TextStore
 
-/// T15: what the app's own verification has not seen is not shown as verified.
+/// T7, T8, T15: verification of fetched and kept bytes before they are shown.
 struct SignatureTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
 
     @Test(arguments: ["", "\u{FEFF}"])
-    func `T15 bytes that the origin confirms for another version are verified for that one, byte order mark included`(
+    func `T15: bytes confirmed for another version are verified for that version, including a byte order mark`(
         mark: String
     ) async throws {
         struct Refused: Error {}
@@ -41,22 +41,22 @@ struct SignatureTests {
 
     private struct Refused: Error {}
 
-    @Test func `T15: a trailing closure of a store listens to events and verifies nothing`() async throws {
+    @Test func `T15: a trailing closure of a store receives events and verifies nothing`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
-        let heard = WatchedState(0)
+        let received = WatchedState(0)
         let store = try TextStore(session: "legal", directory: bench.place.file("state"), bundle: bench.bundle(), time: bench.time) { _ in
-            heard.update { $0 += 1 }
+            received.update { $0 += 1 }
         }
         try await store.register(bench.source("eula"))
         await store.setVersionSource(bench.versions)
         try await store.refresh()
         let text = try await store.text(for: bench.source("eula"))
         #expect(text.text == "Remote terms 2" && !text.isVerified)
-        #expect(heard.current >= 2)
+        #expect(received.current >= 2)
     }
 
-    @Test func `T15: a text and a manifest that were kept without verification are verified before they are shown`() async throws {
+    @Test func `T15: a text and a manifest saved without verification are verified before they are shown`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         try await bench.started().refresh()
@@ -77,7 +77,7 @@ struct SignatureTests {
     }
 
     @Test(arguments: ["not UTF-8", "NUL", "empty", "HTML"])
-    func `T15: the verification sees the bytes of a text before they are parsed`(kind: String) async throws {
+    func `T15: the verifier sees the bytes of a text before they are parsed`(kind: String) async throws {
         let bytes: [String: Data] = [
             "not UTF-8": Data([0x61, 0xC3, 0x28]), "NUL": Data([0x61, 0]), "empty": Data(), "HTML": Data("<html>".utf8),
         ]
@@ -91,7 +91,7 @@ struct SignatureTests {
         #expect(error?.code == .verificationFailed)
     }
 
-    @Test func `T15: the verification sees the bytes of a manifest before they are parsed`() async throws {
+    @Test func `T15: the verifier sees the bytes of a manifest before they are parsed`() async throws {
         bench.serve(manifest: "no JSON")
         let store = try bench.store(verify: { _ in throw Refused() })
         try await store.register(bench.source("eula"))
@@ -130,11 +130,11 @@ struct SignatureTests {
         let eula = try await store.text(for: bench.source("eula"))
         #expect(line(eula) == "2.0.0 cache: Remote terms 2" && eula.isVerified && eula.staleSince == nil)
         #expect(seen.current.sorted() == ["eula 2.0.0", "manifest -", "privacy 2.0.0"])
-        // And a store without verifier keeps the label that the files have.
+        // A store without a verifier keeps the label in the files.
         #expect(try await started(nil).text(for: bench.source("eula")).isVerified == false)
     }
 
-    @Test func `T15: a changed verifier verifies what its predecessor has accepted`() async throws {
+    @Test func `T15: a changed verifier verifies texts that its predecessor accepted`() async throws {
         serve(2)
         try await started { _ in }.refresh()
         bench.origin.goDown()
@@ -143,7 +143,7 @@ struct SignatureTests {
     }
 
     @Test(arguments: [nil, "legal"])
-    func `T7, T15: a refused kept text falls back to the verified previous one, its whole group with it`(group: String?) async throws {
+    func `T7, T15: a refused kept text falls back to the verified previous one, together with its group`(group: String?) async throws {
         for version in 2...3 {
             serve(version)
             try await started(nil, group: group).refresh()
@@ -158,7 +158,7 @@ struct SignatureTests {
         #expect(try await store.text(for: bench.source("eula")).isVerified)
     }
 
-    @Test func `T15: a refused kept text is fetched again, whole`() async throws {
+    @Test func `T15: a refused kept text is fetched again without a validator`() async throws {
         serve(2)
         try await started(nil).refresh()
         let isRefused = WatchedState(true)
@@ -169,18 +169,18 @@ struct SignatureTests {
         #expect(bench.origin.requests(to: "/eula.txt").last?.status == 200)
     }
 
-    @Test func `T8, T15: a verification that hangs ends with its deadline, and texts fall back to the bundle`() async throws {
+    @Test func `T8, T15: a hanging verification ends at its deadline, and texts fall back to the bundle`() async throws {
         serve(2)
         try await started(nil).refresh()
         bench.origin.goDown()
-        // It ignores its cancellation too.
+        // The verifier also ignores its cancellation.
         let gate = WatchedState(false)
         let opening = Task { [bench] in
             try await started { _ in await Task { try? await gate.wait { $0 ? () : nil } }.value }.text(for: bench.source("eula"))
         }
         try await bench.time.sleepers(atLeast: 2)
         bench.time.advance(by: .seconds(30))
-        // The manifest is next.
+        // The manifest is verified next.
         try await bench.time.sleepers(atLeast: 1)
         bench.time.advance(by: .seconds(30))
         #expect(line(try await opening.value) == "1.0.0 bundle: Bundled terms 1 (below floor)")
@@ -188,7 +188,7 @@ struct SignatureTests {
         gate.update { $0 = true }
     }
 
-    @Test func `T8, T15: a fetched text whose verification hangs is refused after the deadline`() async throws {
+    @Test func `T8, T15: a fetched text with a hanging verification is refused after the deadline`() async throws {
         serve(2)
         let gate = WatchedState(false)
         let store = try await started { verification in
@@ -204,7 +204,7 @@ struct SignatureTests {
         gate.update { $0 = true }
     }
 
-    @Test func `T15: kept texts are verified side by side`() async throws {
+    @Test func `T15: kept texts are verified concurrently`() async throws {
         serve(2)
         try await started(nil).refresh()
         bench.origin.goDown()
@@ -217,7 +217,7 @@ struct SignatureTests {
         #expect(try await lines(store) == ["2.0.0 cache: Remote terms 2", "2.0.0 cache: Remote privacy 2"])
     }
 
-    @Test func `T15: a canceled registration loses no kept text to the verifier`() async throws {
+    @Test func `T15: canceling a registration does not make the verifier refuse a kept text`() async throws {
         serve(2)
         try await started(nil).refresh()
         bench.origin.goDown()
@@ -235,7 +235,7 @@ struct SignatureTests {
         #expect(bench.events.refusals.allSatisfy { $0.code != .verificationFailed })
     }
 
-    @Test func `T15: a detached signature in a header field is verified, at the fetch and at the next start`() async throws {
+    @Test func `T15: a detached signature in a header field is verified at the fetch and at the next start`() async throws {
         bench.origin.on(.get, "/versions.json") { _ in .json(literal: #"{"eula":"2.0.0"}"#).setting("X-Signature", to: "of the manifest") }
         bench.origin.on(.get, "/eula.txt") { _ in
             .text("\u{FEFF}Remote terms 2").setting("X-Signature", to: "of 2.0.0").setting("Set-Cookie", to: "secret=1")
@@ -258,7 +258,7 @@ struct SignatureTests {
         #expect(seen.current.filter { $0 == #"{"eula":"2.0.0"}"# }.count == 2)
     }
 
-    @Test func `T15: what another store of the session has saved is shown only after its verification`() async throws {
+    @Test func `T15: a text saved by another store of the session is shown only after its verification`() async throws {
         serve(2)
         let inside = WatchedState<[Int]>([]), gate = WatchedState(false)
         let store = try await started { verification in
@@ -270,8 +270,8 @@ struct SignatureTests {
         serve(3)
         try await started(nil).refresh()
         bench.origin.goDown()
-        // This store meets the other one's files as soon as it takes the session's lock.
-        store.engine.tell(try await store.engine.shelf.accept(revision: 1))
+        // This store reads the other one's files when it takes the session's lock.
+        store.engine.report(try await store.engine.shelf.accept(revision: 1))
         try await inside.wait { $0.last == 3 ? () : nil }
         #expect(line(try await store.text(for: bench.source("eula"))).hasPrefix("2.0.0 remote: Remote terms 2"))
         gate.update { $0 = true }

@@ -5,16 +5,16 @@ import Testing
 
 @testable import TextStore
 
-/// Answers that come late, sets between bundle and origin, and policies that change from one start to the next.
+/// Late responses, sets between bundle and origin, and policies that change between starts.
 struct SwitchTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
 
-    @Test func `T2 T9 of two version sources the last one counts, in whatever order their manifests answer`() async throws {
+    @Test func `T2, T9: the last version source counts, whatever the order of the responses`() async throws {
         let gate = WatchedState(false)
         bench.origin.on(.get, "/old.json") { _ in
-            // The first source's manifest answers last.
+            // The first source's manifest arrives last.
             try? await gate.wait { $0 ? () : nil }
             return .json(literal: #"{"eula":"9.0.0"}"#)
         }
@@ -33,19 +33,19 @@ struct SwitchTests {
         #expect(bench.origin.requests(to: "/eula.txt").count == 1)
     }
 
-    @Test func `T7 a set is complete on the shelf though only one of its texts is new`() async throws {
+    @Test func `T7: a set is complete on the shelf even if only one of its texts is new`() async throws {
         bench.serve(manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"g"},"privacy":{"version":"1.0.0","group":"g"}}}"#)
         bench.serve("eula", "Remote terms 2")
         try await bench.started().refresh()
         bench.origin.goDown()
-        // The app's next version brings another privacy policy, but older terms: the cached set stays together.
+        // The next app version bundles another privacy policy but older terms, so the cached set stays.
         let updated = try bench.bundle([
             "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
         ])
         let store = try await bench.started(bundle: updated)
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
         #expect(line(try await store.text(for: bench.source("privacy"))) == "1.0.0 cache: Bundled privacy 1")
-        // The one after that is nowhere older: now the bundled set is used.
+        // In the version after that, no bundled text is older, so the bundled set is used.
         let newer = try bench.bundle([
             "eula.txt": "Bundled terms 2", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"2.0.0","privacy":"3.0.0"}"#,
         ])
@@ -55,7 +55,7 @@ struct SwitchTests {
     }
 
     @Test(arguments: [TextStorePolicy.Activation.immediately, .atNextLaunch])
-    func `T7 what waited in an earlier start is activated at the next one`(later: TextStorePolicy.Activation) async throws {
+    func `T7: a set that waited in an earlier process is activated at the next start`(later: TextStorePolicy.Activation) async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         try await bench.started(policy: TextStorePolicy(activation: .atNextLaunch)).refresh()
@@ -64,7 +64,7 @@ struct SwitchTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "2.0.0 cache: Remote terms 2")
     }
 
-    @Test func `T1 a file that the bundle does not have is told by name, and the origin's text is used`() async throws {
+    @Test func `T1: a missing bundled file is reported by name, and the origin's text is used`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         let store = try await bench.started(bundle: try bench.bundle([:]))
@@ -75,7 +75,7 @@ struct SwitchTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: patient)) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test func `T4 a key is sent to the origin that the source names, and to no other that a manifest names`() async throws {
+    @Test func `T4: an API key is sent only to the origin in the source, not to another one in a manifest`() async throws {
         let other = try LoopbackOrigin()
         other.on(.get, "/eula-2.txt") { _ in .text("Remote terms 2") }
         let address = other.url.appending(path: "eula-2.txt").absoluteString
@@ -93,7 +93,7 @@ struct SwitchTests {
         other.stop()
     }
 
-    @Test func `T7 a damaged text with nothing before it takes its whole set back to the bundle`() async throws {
+    @Test func `T7: a damaged text without a previous one returns its whole set to the bundle`() async throws {
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
         bench.serve("privacy", "Remote privacy 2")

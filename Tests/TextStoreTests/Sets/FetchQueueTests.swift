@@ -7,10 +7,10 @@ import Testing
 struct FetchQueueTests {
     private let queue = FetchQueue(width: 2)
 
-    @Test func `T15: requests beyond the width wait in order, each host for itself`() async throws {
+    @Test func `T15: requests beyond the width wait in order, separately for each host`() async throws {
         try await queue.enter("a")
         try await queue.enter("a")
-        // Another host has places of its own.
+        // Another host has its own permits.
         try await queue.enter("b")
         let entered = WatchedState<[Int]>([])
         var waiting: [Task<Void, any Error>] = []
@@ -31,14 +31,14 @@ struct FetchQueueTests {
         for task in waiting { try await task.value }
     }
 
-    @Test func `T15: a cancelled waiter takes no place, and all places are free in the end`() async throws {
+    @Test func `T15: a canceled waiter takes no permit, and all permits are free in the end`() async throws {
         for _ in 0..<2 { try await queue.enter("a") }
-        let cancelled = Task { [queue] in try await queue.enter("a") }
+        let canceled = Task { [queue] in try await queue.enter("a") }
         try await queue.state.wait { $0.waiting["a"]?.count == 1 ? () : nil }
-        cancelled.cancel()
-        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        canceled.cancel()
+        await #expect(throws: CancellationError.self) { try await canceled.value }
         #expect(queue.state.read { $0.waiting["a"]?.isEmpty } == true)
-        // Cancelled in the moment in which the place becomes free: either way nothing is lost.
+        // The cancellation races with the release of the permit; neither order loses one.
         for _ in 0..<200 {
             let waiter = Task { [queue] in
                 try await queue.enter("a")

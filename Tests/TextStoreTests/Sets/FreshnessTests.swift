@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T4, T8 and T9: expired manifests, checks that are not due, and bytes published after their version.
+/// T4, T8, T9: expired manifests, checks that are not due, and bytes published after their version.
 struct FreshnessTests {
     let bench: Bench
 
@@ -14,7 +14,7 @@ struct FreshnessTests {
     private var soon: TextAwaiting { .remote(timeout: .seconds(2)) }
 
     @Test(arguments: [nil, "legal"])
-    func `T9: a fresh device with a bundled text does not install what an expired manifest lists`(group: String?) async throws {
+    func `T9: a fresh device with a bundled text does not install an expired manifest's version`(group: String?) async throws {
         bench.time.setDate(Date(timeIntervalSince1970: 1_900_000_000))
         bench.serve(manifest: #"{"expires":"2030-01-01T00:00:00Z","texts":{"eula":"2.0.0","privacy":"2.0.0"}}"#)
         for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) 2") }
@@ -29,7 +29,7 @@ struct FreshnessTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: soon)) == "2.0.0 remote: Remote eula 2")
     }
 
-    @Test func `T9: an expired manifest provides a text that the device has no other way`() async throws {
+    @Test func `T9: an expired manifest provides a text that the device lacks`() async throws {
         bench.time.setDate(Date(timeIntervalSince1970: 1_900_000_000))
         bench.serve(manifest: #"{"expires":"2030-01-01T00:00:00Z","texts":{"eula":"2.0.0"}}"#)
         bench.serve("eula", "Remote terms 2")
@@ -41,7 +41,7 @@ struct FreshnessTests {
         #expect(text.text == "Remote terms 2" && text.staleSince != nil && text.fallbackReason?.code.rawValue == "expiredManifest")
     }
 
-    @Test func `T8: waiting inside the check interval says that the origin was not asked`() async throws {
+    @Test func `T8: a wait within the check interval reports that the origin was not asked`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let store = try await bench.started()
         try await store.refresh()
@@ -59,7 +59,7 @@ struct FreshnessTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: soon)) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test func `T8: waiting for an unversioned text that has not expired says that the origin was not asked`() async throws {
+    @Test func `T8: a wait for an unexpired unversioned text reports that the origin was not asked`() async throws {
         bench.serve("notes", "Notes 1")
         let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         let store = try bench.store()
@@ -73,7 +73,7 @@ struct FreshnessTests {
     }
 
     @Test(arguments: [nil, "legal"], [true, false])
-    func `T4: bytes that the origin publishes after their version replace the old ones at the next check`(
+    func `T4: bytes published after their version replace the old ones at the next check`(
         group: String?, hasValidator: Bool
     ) async throws {
         func serve(_ name: String, _ text: String) {
@@ -83,7 +83,7 @@ struct FreshnessTests {
         for name in ["eula", "privacy"] { serve(name, "Old \(name)") }
         let store = try await bench.started(group: group)
         try await store.refresh()
-        // The manifest comes before its texts.
+        // The manifest is published before its texts.
         bench.serve(manifest: #"{"eula":"3.0.0","privacy":"3.0.0"}"#)
         bench.time.shiftDate(by: .seconds(1))
         try await store.refresh()

@@ -5,14 +5,14 @@ import Testing
 
 @testable import TextStore
 
-/// Smaller findings: partial sets, queues, swapped files, observers, files that cannot be removed.
+/// Partial sets, queues, swapped files, observers, and files that cannot be removed.
 struct LeftoverTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
 
     @Test(arguments: [7, nil, 5])
-    func `T3: after a fast-forward was rolled back a bundle that knows the rollback counts as newer`(revision: Int?) async throws {
+    func `T3: after a rollback, a bundle whose manifest knows the rollback counts as newer`(revision: Int?) async throws {
         bench.serve(manifest: #"{"revision":5,"texts":{"eula":"99.0.0"}}"#)
         bench.serve("eula", "Remote terms 99")
         let store = try await bench.started()
@@ -30,7 +30,7 @@ struct LeftoverTests {
         #expect(line(text) == (revision == 7 ? "2.0.0 bundle: Bundled terms 2" : "1.1.0 cache: Remote terms 1.1"))
     }
 
-    @Test func `T7: a missing text of a set of 40 does not refetch the 39 verified ones`() async throws {
+    @Test func `T7: a missing text of a set of 40 does not cause the 39 verified ones to be fetched again`() async throws {
         let names = (0..<40).map { "text-\($0)" }
         let entries = names.map { #""\#($0)":{"version":"1.0.0","sha256":"\#(sha256("Text of \($0)"))"}"# }
         bench.serve(manifest: #"{"texts":{\#(entries.joined(separator: ","))}}"#)
@@ -50,7 +50,7 @@ struct LeftoverTests {
         #expect(bench.origin.requests.filter { $0.path.hasPrefix("/text-") && $0.status == 200 }.count == 40)
     }
 
-    @Test func `T15: the deadline of a fetch does not count the time in the queue`() async throws {
+    @Test func `T15: the deadline of a fetch excludes the time in the queue`() async throws {
         let begun = WatchedState(0), released = WatchedState(0), count = 18
         bench.origin.on(.get, "/slow.txt") { _ in
             let number = begun.update { number in
@@ -75,7 +75,7 @@ struct LeftoverTests {
     }
 
     @Test(arguments: [true, false])
-    func `T4: a record file that was swapped for another one is a fault, and its text is fetched again`(isAlone: Bool) async throws {
+    func `T4: a record file swapped for another one is a fault, and its text falls back`(isAlone: Bool) async throws {
         let other = try Bench()
         for (bench, text) in [(bench, "Remote terms 2"), (other, "Forged terms 2")] {
             bench.serve(manifest: #"{"eula":"2.0.0"}"#)
@@ -98,7 +98,7 @@ struct LeftoverTests {
     }
 
     @Test(arguments: [TextStoreError.Code.withdrawn, .unreachable, nil])
-    func `T9: the end of a set's fetch ends its flight in the same step, and time helps only where it can`(
+    func `T9: the end of a set's fetch clears its flight in the same step, and only transient failures are retried`(
         code: TextStoreError.Code?
     ) throws {
         var session = SessionState()
@@ -116,7 +116,7 @@ struct LeftoverTests {
         #expect(session.failures["text/eula"]?.retryAt == (code == .unreachable ? now : nil))
     }
 
-    @Test func `T8: a read finds nothing due for a text whose fetch is in flight`() throws {
+    @Test func `T8: a read finds nothing due for a text with a fetch in flight`() throws {
         var session = SessionState()
         let sources = ["eula", "privacy"].map { bench.source($0) }, text = digest("bundled")
         try session.register(sources)
@@ -142,7 +142,7 @@ struct LeftoverTests {
         let leaving = Task { [bench] in
             var states = store.publish(bench.source("eula")).makeAsyncIterator()
             while await states.next() != nil {}
-            // Ended, and asked again: it stays ended.
+            // An ended iterator stays ended.
             return await states.next() == nil
         }
         try await store.engine.session.wait { $0.observers["eula"] == 2 ? () : nil }
@@ -158,17 +158,17 @@ struct LeftoverTests {
         _ = try await shelf.store("text/eula", [record("eula", "1.0.0", "one")], isActivated: true, begun: 0)
         let file = try #require(bench.place.files.first { $0.hasSuffix(".text") })
         _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
-        // A directory cannot be removed as a file is.
+        // A nonempty directory cannot be removed like a file.
         try FileManager.default.removeItem(at: bench.place.file(file))
         try FileManager.default.createDirectory(at: bench.place.file(file).appending(path: "in the way"), withIntermediateDirectories: true)
-        let turn = try await shelf.store("text/eula", [record("eula", "3.0.0", "three")], isActivated: true, begun: 0)
-        #expect(turn?.faults.contains { $0.code == .fileSystem && $0.message.contains("removing") } == true)
+        let outcome = try await shelf.store("text/eula", [record("eula", "3.0.0", "three")], isActivated: true, begun: 0)
+        #expect(outcome?.faults.contains { $0.code == .fileSystem && $0.message.contains("removing") } == true)
         #expect(shelf.session.read { $0.held["eula"]?.active?.text } == "three")
     }
 
-    @Test func `T3: each save of a floor writes that floor alone`() async throws {
+    @Test func `T3: each save of a floor writes only that floor`() async throws {
         let shelf = bench.place.shelf()
-        // So few that the file is not written anew meanwhile.
+        // Few enough that the file is not rewritten meanwhile.
         let names = (0..<8).map { "text-\($0)" }
         _ = await shelf.admit(names, activatesPending: false)
         func size() throws -> Int { try Data(contentsOf: bench.place.file("floor.0")).count }
@@ -181,7 +181,7 @@ struct LeftoverTests {
         #expect(Set(sizes).count == 1, "\(sizes)")
     }
 
-    @Test func `T3, T10: a bundled text that a manifest takes out of a cached set raises its floor and is reported once`() async throws {
+    @Test func `T3, T10: a bundled text that a manifest removes from a cached set raises its floor and is reported once`() async throws {
         let entries = [#""eula":{"version":"2.0.0","group":"legal"}"#, #""privacy":{"version":"2.0.0","group":"legal"}"#]
         bench.serve(manifest: #"{"texts":{\#(entries.joined(separator: ","))}}"#)
         for name in ["eula", "privacy"] { bench.serve(name, "Remote \(name) 2") }
@@ -194,7 +194,7 @@ struct LeftoverTests {
         var increases = store.versionIncreases.makeAsyncIterator()
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.0.0"}"#)
         try await store.refresh()
-        // The engine reports increases before the task of the manifest ends.
+        // The engine reports increases before the manifest's task ends.
         for task in store.engine.tasks.withLock({ Array($0.values) }) { await task.value }
         #expect(line(try await store.text(for: "eula")) == "3.0.0 bundle: Bundled terms 3")
         try #require(store.engine.session.read { $0.held["eula"]?.floor?.rank.version } == SemanticVersion("3.0.0"))

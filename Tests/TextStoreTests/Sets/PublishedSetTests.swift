@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T7: a set switches only to what one manifest published.
+/// T7: a set switches only to versions that one manifest published.
 struct PublishedSetTests {
     let bench: Bench
 
@@ -26,7 +26,7 @@ struct PublishedSetTests {
 
     struct Bad: Sendable, CustomStringConvertible {
         var description: String
-        /// The members of the manifest that are about the privacy policy.
+        /// The manifest's members for the privacy policy.
         var entry: String
         var code: TextStoreError.Code = .malformedEntry
     }
@@ -45,7 +45,7 @@ struct PublishedSetTests {
     ]
 
     @Test(arguments: bad, [true, false])
-    func `T7: a set stays whole when a member is not acceptable as published`(bad: Bad, isFresh: Bool) async throws {
+    func `T7: a set stays whole if a member is not acceptable as published`(bad: Bad, isFresh: Bool) async throws {
         let store = try await bench.started(group: "legal")
         if !isFresh {
             serve(2)
@@ -72,7 +72,7 @@ struct PublishedSetTests {
             #""privacy":{"version":"3.0.0","group":"legal"},"privacy":"3.0.0""#, #""privacy":"3.0.0","privacy":{"group":"legal"}"#,
             #""privacy":{"group":"","group":"legal"}"#,
         ], [true, false])
-    func `T7: a set that a manifest makes stays whole when the entry of a member is malformed`(entry: String, isFresh: Bool) async throws {
+    func `T7: a set defined by a manifest stays whole if a member's entry is malformed`(entry: String, isFresh: Bool) async throws {
         let store = try await bench.started()
         if !isFresh { try await switchGroup(store) }
         let before = try await versions(store)
@@ -90,7 +90,7 @@ struct PublishedSetTests {
     }
 
     @Test(arguments: [false, true])
-    func `T7: a malformed entry that names no group keeps the group of the last switch, or of the bundle`(isBundled: Bool) async throws {
+    func `T7: a malformed entry without a group keeps the group of the last switch, or of the bundle`(isBundled: Bool) async throws {
         let grouped = #"{"texts":{"eula":{"version":"1.0.0","group":"legal"},"privacy":{"version":"1.0.0","group":"legal"}}}"#
         let bundle = try bench.bundle(["eula.txt": "a", "privacy.txt": "b", "versions.json": isBundled ? grouped : "{}"])
         let store = try await bench.started(bundle: bundle)
@@ -122,14 +122,14 @@ struct PublishedSetTests {
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"2.x"}"#)
         await #expect(throws: TextStoreError.self) { try await store.refresh() }
         serve(2)
-        // The check is due again; the failure of the set has no pause of its own.
+        // The check is due again; the set's failure adds no pause.
         bench.time.shiftDate(by: .seconds(15 * 60))
         let text = try await store.text(for: bench.source("eula"), awaiting: patient)
         #expect(line(text) == "2.0.0 remote: Remote eula 2")
         #expect(try await versions(store) == ["2.0.0", "2.0.0"])
     }
 
-    @Test func `T7: texts of a group that the app does not register play no part, and a moved member switches with its new group`()
+    @Test func `T7: unregistered texts of a group are ignored, and a moved member switches with its new group`()
         async throws
     {
         let store = try await bench.started()
@@ -148,7 +148,7 @@ struct PublishedSetTests {
         #expect(try await versions(store) == ["3.0.0", "2.0.0"])
     }
 
-    @Test func `T7: a set with nothing new stays quiet when the manifest lists lower versions`() async throws {
+    @Test func `T7: a set with nothing new reports no staleness if the manifest lists lower versions`() async throws {
         let updated = try bench.bundle([
             "eula.txt": "Bundled terms 3", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"3.0.0","privacy":"3.0.0"}"#,
         ])
@@ -159,7 +159,7 @@ struct PublishedSetTests {
         #expect(try await store.text(for: bench.source("eula")).staleSince == nil)
     }
 
-    @Test func `T7: a damaged text takes its set back to versions that were published together`() async throws {
+    @Test func `T7: a damaged text returns its set to versions that were published together`() async throws {
         for (eula, privacy) in [(2, 2), (3, 3), (4, 3)] {
             bench.serve(manifest: #"{"eula":"\#(eula).0.0","privacy":"\#(privacy).0.0"}"#)
             bench.serve("eula", "Remote eula \(eula)")
@@ -176,7 +176,7 @@ struct PublishedSetTests {
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == 3)
     }
 
-    @Test func `T7: members are not stored beside those that another process has switched meanwhile`() async throws {
+    @Test func `T7: members are not stored beside members that another process has switched meanwhile`() async throws {
         let names = Self.names, (one, other) = (bench.place.shelf(), bench.place.shelf())
         for shelf in [one, other] {
             try shelf.session.update { session in

@@ -5,11 +5,11 @@ import Trials
 
 @testable import TextStore
 
-/// T3, T7, T13 and T16 over random histories of manifests, restarts, second stores, clears and losses.
+/// T3, T7, T13, T16: random histories of manifests, restarts, second stores, clears, and losses.
 struct RandomSetTests {
     private static let names = ["a", "b", "c"]
 
-    /// The origin of a history: its newest manifest, and which tuples were ever published as a whole.
+    /// The origin of a history: its newest manifest, and the tuples that were published as a whole.
     private struct Published: Sendable {
         var manifest = "{}"
         var revision = 0
@@ -21,7 +21,7 @@ struct RandomSetTests {
 
     private static func text(_ name: String, _ version: Int) -> String { "Text \(name) \(version)" }
 
-    /// Publishes the next manifest; one in three has a member that no set may switch to.
+    /// Publishes the next manifest; some have a member that no set may switch to.
     private static func publish(_ origin: inout Published, _ random: inout SplitMix) {
         let versions = names.map { _ in Int.random(in: 1...6, using: &random) }
         let spoiled = Int.random(in: 0..<9, using: &random), isRollback = Int.random(in: 0..<4, using: &random) == 0
@@ -61,7 +61,7 @@ struct RandomSetTests {
         var random = SplitMix(seed: seed)
         let place = try Place(), origin = Lock(Published()), time = ManualTime()
         var bundled = 1, history: [String] = []
-        /// The highest version of each text that was accepted.
+        /// The highest accepted version of each text.
         var accepted: [String: SemanticVersion] = [:]
         let fetcher = RevalidatingClosureFetcher<RemoteFile, RemoteText> { file, _ in
             let (manifest, isGone) = origin.withLock { ($0.manifest, $0.isDown || $0.missing.contains(file.url.lastPathComponent)) }
@@ -91,7 +91,7 @@ struct RandomSetTests {
             }
             let isFirst = Bool.random(using: &random)
             if isFirst { await store.setVersionSource(versions) }
-            // The texts of a group are registered together once a version source says what is due.
+            // The texts of a group are registered together after a version source, because that makes fetches due.
             if isFirst || Bool.random(using: &random) {
                 try await store.register(sources)
             } else {
@@ -107,7 +107,7 @@ struct RandomSetTests {
             case 0..<5:
                 origin.withLock { Self.publish(&$0, &random) }
                 history.append("publish \(origin.withLock { $0.manifest }), refresh \(number)")
-                // A refused set is an error, and no torn set.
+                // A refused set is an error, but not a torn set.
                 try? await store.refresh()
             case 5:
                 history.append("activate \(number)")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T16: the way back from a revision or a version that was published too high.
+/// T16: recovery from a revision or a version that was published too high.
 struct RecoveryTests {
     let bench: Bench
 
@@ -30,7 +30,7 @@ struct RecoveryTests {
         try await store.text(for: bench.source("eula")).version?.description
     }
 
-    @Test func `T16: an epoch accepted by the policy starts the revisions again after one was published too high`() async throws {
+    @Test func `T16: an epoch accepted by the policy restarts the revisions after one was published too high`() async throws {
         let store = try await started()
         serve("2.0.0", revision: .max)
         try await store.refresh()
@@ -45,7 +45,7 @@ struct RecoveryTests {
         let updated = try await started(TextStorePolicy(acceptedEpoch: 1))
         try await updated.refresh()
         #expect(try await version(updated) == "3.0.0")
-        // Old manifests stay refused, later revisions of the epoch count, and a store of an older policy keeps the epoch.
+        // Old manifests stay refused, later revisions of the epoch count, and a store with an older policy keeps the epoch.
         serve("4.0.0", revision: .max)
         let old = await #expect(throws: TextStoreError.self) { try await updated.refresh() }
         #expect(old?.code == .outdatedManifest)
@@ -60,7 +60,7 @@ struct RecoveryTests {
         #expect(try await version(updated) != "5.0.0")
     }
 
-    @Test func `T16: with verification a higher epoch counts, and takes versions back where an entry says so`() async throws {
+    @Test func `T16: a verified higher epoch counts, and returns versions only with rollback entries`() async throws {
         let store = try await started(isVerifying: true)
         serve("99.0.0", revision: .max, isRollback: true)
         try await store.refresh()
@@ -82,7 +82,7 @@ struct RecoveryTests {
         #expect(line(text) == "3.0.0 cache: Remote eula 3.0.0")
     }
 
-    @Test func `T16: a verification that refuses the manifest keeps the epoch where it was`() async throws {
+    @Test func `T16: a manifest that the verifier refuses does not raise the epoch`() async throws {
         struct Unsigned: Error {}
         let store = try bench.store(verify: { if $0.identifier == nil, $0.bytes.count > 60 { throw Unsigned() } })
         try await store.register([bench.source("eula")])
@@ -99,9 +99,9 @@ struct RecoveryTests {
     }
 
     @Test(arguments: [(100_000_000, 0), (100_000_001, 1)] as [(UInt64, Int)])
-    func `T16: a revision that jumps by more than the policy's bound is used and reported`(jump: UInt64, count: Int) async throws {
+    func `T16: a revision jump beyond the policy's bound is used and reported`(jump: UInt64, count: Int) async throws {
         let store = try await started()
-        // The first revision of all is no jump, whatever it is.
+        // The very first revision is no jump, whatever its value.
         serve("1.0.0", revision: 1_900_000_000)
         try await store.refresh()
         serve("2.0.0", revision: 1_900_000_000 + jump)
@@ -124,7 +124,7 @@ struct RecoveryTests {
         #expect(error?.code == .outdatedManifest)
     }
 
-    @Test func `T16: the edition of a manifest is its epoch, then its revision, and a bundle knows rollbacks by it`() throws {
+    @Test func `T16: an edition orders by epoch, then by revision, and decides which bundles know a rollback`() throws {
         func edition(_ text: String) throws -> Edition? { try VersionManifest(parsing: Data(text.utf8)).edition }
         #expect(try edition(#"{"eula":"1.0.0"}"#) == nil)
         #expect(try edition(#"{"revision":3,"texts":{}}"#) == Edition(revision: 3))

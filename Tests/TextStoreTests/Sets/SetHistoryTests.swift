@@ -6,13 +6,13 @@ import Trials
 
 @testable import TextStore
 
-/// T7 over random histories of manifests, restarts and bundles, against a reference model.
+/// T7: random histories of manifests, restarts, and bundles, against a reference model.
 ///
-/// `STOREHOUSE_SEEDS=500` for as many histories, `STOREHOUSE_SEED=7` for that one alone.
+/// `STOREHOUSE_SEEDS=500` sets the number of histories, and `STOREHOUSE_SEED=7` runs only that seed.
 struct SetHistoryTests {
     private static let names = ["a", "b", "c"]
 
-    /// An origin with every version of every text but the missing ones.
+    /// An origin with every version of every text except the missing ones.
     private final class Origin: RevalidatingFetcher {
         let manifest = Lock("{}")
         let missing = Lock<Set<String>>([])
@@ -27,7 +27,7 @@ struct SetHistoryTests {
         }
     }
 
-    /// What the device should show, in versions of the three texts.
+    /// The expected versions of the three texts on the device.
     private struct Model {
         var bundle = [1, 1, 1]
         var cached: [Int]?
@@ -41,7 +41,7 @@ struct SetHistoryTests {
 
         mutating func shown() { floors = zip(floors, visible).map(max) }
 
-        /// A manifest arrives; `nil` for one that is not acceptable as a whole.
+        /// Takes a manifest; `nil` for one that is not acceptable as a whole.
         mutating func take(_ published: [Int]?, missing: Set<String>, isManual: Bool) {
             if waiting != published { waiting = nil }
             guard let published, zip(published, floors).allSatisfy({ $0 >= $1 }), zip(published, visible).contains(where: { $0 > $1 })
@@ -71,7 +71,7 @@ struct SetHistoryTests {
 
     /// Runs one history.
     ///
-    /// - Returns: The history if it ends in a state that differs from the model's.
+    /// - Returns: The history if its state differs from the model's; `nil` otherwise.
     private func run(_ seed: UInt64) async throws -> String? {
         var dice = SplitMix(seed: seed)
         let bench = try Bench(), origin = Origin(), isManual = seed.isMultiple(of: 3), isGroupedByManifest = seed.isMultiple(of: 2)
@@ -88,7 +88,7 @@ struct SetHistoryTests {
                 origin.manifest.withLock { $0 = Self.manifest(versions, bad, isGroupedByManifest) }
                 if bad > 5 { together.insert(versions) }
                 history += "manifest \(versions), \(bad), missing \(missing)\n"
-                // Refusals are what this is about.
+                // Refusals are expected here.
                 try? await store.refresh()
                 model.take(bad > 5 ? versions : nil, missing: [missing], isManual: isManual)
             case 7 where isManual:
@@ -101,7 +101,7 @@ struct SetHistoryTests {
                     together.insert(model.bundle)
                 }
                 history += "start with \(model.bundle)\n"
-                // What the new start would fetch by itself is not decided before it is looked at.
+                // Missing texts prevent the new start from fetching anything by itself before it is examined.
                 origin.missing.withLock { $0 = Set(Self.names.flatMap { name in (1...60).map { "\(name)-\($0)" } }) }
                 store = try await start(bench, origin, model.bundle, isManual, isGroupedByManifest)
                 model.shown()
@@ -132,12 +132,12 @@ struct SetHistoryTests {
                     remoteFile: RemoteFile(url: bench.origin.url.appending(path: name)), group: group)
             })
         await store.setVersionSource(bench.versions)
-        // A refresh would join the requests that this start sends by itself.
+        // A later refresh must not join the requests that this start sends by itself.
         for name in Self.names { _ = try await store.text(for: TextSource(identifier: name), awaiting: patient) }
         return store
     }
 
-    /// A manifest of three texts; below 6 one of them is not acceptable.
+    /// Makes a manifest of three texts; below 6, one of them is not acceptable.
     private static func manifest(_ versions: [Int], _ bad: Int, _ isGrouped: Bool) -> String {
         let group = isGrouped ? #","group":"set""# : ""
         var entries = zip(names, versions).map { #""\#($0)":{"version":"\#($1).0.0","url":"\#($0)-\#($1)"\#(group)}"# }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T7 with T15 and T16: sets that wait, epochs and withdrawals beside a verifier, late manifests and other processes.
+/// T7, T15, T16: waiting sets, epochs, and withdrawals with a verifier, late manifests, and other processes.
 struct VerifiedSetTests {
     let bench: Bench
 
@@ -47,7 +47,7 @@ struct VerifiedSetTests {
     }
 
     @Test(arguments: [true, false])
-    func `T2, T7, T15: a waiting set that the kept manifest lists stays if the version source comes before the texts`(
+    func `T2, T7, T15: a waiting set that the kept manifest lists stays if the version source is set before the texts`(
         verifies: Bool
     ) async throws {
         let first = try store(.manually)
@@ -68,7 +68,7 @@ struct VerifiedSetTests {
     }
 
     @Test(arguments: [true, false])
-    func `T2, T7, T15: a waiting set with a copy of a bundled text is activated, registered together or one by one`(
+    func `T2, T7, T15: a waiting set with a copy of a bundled text is activated in any registration order`(
         isTogether: Bool
     ) async throws {
         let first = try store(.atNextLaunch)
@@ -88,7 +88,7 @@ struct VerifiedSetTests {
     }
 
     @Test(arguments: [["eula", "privacy"], ["privacy", "eula"]], [true, false])
-    func `T2, T7, T15: a refused or damaged text takes its set back to a copy of a bundled text in any order of registrations`(
+    func `T2, T7, T15: a refused or damaged text returns its set to a copy of a bundled text in any order`(
         order: [String], isDamaged: Bool
     ) async throws {
         let first = try store(.immediately)
@@ -127,7 +127,7 @@ struct VerifiedSetTests {
     }
 
     @Test(arguments: [true, false])
-    func `T2, T9: a manifest that arrives after a clear or of a replaced source changes nothing`(isCleared: Bool) async throws {
+    func `T2, T9: a manifest that arrives after a clear, or from a replaced source, changes nothing`(isCleared: Bool) async throws {
         let late = WatchedState(false), arrived = WatchedState(false), requests = Lock(0)
         let store = try bench.store(
             fetcher: RevalidatingClosureFetcher { file, _ in
@@ -187,7 +187,7 @@ struct VerifiedSetTests {
         }
         #expect(error?.code == .withdrawn && error?.identifier == "eula")
         #expect(error?.message.contains("another process") == true)
-        // A text without version is not the manifest's.
+        // The manifest does not list unversioned texts.
         _ = try await one.store("text/notes", [record("notes", nil, "notes")], isActivated: isActivated, begun: 0)
         _ = try await one.accept(revision: 2, ["eula": "2.0.0"])
         _ = try await one.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: isActivated, begun: 0)
@@ -202,7 +202,7 @@ struct VerifiedSetTests {
         #expect(await one.floors.texts["eula"]?.rank.version == SemanticVersion("2.0.0"))
     }
 
-    @Test func `T7: a member that a switch leaves as it is comes from the same place as the rest of its set`() async throws {
+    @Test func `T7: a member that a switch leaves unchanged comes from the same source as the rest of its set`() async throws {
         serve(2, 3)
         let first = try store(.immediately)
         try await first.register(sources())
@@ -219,7 +219,7 @@ struct VerifiedSetTests {
     }
 
     @Test(arguments: [("1.0.0", "other words"), ("1.0.1", "privacy 1")])
-    func `T7: members are not stored beside one whose bytes or version alone another process has changed`(
+    func `T7: members are not stored beside a text whose bytes or version another process has changed`(
         version: String, text: String
     ) async throws {
         let names = Self.names, (one, other) = (bench.place.shelf(), bench.place.shelf())

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T7: what a newer manifest has taken back is not activated.
+/// T7: sets that a newer manifest has withdrawn are not activated.
 struct WithdrawnSetTests {
     let bench: Bench
 
@@ -23,7 +23,7 @@ struct WithdrawnSetTests {
     }
 
     @Test(arguments: [nil, "legal"], [TextStorePolicy.Activation.manually, .atNextLaunch])
-    func `T7: a waiting set that a newer manifest takes back is not activated, by hand or at the next launch`(
+    func `T7: a withdrawn waiting set is not activated, manually or at the next launch`(
         group: String?, activation: TextStorePolicy.Activation
     ) async throws {
         let policy = TextStorePolicy(activation: activation)
@@ -40,13 +40,13 @@ struct WithdrawnSetTests {
         #expect(try await shown(bench.started(policy: policy, group: group)) == ["1.0.0", "1.0.0"])
     }
 
-    @Test func `T7: a waiting set is not activated at the next launch after a newer manifest took it back`() async throws {
+    @Test func `T7: a waiting set is not activated at the next launch after a newer manifest has changed it`() async throws {
         let policy = TextStorePolicy(activation: .atNextLaunch)
         let store = try await bench.started(policy: policy, group: "legal")
         serve(2)
         try await store.refresh()
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
-        // The set changes to one that needs another text; nothing of it is fetched.
+        // The newest set needs another text, of which nothing is fetched.
         bench.origin.on(.get, "/eula.txt") { _ in .status(404) }
         try? await store.refresh()
         bench.origin.goDown()
@@ -66,7 +66,7 @@ struct WithdrawnSetTests {
     }
 
     @Test(arguments: ["legal", "other"])
-    func `T7: a waiting set stays when a member that it leaves as it is moves to another group, not when that one gets newer`(
+    func `T7: a waiting set stays if an unchanged member moves to another group, but not if it gets newer`(
         group: String
     ) async throws {
         let store = try await bench.started(policy: TextStorePolicy(activation: .manually))
@@ -108,8 +108,8 @@ struct WithdrawnSetTests {
         _ = try await shelf.store("group/g", names.map { record($0, "1.0.0", "\($0) 1") }, isActivated: true, begun: 0)
         _ = try await shelf.store("group/g", [record("eula", "2.0.0", "eula 2")], isActivated: false, begun: 0)
         let manifest = try VersionManifest(parsing: Data(#"{"texts":{\#(row.texts)}}"#.utf8))
-        let turn = try await shelf.accept(manifest, TextStorePolicy(), isVerified: false)
-        #expect(turn.events.count == (row.isKept ? 0 : 1))
+        let outcome = try await shelf.accept(manifest, TextStorePolicy(), isVerified: false)
+        #expect(outcome.events.count == (row.isKept ? 0 : 1))
         #expect(await shelf.pointer.pending.keys.sorted() == (row.isKept ? ["group/g"] : []))
         #expect(bench.place.files.filter { $0.hasSuffix(".text") }.count == (row.isKept ? 3 : 2))
         #expect(try await shelf.activatePending().hasSwitched == row.isKept)
@@ -124,7 +124,7 @@ struct WithdrawnSetTests {
         #expect(try await shelf.activatePending().hasSwitched == isKept)
     }
 
-    @Test func `T7: a set is not stored after a newer manifest took it back`() async throws {
+    @Test func `T7: a set is not stored after a newer manifest has withdrawn it`() async throws {
         let shelf = bench.place.shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
         _ = try await shelf.accept(revision: 1, ["eula": "1.0.0"])
@@ -139,7 +139,7 @@ struct WithdrawnSetTests {
         _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: true, begun: 0)
     }
 
-    @Test func `T7: activating what is active already changes nothing and says so`() async throws {
+    @Test func `T7: activating texts that are already active changes nothing and returns false`() async throws {
         let shelf = bench.place.shelf()
         _ = await shelf.admit(["eula"], activatesPending: false)
         _ = try await shelf.store("text/eula", [record("eula", "2.0.0", "two")], isActivated: false, begun: 0)
@@ -162,24 +162,24 @@ struct WithdrawnSetTests {
             })
         #expect(try bench.place.damage(name) == 1)
         let next = bench.place.shelf()
-        let turn = await next.admit(names, activatesPending: true)
-        #expect(turn.hasSwitched && turn.faults.contains { $0.code == .damagedFile && $0.identifier == "privacy" })
-        let refused = turn.events.compactMap { if case .refused(let error) = $0 { error } else { nil } }
+        let outcome = await next.admit(names, activatesPending: true)
+        #expect(outcome.hasSwitched && outcome.faults.contains { $0.code == .damagedFile && $0.identifier == "privacy" })
+        let refused = outcome.events.compactMap { if case .refused(let error) = $0 { error } else { nil } }
         #expect(refused.map(\.code) == [.belowFloor] && refused.first?.identifier == "terms")
-        #expect(turn.increases.map(\.identifier) == ["notes"])
+        #expect(outcome.increases.map(\.identifier) == ["notes"])
         #expect(next.session.read { session in names.map { session.held[$0]?.active?.text } } == [nil, nil, "notes 2", "four"])
         #expect(await next.pointer.pending.isEmpty)
         #expect(try await next.activatePending().hasSwitched == false)
     }
 
     @Test(arguments: [TextStorePolicy.Activation.immediately, .manually])
-    func `T7: a text that arrives after a newer manifest took it back is not stored`(activation: TextStorePolicy.Activation) async throws {
+    func `T7: a text that arrives after its withdrawal is not stored`(activation: TextStorePolicy.Activation) async throws {
         let events = bench.events, manifests = Lock(["2.0.0", "1.0.0"])
         let store = try bench.store(
             policy: TextStorePolicy(activation: activation),
             fetcher: RevalidatingClosureFetcher { file, _ in
                 guard file.url.lastPathComponent == "versions.json" else {
-                    // The text arrives when the newer manifest is here.
+                    // The text arrives once the newer manifest has arrived.
                     try await events.waitForChecks(2)
                     return .modified(RemoteText(bytes: Data("Remote terms 2".utf8), contentType: "text/plain"))
                 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// A directory on the real disk, removed with everything in it when the test lets go of it.
+/// A directory on the real disk, removed with its contents when the test releases it.
 final class Place: Sendable {
     let url: URL
 
@@ -15,11 +15,11 @@ final class Place: Sendable {
     }
 
     deinit {
-        // A test's rubbish: the next start of the machine takes it too.
+        // The system empties its temporary directory anyway.
         try? FileManager.default.removeItem(at: url)
     }
 
-    /// All plain files below, by their paths from here.
+    /// The regular files in the directory, by their relative paths.
     var files: [String] {
         let found = FileManager.default.enumerator(at: url, includingPropertiesForKeys: [.isRegularFileKey])
         return (found?.compactMap { $0 as? URL } ?? [])
@@ -29,9 +29,9 @@ final class Place: Sendable {
 
     func file(_ name: String) -> URL { url.appending(path: name) }
 
-    /// Writes over what stands in every file whose path contains a word.
+    /// Changes one byte of every file whose path contains a word.
     ///
-    /// - Returns: How many there were.
+    /// - Returns: The number of these files.
     @discardableResult
     func damage(_ word: String) throws -> Int {
         let found = files.filter { $0.contains(word) }
@@ -44,7 +44,7 @@ final class Place: Sendable {
         return found.count
     }
 
-    /// A bundle made of these files.
+    /// Makes a bundle of some files.
     func bundle(_ name: String, _ files: [String: String]) throws -> Bundle {
         let directory = url.appending(path: "\(name).bundle", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -53,7 +53,7 @@ final class Place: Sendable {
     }
 }
 
-/// What a store told, in order.
+/// The events of a store, in order.
 final class Events: Sendable {
     private let all = WatchedState<[TextStoreEvent]>([])
 
@@ -64,7 +64,7 @@ final class Events: Sendable {
     var saved: [String] {
         all.current.compactMap { if case .saved(let id, let version) = $0 { "\(id) \(version?.description ?? "-")" } else { nil } }
     }
-    /// Epochs and revisions worth a report.
+    /// The epoch and revision events.
     var described: [String] {
         all.current.compactMap {
             switch $0 {
@@ -90,7 +90,7 @@ final class Events: Sendable {
     }
 }
 
-/// An origin, a disk, an app's bundle, and stores over them, one after another as an app is started again and again.
+/// An origin, a disk, and an app's bundle, with stores that are opened over them one after another.
 struct Bench {
     let origin: LoopbackOrigin
     let place: Place
@@ -118,7 +118,7 @@ struct Bench {
             time: time, verify: verify.map { TextVerifier($0) }, onEvent: { [events] in events.record($0) })
     }
 
-    /// A store with both texts registered and versions known, as an app has it after its start.
+    /// Makes a store with both texts registered and versions set, like an app after its start.
     func started(
         _ session: String = "legal", bundle: Bundle? = nil, policy: TextStorePolicy = TextStorePolicy(), group: String? = nil,
         fetcher: HTTPTextFetcher = HTTPTextFetcher(deadline: .seconds(20))
@@ -148,26 +148,26 @@ struct Bench {
     }
 }
 
-/// What shows a text in one line: version, origin, text.
+/// Returns a text as one line: version, origin, text.
 func line(_ text: VersionedText) -> String {
     "\(text.version?.description ?? "-") \(text.origin.rawValue): \(text.text)" + (text.isBelowFloor ? " (below floor)" : "")
         + (text.fallbackReason.map { " (\($0))" } ?? "")
 }
 
 extension Place {
-    /// The files of a session alone, without an origin.
+    /// Makes a shelf without a store.
     func shelf() -> Shelf {
         Shelf(
             directory: Directory(path: url.path(percentEncoded: false)), options: FileWriteOptions(), session: WatchedState(SessionState()))
     }
 
-    /// Lets a file be one that was last changed some minutes ago.
+    /// Sets the time of a file's last change.
     func age(_ name: String, minutes: Double) throws {
         try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -60 * minutes)], ofItemAtPath: file(name).path)
     }
 }
 
-/// A text as it is saved.
+/// Makes a record as a store saves it.
 func record(_ identifier: String, _ version: String?, _ text: String) -> TextRecord {
     TextRecord(
         identifier: identifier, text: text,
@@ -185,7 +185,7 @@ let patient = TextAwaiting.remote(timeout: .seconds(3600))
 
 extension Shelf {
     /// Accepts a manifest of a revision that lists some versions.
-    func accept(revision: UInt64?, _ versions: [String: String] = [:]) throws -> Turn {
+    func accept(revision: UInt64?, _ versions: [String: String] = [:]) throws -> Outcome {
         var manifest = try VersionManifest(parsing: Data("{}".utf8))
         manifest.revision = revision
         manifest.entries = try versions.mapValues { VersionManifest.Entry(version: try SemanticVersion(parsing: $0)) }

@@ -3,12 +3,12 @@ import Testing
 
 @testable import TextStore
 
-/// T5: pages of HTML that a portal sends as plain text, and texts that only begin as a page does.
+/// T5: HTML pages that a portal sends as plain text, and texts that merely begin like a page.
 struct MarkupTests {
     private func refusal(of text: String, as type: String = "text/plain", declaring types: Set<String> = []) -> TextStoreError.Code? {
-        let answer = RemoteText(bytes: Data(text.utf8), contentType: type)
+        let response = RemoteText(bytes: Data(text.utf8), contentType: type)
         do throws(TextStoreError) {
-            _ = try TextValidation.text(of: answer, TextValidation.Expectation(mediaTypes: types))
+            _ = try TextValidation.text(of: response, TextValidation.Expectation(mediaTypes: types))
             return nil
         } catch {
             return error.code
@@ -21,7 +21,7 @@ struct MarkupTests {
     ]
 
     @Test(arguments: tags)
-    func `T5: a page that begins with any tag of the sniffing table is refused`(tag: String) {
+    func `T5: a page that begins with a tag of the sniffing table is refused`(tag: String) {
         for written in [tag, tag.uppercased(), tag.capitalized] {
             for start in ["", "\u{FEFF}", " \t\r\n\u{0C}", "\u{FEFF} \n", "<!-- portal -->", "<!-- a --> <!-- b -->\n"] {
                 for end in [">", " id=\"x\">", "\n class=x>", "\t>", "/>"] {
@@ -38,7 +38,7 @@ struct MarkupTests {
         "<?xml version='1.0' encoding='UTF-8'?><html xmlns=\"http://www.w3.org/1999/xhtml\">", "<?XML version=\"1.0\"?> <!-- x --> <HTML>",
         "\u{FEFF}\n\n<html", "<HEAD><TITLE>Sign in</TITLE>",
     ])
-    func `T5: a page that begins with a comment, a document type or an XML declaration is refused`(page: String) {
+    func `T5: a page that begins with a comment, a document type, or an XML declaration is refused`(page: String) {
         #expect(refusal(of: page) == .unexpectedMediaType)
         #expect(refusal(of: page, as: "text/html; charset=utf-8", declaring: ["text/html"]) == nil)
     }
@@ -51,11 +51,11 @@ struct MarkupTests {
         "<?xml version=\"1.0\"",
         "Terms: <html> is a tag", "a <!-- b -->", "&lt;html&gt;",
     ])
-    func `T5: a text that begins with a bracket but is no page is taken`(text: String) {
+    func `T5: a text that begins with a bracket but is not a page is accepted`(text: String) {
         #expect(refusal(of: text) == nil)
     }
 
-    @Test func `T5: Markdown that its source declares may begin with HTML, as RFC 7763 says`() {
+    @Test func `T5: declared Markdown may begin with HTML, as RFC 7763 allows`() {
         let text = "<!-- SPDX-License-Identifier: MIT -->\n# Terms"
         #expect(refusal(of: text, as: "text/markdown") == .unexpectedMediaType)
         #expect(refusal(of: text, as: "text/markdown", declaring: ["text/markdown"]) == nil)

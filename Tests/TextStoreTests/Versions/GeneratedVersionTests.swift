@@ -4,7 +4,7 @@ import Trials
 
 @testable import TextStore
 
-/// T6 beside a reference that is slow and plain: the grammar and section 11 of the specification, written down once more with strings.
+/// T6: the specification's grammar and section 11, compared with a slow and plain reference on strings.
 struct GeneratedVersionTests {
     /// A version as the specification describes it.
     struct Reference: Hashable {
@@ -66,8 +66,8 @@ struct GeneratedVersionTests {
             case (true, true) where left.count != right.count: return left.count < right.count ? -1 : 1
             default: break
             }
-            let one = Array(left.utf8), other = Array(right.utf8)
-            return one == other ? 0 : one.lexicographicallyPrecedes(other) ? -1 : 1
+            let leftBytes = Array(left.utf8), rightBytes = Array(right.utf8)
+            return leftBytes == rightBytes ? 0 : leftBytes.lexicographicallyPrecedes(rightBytes) ? -1 : 1
         }
 
         static func order(_ left: Reference, _ right: Reference) -> Int {
@@ -86,7 +86,7 @@ struct GeneratedVersionTests {
         }
     }
 
-    /// Half of them right, or right but for one character.
+    /// Returns a version, or a text that differs from a version in a few characters.
     private static func text(_ dice: inout SplitMix) -> String {
         let pieces = [
             "0", "00", "1", "01", "9", "10", "18446744073709551614", "18446744073709551615", "18446744073709551616",
@@ -115,7 +115,7 @@ struct GeneratedVersionTests {
         return text
     }
 
-    @Test func `T6 a hundred thousand generated texts are versions, or none, as the specification's grammar says`() async throws {
+    @Test func `T6: a hundred thousand generated texts parse exactly as the specification's grammar demands`() async throws {
         var dice = SplitMix(seed: 41)
         var counts = [0, 0]
         for round in 0..<100_000 {
@@ -138,7 +138,7 @@ struct GeneratedVersionTests {
         #expect(counts.allSatisfy { $0 > 30_000 }, "\(counts)")
     }
 
-    @Test func `T6 order, equality and hash agree with the specification for all pairs, and with each other`() async throws {
+    @Test func `T6: order, equality, and hash agree with the specification for all pairs`() async throws {
         var dice = SplitMix(seed: 42)
         var all: [(SemanticVersion, Reference)] = []
         while all.count < 500 {
@@ -147,7 +147,7 @@ struct GeneratedVersionTests {
                 all.append((version, reference))
             }
         }
-        // Equal ones are rare among them: the same ones again, written otherwise.
+        // Equal versions are rare among random ones, so some are added in another spelling.
         for (version, reference) in all.prefix(100) {
             let pre =
                 reference.preRelease.isEmpty
@@ -167,7 +167,7 @@ struct GeneratedVersionTests {
                 if order == 0, left.hashValue != right.hashValue { Issue.record("hash of \(left) and \(right)") }
             }
         }
-        // With the reference a total order of equal classes, that is a strict weak one.
+        // Agreement with the reference's total order makes this a strict weak order.
         let sorted = all.map(\.0).sorted()
         #expect(zip(sorted, sorted.dropFirst()).allSatisfy { !($1 < $0) })
         #expect(Set(all.map(\.0)).count == Set(all.map { [$0.1.numbers, $0.1.preRelease] }).count)

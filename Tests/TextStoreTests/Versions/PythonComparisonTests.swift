@@ -4,15 +4,15 @@ import Trials
 
 @testable import TextStore
 
-/// The order beside an independent one: the package `semver` of Python's index.
+/// T6: the order, compared with an independent implementation: Python's package `semver`.
 struct PythonComparisonTests {
-    /// A Python that has the package; `STOREHOUSE_PYTHON` names another one than the usual.
+    /// The path of a Python with the package; `STOREHOUSE_PYTHON` names an additional one.
     private static let python =
         ([ProcessInfo.processInfo.environment["STOREHOUSE_PYTHON"]].compactMap { $0 } + [
             "/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3",
         ]).first { path in
             guard FileManager.default.isExecutableFile(atPath: path) else { return false }
-            // Where it cannot even be asked, there is nothing to compare with either.
+            // A Python that cannot run is treated like one without the package.
             return (try? run(path, "import semver; semver.Version", "", showsErrors: false)) != nil
         }
 
@@ -23,22 +23,22 @@ struct PythonComparisonTests {
             print(semver.Version.parse(left).compare(right))
         """
 
-    @Test(.enabled(if: python != nil, "no python3 here has the package semver, so there is nothing to compare with"))
-    func `T6 thousands of generated versions are ordered as Python's semver orders them`() throws {
+    @Test(.enabled(if: python != nil, "no python3 with the package semver was found"))
+    func `T6: thousands of generated versions have the order of Python's semver`() throws {
         var random = SplitMix(seed: 7)
         let pairs = (0..<5000).map { _ in (random.version(), random.version()) }
         let input = pairs.map { "\($0.0) \($0.1)" }.joined(separator: "\n")
         let python = try #require(Self.python)
         let output = try #require(try Self.run(python, Self.script, input))
-        let answers = output.split(separator: "\n").compactMap { Int($0) }
-        try #require(answers.count == pairs.count)
-        for ((left, right), expected) in zip(pairs, answers) {
+        let orders = output.split(separator: "\n").compactMap { Int($0) }
+        try #require(orders.count == pairs.count)
+        for ((left, right), expected) in zip(pairs, orders) {
             let (one, other) = (try SemanticVersion(parsing: left), try SemanticVersion(parsing: right))
             #expect((one < other ? -1 : one == other ? 0 : 1) == expected, "\(left) \(right)")
         }
     }
 
-    /// - Returns: What the script wrote; `nil` where it failed.
+    /// - Returns: The output of the script; `nil` if it failed.
     private static func run(_ python: String, _ script: String, _ input: String, showsErrors: Bool = true) throws -> String? {
         let place = try Place()
         try Data(input.utf8).write(to: place.file("input"))
@@ -48,7 +48,7 @@ struct PythonComparisonTests {
     }
 }
 
-/// Random versions that are the same in every run.
+/// Random versions that are identical in every run.
 extension SplitMix {
     mutating func version() -> String {
         let numbers = ["0", "1", "2", "10", "99999999999999999999", "99999999999999999998"]

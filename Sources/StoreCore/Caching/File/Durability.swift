@@ -1,12 +1,13 @@
-/// What a file that was written survives.
+/// The events that a saved file survives.
 public enum Durability: Hashable, Sendable {
-    /// The end of the process at any moment: the file is there as a whole, old or new.
+    /// The end of the process at any moment: the file is complete, either old or new.
     ///
-    /// The operating system writes it to the disk when it sees fit, so that a loss of power may take the last seconds' saves.
+    /// The operating system writes the file to the disk later, so a loss of power may lose the saves of the last seconds.
     case crash
 
-    /// A loss of power too: file and directory are brought to the disk before the save returns.
+    /// A loss of power as well: file and directory are flushed to the disk before the save returns.
     ///
-    /// This is `fsync`, on Apple's systems `F_FULLFSYNC`. It costs from a fraction of a millisecond to tens of them for each save.
+    /// The implementation is `fsync`, or `F_FULLFSYNC` on Apple's systems. It costs between a fraction of a millisecond and tens of
+    /// milliseconds for each save.
     case power
 }

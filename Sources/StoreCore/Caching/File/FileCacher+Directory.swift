@@ -1,17 +1,17 @@
 internal import Foundation
 
-// What concerns all records at once: removing them, listing their keys, and staying within the limit.
+// Operations on all records: removing them, listing their keys, and enforcing the limit.
 
 extension FileCacher {
-    /// One record that a scan found.
+    /// A record found by a scan.
     private struct Found {
         var name: SHA256.Digest
         var status: FileStatus
     }
 
-    /// Removes every record, of whatever schema version, and nothing else; off the caller's actor.
+    /// Removes every record of any schema version, and no other file; runs off the caller's actor.
     ///
-    /// - Throws: ``StoreError/Code/fileSystem`` where files could not be removed; the others are removed all the same.
+    /// - Throws: ``StoreError/Code/fileSystem`` if a file could not be removed, after all other records are removed.
     @concurrent
     public func removeAll() async throws {
         defer { state.withLock { $0.ledger.allRemoved() } }
@@ -19,13 +19,13 @@ extension FileCacher {
         if options.durability == .power, try directory.status() != nil { try directory.synchronize() }
     }
 
-    /// The keys of all records of this schema version; off the caller's actor.
+    /// Returns the keys of all records of this schema version; runs off the caller's actor.
     ///
-    /// Reads the beginning of each file, so that what stands there is a key that was saved; whether its content can be read is seen when
-    /// it is loaded.
+    /// The call reads only the header and the key of each file. It verifies the key; damage of the content is found when the record is
+    /// loaded.
     ///
     /// - Returns: The keys, in no order.
-    /// - Throws: ``StoreError/Code/fileSystem``; `CancellationError` where the task is cancelled.
+    /// - Throws: ``StoreError/Code/fileSystem`` if a file could not be read; `CancellationError` if the task is canceled.
     @concurrent
     public func keys() async throws -> [Param]? {
         guard var listing = try directory.list() else { return [] }
@@ -39,29 +39,31 @@ extension FileCacher {
         return keys
     }
 
-    /// The key in a file; `nil` where there is no record of this schema version whose name fits it.
+    /// Returns the key in a file; `nil` if the file is no record of this schema version, or its name does not match the key.
     private func readKey(_ name: String, _ digest: SHA256.Digest, _ buffer: inout [UInt8]) throws -> Param? {
         guard let file = try OpenFile(reading: directory.path(of: name)) else { return nil }
         let status = try file.status()
         guard status.kind == .regular, status.size <= limit else { return nil }
         var count = try buffer.withUnsafeMutableBytes { try file.read(into: $0) }
         let size = buffer.withUnsafeBytes { bytes in
-            FileRecordFormat.sizeOfHeadAndKey(.init(rebasing: bytes.prefix(count)), fileSize: status.size)
+            FileRecordFormat.sizeOfHeaderAndKey(.init(rebasing: bytes.prefix(count)), fileSize: status.size)
         }
         guard let size else { return nil }
         if size > buffer.count {
             buffer = [UInt8](repeating: 0, count: size)
             count = try buffer.withUnsafeMutableBytes { try file.read(into: $0) }
         }
-        let head: FileRecordFormat.Head
+        let header: FileRecordFormat.Header
         do {
-            head = try buffer.withUnsafeBytes { try FileRecordFormat.readHead(.init(rebasing: $0.prefix(count)), fileSize: status.size) }
+            header = try buffer.withUnsafeBytes { bytes in
+                try FileRecordFormat.readHeader(.init(rebasing: bytes.prefix(count)), fileSize: status.size)
+            }
         } catch {
-            // It is a miss; the load that finds it deletes and reports it.
+            // The file is a miss; the next load of its key deletes and reports it.
             return nil
         }
-        guard head.format == FileRecordFormat.version, head.schema == schema else { return nil }
-        let json = Array(buffer[head.key])
+        guard header.format == FileRecordFormat.version, header.schema == schema else { return nil }
+        let json = Array(buffer[header.key])
         guard SHA256.digest(of: json) == digest else { return nil }
         do {
             return try decodeKey(json)
@@ -74,7 +76,7 @@ extension FileCacher {
         }
     }
 
-    /// Looks through the directory for as long as there is more than the limit, and removes what was used longest ago.
+    /// Scans the directory and removes the least recently used records, as long as the records exceed the limit.
     @concurrent
     func scanAndSweep() async {
         var action = FileLedger.Action.scan
@@ -86,7 +88,7 @@ extension FileCacher {
                 try await sweep(&found)
                 let evicted = count - found.count
                 let survivors = found.map { (name: $0.name, size: $0.status.size) }
-                // Before the end: whoever waits for the sweep has been told of it.
+                // Notifies first, because a caller that waits for the sweep expects the notice to have arrived.
                 if evicted > 0 { notify(.evicted(count: evicted)) }
                 action = end { $0.scanEnded(found: survivors, freed: evicted > 0) }
             } catch {
@@ -99,7 +101,7 @@ extension FileCacher {
         }
     }
 
-    /// Ends a scan; where none follows, its task is forgotten in the same step, so that the next save may start one.
+    /// Ends a scan. If none follows, the same step removes its task, so that the next save may start one.
     private func end(_ body: (inout FileLedger) -> FileLedger.Action) -> FileLedger.Action {
         state.withLock { state in
             let action = body(&state.ledger)
@@ -108,7 +110,7 @@ extension FileCacher {
         }
     }
 
-    /// All records, whatever is in them; orphans of saves that never ended are removed on the way.
+    /// Returns all records without reading them; removes orphaned temporary files on the way.
     private func scan() async throws -> [Found] {
         guard var listing = try directory.list() else { return [] }
         var found: [Found] = []
@@ -117,7 +119,7 @@ extension FileCacher {
         let orphanedBefore = FileStatus.now() - TemporaryFile.orphanAge.saturatedNanoseconds
         while let entry = try listing.next() {
             count += 1
-            // Others want the thread too.
+            // Other tasks need the thread too.
             if count.isMultiple(of: 512) { await Task.yield() }
             if let name = RecordFiles.digest(in: entry.name) {
                 guard let status = try listing.status(of: entry), status.kind == .regular else { continue }
@@ -131,7 +133,7 @@ extension FileCacher {
         return found
     }
 
-    /// Removes what was used longest ago, where there is more than the limit; `found` keeps what stays.
+    /// Removes the least recently used records beyond the limit; `found` keeps the others.
     private func sweep(_ found: inout [Found]) async throws {
         let sizes = found.lazy.map { (name: $0.name, size: $0.status.size) }
         var (total, target, hasChanges) = state.withLock { state in
@@ -139,14 +141,14 @@ extension FileCacher {
         }
         guard total > limit else { return }
         found.sort { $0.status.modified > $1.status.modified }
-        // What was saved last is never removed.
+        // The most recently saved record is never removed.
         let keep = hasChanges ? 0 : 1
         var survivors: [Found] = []
         var count = 0
         while total > target, found.count > keep, let oldest = found.popLast() {
             let isChanged = state.withLock { $0.ledger.isChanged(oldest.name) }
             let name = RecordFiles.name(of: oldest.name)
-            if !isChanged, try directory.remove(name, ifStill: oldest.status, kind: RecordFiles.temporaryKind) {
+            if !isChanged, try directory.remove(name, ifStill: oldest.status) {
                 total -= oldest.status.size
             } else {
                 survivors.append(oldest)

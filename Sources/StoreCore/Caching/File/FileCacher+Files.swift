@@ -1,11 +1,11 @@
 internal import Foundation
 
-// What a load, a save and a removal do to one file.
+// Operations on one file: load, save and removal.
 
 extension FileCacher {
-    /// Writes a file, making the directory where it is missing.
+    /// Writes a file; creates the directory if it is missing.
     func write(_ bytes: [UInt8], as name: String) throws(StoreError) {
-        // More than once, because somebody else may remove the directory, or with all other records our temporary file, at any moment.
+        // Retries, because another process may remove the directory or the temporary file at any moment.
         for _ in 0..<4 {
             do throws(StoreError) {
                 return try AtomicFile.write(bytes, as: name, in: directory, kind: RecordFiles.temporaryKind, options: options)
@@ -17,7 +17,7 @@ extension FileCacher {
         throw .fileSystem("saving into", path: directory.path, errno: ENOENT)
     }
 
-    /// Changes a file and keeps the sum of all sizes right.
+    /// Changes a file and updates the sum of all sizes.
     func change(_ key: FileKey, to size: Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
         state.withLock { $0.ledger.changeBegan(key.digest) }
         var old = 0
@@ -25,7 +25,7 @@ extension FileCacher {
             old = try sizeOfRecord(key)
             try body()
         } catch {
-            // The first error is what counts; a size that cannot be learned is put right by the next scan.
+            // The first error counts; the next scan corrects an unknown size.
             let now = (try? sizeOfRecord(key)) ?? old
             changeEnded(key, from: old, to: now)
             throw error
@@ -49,16 +49,16 @@ extension FileCacher {
         do throws(StoreError) {
             return try OpenFile(reading: directory.path(of: name))
         } catch {
-            // A link, which is not followed, or a socket.
+            // A symbolic link, which is not followed, or a socket.
             guard let code = error.fileSystemErrno, code == ELOOP || code == ENXIO else { throw error }
-            report(.foreign, name, "reading a record: its name is that of something else; nothing was changed", param, underlying: error)
+            report(.foreign, name, "reading a record: its path is not a regular file; nothing was changed", param, underlying: error)
             return nil
         }
     }
 
     func isOurs(_ status: FileStatus, _ name: String, _ param: Param) -> Bool {
         guard status.kind == .regular else {
-            report(.foreign, name, "reading a record: its name is that of something else; nothing was changed", param)
+            report(.foreign, name, "reading a record: its path is not a regular file; nothing was changed", param)
             return false
         }
         guard status.size <= limit else {
@@ -68,18 +68,18 @@ extension FileCacher {
         return true
     }
 
-    /// Whether a file was last used more than an hour ago, or in a future that a wrong clock made.
+    /// Returns whether a file was last used more than an hour ago, or in the future because of a wrong clock.
     func isUnusedForLong(_ status: FileStatus) -> Bool {
         abs(FileStatus.now() - status.modified) > 3_600_000_000_000
     }
 
-    /// Deletes a damaged file, unless a new one has taken its name meanwhile.
+    /// Deletes a damaged file, unless a new file has replaced it meanwhile.
     func discard(_ key: FileKey, _ status: FileStatus, damage: FileRecordFormat.Damage, _ param: Param) {
         state.withLock { $0.ledger.changeBegan(key.digest) }
         var failure: StoreError?
         var isGone = false
         do throws(StoreError) {
-            isGone = try directory.remove(key.fileName, ifStill: status, kind: RecordFiles.temporaryKind)
+            isGone = try directory.remove(key.fileName, ifStill: status)
         } catch {
             failure = error
         }

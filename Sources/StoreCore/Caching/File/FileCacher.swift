@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Content in files: one for each key, in a directory of its own, crash-safe and bounded in bytes.
+/// Keeps each record in a file of its own, in one directory; crash-safe and bounded in bytes.
 ///
 /// ```swift
 /// let users = FileCacher<Int, String>(directory: cachesDirectory.appending(path: "users"), expiry: .after(.seconds(3600)))
@@ -8,24 +8,23 @@ public import Foundation
 /// let record = try await users.load(param: 1)                 // Ada, also after a restart
 /// ```
 ///
-/// **Whole or not at all.** A record is written to a temporary file and renamed: whoever reads, in this process or another, sees the old
-/// record or the new one. What a save survives is a matter of ``Durability``. A file whose checksum is wrong is a miss; it is deleted and
-/// reported.
+/// **Atomic.** A record is written to a temporary file, which is then renamed. A reader, in this process or another, sees the old record or
+/// the new one. ``Durability`` decides which events a save survives. A file with a wrong checksum is a miss; it is deleted and reported.
 ///
-/// **One directory for one kind of data.** A file's name is made of its key alone, so that two cachers of different content in one
-/// directory overwrite each other's records. Files under other names may stand there; they are never touched.
+/// **One directory for each kind of data.** A file's name depends on its key alone, so two cachers of different content in one directory
+/// overwrite each other's records. Files with other names may exist in the directory; the cacher never touches them.
 ///
-/// **Keys** are known by their JSON: keys that are equal must encode alike (order in sets and dictionaries, and Unicode's different
-/// spellings of one text, are taken care of), and keys that differ must encode differently.
+/// **Keys** are identified by their JSON. Equal keys must encode to equal JSON, and different keys to different JSON. The cacher normalizes
+/// the order of sets and dictionaries, and Unicode's different spellings of one text.
 ///
-/// **The limit** is on the sum of the files' sizes. When it is passed, the records used longest ago are removed in the background until
-/// nine tenths are left; a load counts as a use, to the hour. The directory is first looked through at the first save, also in the
-/// background; until that has ended, and between processes that save into one directory, the limit may be passed.
+/// **The limit** applies to the sum of the files' sizes. Beyond it, the cacher removes the least recently used records in the background
+/// until nine tenths of the limit remain. A load counts as a use, with a resolution of one hour. The first save starts a scan of the
+/// directory in the background. The limit may be exceeded until that scan ends, and while several processes save into one directory.
 ///
-/// A load costs one open, one read and the decoding; a save one write, one rename and the encoding. Both run off the caller's actor. Put
-/// a ``TieredCacher`` in front of it.
+/// A load costs one open, one read and the decoding; a save costs one write, one rename and the encoding. Both run off the caller's actor.
+/// Put a ``TieredCacher`` in front.
 public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sendable & Codable>: Cacher {
-    /// How long content is valid where its origin said nothing.
+    /// The lifetime of content whose origin states none.
     public let expiry: Expiry
 
     let directory: Directory
@@ -36,29 +35,29 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
     private let encoder = JSONEncoder()
     private let decoder = JSONDecoder()
     private let onFault: @Sendable (FileCacherFault) -> Void
-    /// Who else is told of what goes wrong; it only grows.
+    /// The observers of notices; the list only grows.
     private let observers = Lock<[@Sendable (CacherNotice<Param>) -> Void]>([])
-    /// The sizes of the files, and the scan that is running; guarded as one, so that there is never a second scan.
+    /// The sizes of the files and the running scan; guarded by one lock, so that there is never a second scan.
     let state: Lock<State>
 
     struct State: Sendable {
         var ledger: FileLedger
-        /// The task that scans; `nil` where none does.
+        /// The running scan; `nil` if there is none.
         var sweep: Task<Void, Never>?
     }
 
-    /// Makes a cacher; the directory is made, for this user only, at the first save.
+    /// Creates a cacher; the first save creates the directory, for this user only.
     ///
     /// - Parameters:
-    ///   - directory: A directory of its own, as a file URL.
-    ///   - expiry: How long content is valid where its origin said nothing.
-    ///   - version: The version of the content's schema: raise it when `Content` or `Param` no longer decode what older versions wrote.
-    ///     Records of another version are misses; they stay until they are overwritten or swept.
-    ///   - limit: How many bytes all records together may have; a larger single record cannot be saved or loaded.
-    ///   - durability: What a save survives.
-    ///   - protection: When the files can be read, on Apple's systems.
-    ///   - backup: Whether backups take the directory with them, on Apple's systems.
-    ///   - onFault: Called for each file that is damaged or not readable, on whatever thread noticed it.
+    ///   - directory: A directory that no other cacher uses, as a file URL.
+    ///   - expiry: The lifetime of content whose origin states none.
+    ///   - version: The version of the content's schema. Raise it when `Content` or `Param` can no longer decode older records. Records of
+    ///     another version are misses; they stay until they are overwritten or swept.
+    ///   - limit: The largest total size of all records, in bytes. A single record above the limit cannot be saved or loaded.
+    ///   - durability: The events that a save survives.
+    ///   - protection: The periods during which the files can be read, on Apple's systems.
+    ///   - backup: Whether backups include the directory, on Apple's systems.
+    ///   - onFault: Called for each damaged or unreadable file, and for a failed sweep; runs on any thread.
     public convenience init(
         directory: URL, expiry: Expiry = .never, version: Int = 1, limit: Int = 256_000_000, durability: Durability = .crash,
         protection: FileProtection = .inherited, backup: FileBackup = .inherited,
@@ -79,6 +78,9 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         self.schema = Int64(version)
         self.limit = limit
         self.backup = backup
+        var options = options
+        // Another process may sweep this directory.
+        options.locksNames = true
         self.options = options
         self.onFault = onFault
         state = Lock(State(ledger: FileLedger(limit: limit)))
@@ -90,12 +92,12 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
             positiveInfinity: text.positiveInfinity, negativeInfinity: text.negativeInfinity, nan: text.nan)
     }
 
-    /// Loads the record of a key; off the caller's actor.
+    /// Loads the record of a key; runs off the caller's actor.
     ///
     /// - Parameter param: The key.
-    /// - Returns: The record as it was saved last; `nil` where there is none, or none that can be read.
-    /// - Throws: ``StoreError/Code/fileSystem`` where the file is there and cannot be read; ``StoreError/Code/unwritableRecord`` where
-    ///   the key does not encode. Cancelling has no effect.
+    /// - Returns: The record that was saved last; `nil` if there is none, or if it cannot be decoded.
+    /// - Throws: ``StoreError/Code/fileSystem`` if the file exists and cannot be read; ``StoreError/Code/unwritableRecord`` if the key
+    ///   cannot be encoded. Cancellation has no effect.
     @concurrent
     public func load(param: Param) async throws -> CacheRecord<Content>? {
         let key = try FileKey(param)
@@ -105,24 +107,24 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         guard isOurs(status, name, param) else { return nil }
         var data = Data(count: status.size)
         let count = try data.withUnsafeMutableBytes { try file.read(into: $0) }
-        let head: FileRecordFormat.Head
+        let header: FileRecordFormat.Header
         do throws(FileRecordFormat.Damage) {
-            guard count == status.size else { throw FileRecordFormat.Damage(reason: "it ended while it was read") }
-            head = try FileRecordFormat.readWhole(data)
+            guard count == status.size else { throw FileRecordFormat.Damage(reason: "it became shorter while it was read") }
+            header = try FileRecordFormat.readWhole(data)
         } catch {
-            // While the file is open no other one can have its number, so that what is deleted is what was read.
+            // While this file is open, no other file can have its number, so exactly the file that was read is deleted.
             discard(key, status, damage: error, param)
             return nil
         }
-        guard head.format == FileRecordFormat.version, head.schema == schema else { return nil }
-        guard data[head.key].elementsEqual(key.json) else {
+        guard header.format == FileRecordFormat.version, header.schema == schema else { return nil }
+        guard data[header.key].elementsEqual(key.json) else {
             report(.foreign, name, "reading a record: the file holds another key; nothing was changed", param)
             return nil
         }
         do {
-            let content = try decoder.decode(Content.self, from: data[head.content])
-            let details = head.details.isEmpty ? nil : try decoder.decode(RecordDetails.Fields.self, from: data[head.details])
-            let fetchedAt = Date(timeIntervalSinceReferenceDate: Double(bitPattern: head.fetchedAt))
+            let content = try decoder.decode(Content.self, from: data[header.content])
+            let details = header.details.isEmpty ? nil : try decoder.decode(RecordDetails.Fields.self, from: data[header.details])
+            let fetchedAt = Date(timeIntervalSinceReferenceDate: Double(bitPattern: header.fetchedAt))
             let record = CacheRecord(content: content, fetchedAt: fetchedAt, details: details.flatMap(RecordDetails.init))
             if isUnusedForLong(status) { file.touch() }
             return record
@@ -135,13 +137,13 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         }
     }
 
-    /// Saves the record of a key in place of the one before it; off the caller's actor.
+    /// Saves the record of a key in place of the previous one; runs off the caller's actor.
     ///
     /// - Parameters:
     ///   - record: The record.
     ///   - param: The key.
-    /// - Throws: ``StoreError/Code/fileSystem`` with the path and the system's reason; ``StoreError/Code/unwritableRecord`` where record
-    ///   or key do not encode, or the record is larger than the limit. The older record then stays. Cancelling has no effect.
+    /// - Throws: ``StoreError/Code/fileSystem`` with the path and the system's reason; ``StoreError/Code/unwritableRecord`` if the record
+    ///   or the key cannot be encoded, or if the record exceeds the limit. The older record then stays. Cancellation has no effect.
     @concurrent
     public func save(_ record: CacheRecord<Content>, param: Param) async throws {
         let key = try FileKey(param)
@@ -164,10 +166,11 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
         try change(key, to: bytes.count) { () throws(StoreError) in try write(bytes, as: key.fileName) }
     }
 
-    /// Removes the record of a key, of whatever schema version; off the caller's actor.
+    /// Removes the record of a key, of any schema version; runs off the caller's actor.
     ///
     /// - Parameter param: The key.
-    /// - Throws: ``StoreError/Code/fileSystem``; ``StoreError/Code/unwritableRecord`` where the key does not encode.
+    /// - Throws: ``StoreError/Code/fileSystem`` if the file cannot be removed; ``StoreError/Code/unwritableRecord`` if the key cannot be
+    ///   encoded.
     @concurrent
     public func remove(param: Param) async throws {
         let key = try FileKey(param)
@@ -179,12 +182,12 @@ public final class FileCacher<Param: Hashable & Sendable & Codable, Content: Sen
 }
 
 extension FileCacher {
-    /// Reads a key back from its canonical JSON.
+    /// Decodes a key from its canonical JSON.
     func decodeKey(_ json: [UInt8]) throws -> Param {
         try decoder.decode(Param.self, from: Data(json))
     }
 
-    /// Reports a file that a load, or a listing of keys, cannot use.
+    /// Reports a file that a load or a listing of keys cannot use.
     func report(
         _ kind: FileCacherFault.Kind, _ name: String, _ message: String, _ param: Param?, underlying: (any Error)? = nil
     ) {
@@ -194,7 +197,7 @@ extension FileCacher {
         notify(.fault(.load, param, error))
     }
 
-    /// Reports that work in the background failed; it was begun by a save.
+    /// Reports a failed sweep as a fault of a save, because a save started it.
     func reportFailedSweep(_ error: any Error) {
         let failure = (error as? StoreError) ?? StoreError(.fileSystem, "sweeping \(directory.path)", underlyingError: error)
         onFault(FileCacherFault(.sweepFailed, file: URL(filePath: directory.path), error: failure))

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Something wrong with a file of a `FileCacher` that did not fail a call, because it is a miss or happened in the background.
+/// A fault of a `FileCacher` that did not fail a call, because it is a miss or occurred in the background.
 ///
 /// ```swift
 /// let cacher = FileCacher<Int, String>(directory: directory) { fault in
@@ -8,45 +8,45 @@ public import Foundation
 /// }
 /// ```
 public struct FileCacherFault: Error, Sendable, CustomStringConvertible {
-    /// What kind of fault this is, and so what became of the file.
+    /// The kind of fault, which also says what happened to the file.
     public var kind: Kind
 
-    /// The file, or the directory where it concerns more than one.
+    /// The file, or the directory if the fault concerns more than one file.
     public var file: URL
 
-    /// What was wrong and what to do about it.
+    /// The cause and the remedy.
     public var error: StoreError
 
-    /// Makes a fault, for tests of what handles them.
+    /// Creates a fault, for tests of fault handlers.
     ///
     /// - Parameters:
-    ///   - kind: What kind of fault this is.
+    ///   - kind: The kind of fault.
     ///   - file: The file or directory.
-    ///   - error: What was wrong.
+    ///   - error: The cause.
     public init(_ kind: Kind, file: URL, error: StoreError) {
         self.kind = kind
         self.file = file
         self.error = error
     }
 
-    /// The kind, and what was wrong.
+    /// The kind and the cause.
     public var description: String { "FileCacherFault.\(kind.rawValue): \(error)" }
 
-    /// The kinds of faults; the set is open.
+    /// The kinds of faults. The set is open.
     public struct Kind: RawRepresentable, Hashable, Sendable {
-        /// The kind's name.
+        /// The name of the kind.
         public let rawValue: String
 
-        /// Makes a kind of that name.
+        /// Creates a kind with a name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The file's bytes are not those that were written; it was deleted.
+        /// The file's bytes were altered after they were written; the file was deleted.
         public static let damaged = Kind(rawValue: "damaged")
-        /// The file is whole, but its content does not decode; it stays until it is overwritten or swept.
+        /// The file is intact, but its content cannot be decoded; it stays until it is overwritten or swept.
         public static let undecodable = Kind(rawValue: "undecodable")
-        /// Something else than a record of this key has the record's name; it stays, and is not followed where it is a link.
+        /// The path of a record is not a record of this key. It stays, and a symbolic link is not followed.
         public static let foreign = Kind(rawValue: "foreign")
-        /// Scanning the directory or removing what was used longest ago failed; the next scan tries again.
+        /// The scan of the directory or the removal of records failed; the next scan tries again.
         public static let sweepFailed = Kind(rawValue: "sweepFailed")
     }
 }

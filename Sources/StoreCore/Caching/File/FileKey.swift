@@ -1,4 +1,4 @@
-/// A key as the file system knows it: the canonical JSON that is stored, and the file name made of its digest.
+/// A key in its stored form: its canonical JSON, and the file name derived from the JSON's digest.
 struct FileKey: Sendable {
     /// The key's canonical JSON; equal for equal keys.
     let json: [UInt8]
@@ -9,7 +9,7 @@ struct FileKey: Sendable {
 
     /// Encodes a key.
     ///
-    /// - Throws: ``StoreError/Code/unwritableRecord`` where the key does not encode.
+    /// - Throws: ``StoreError/Code/unwritableRecord`` if the key cannot be encoded.
     init(_ param: some Encodable) throws(StoreError) {
         do {
             json = try CanonicalJSON.encode(param)

@@ -1,42 +1,43 @@
-/// What a cacher knows of the sizes of its files: how many bytes there are, and when the directory must be looked through.
+/// The sizes of a cacher's files: the sum of all bytes, and the decision when to scan the directory.
 ///
-/// Pure: no lock, clock or file inside. The sum is known from the first scan on and kept right by the size of each file before and after
-/// a change. Changes go on while a scan runs; which of them it has seen nobody can tell, so a change overrides what the scan found, and
-/// one that is still on its way when the scan ends is told what was counted for it. Another process's changes are seen by the next scan.
+/// Pure: it contains no lock, clock or file. The first scan computes the sum, and the size of each file before and after a change updates
+/// it. Changes continue while a scan runs, and it is unknown which of them the scan has seen. Therefore a change overrides the size that
+/// the scan found. A change that is still running when the scan ends uses the size that the scan counted. The next scan sees the changes of
+/// other processes.
 struct FileLedger {
     typealias Name = SHA256.Digest
 
-    /// What to do next.
+    /// The next step.
     enum Action: Equatable {
         case none
-        /// Look through the directory, sweep it, then report `scanEnded(found:freed:)` or `scanFailed()`.
+        /// Scan the directory, sweep it, then report `scanEnded(found:freed:)` or `scanFailed()`.
         case scan
     }
 
     private enum Phase {
         case unscanned
-        /// The sizes of all files that were changed since the scan began; `isVoid` where everything was removed meanwhile.
+        /// A scan is running; `changed` has the sizes of all files changed since it began, and `isVoid` is set if all files were removed.
         case scanning(changed: [Name: Int], isVoid: Bool)
         case scanned
     }
 
-    /// Changes of one file that have begun and not ended.
+    /// The running changes of one file.
     private struct Flight {
         var count = 0
-        /// What the sum holds for the file, where a scan ended meanwhile.
+        /// The size counted for the file, if a scan ended during the change.
         var counted: Int?
     }
 
     private let limit: Int
     private var phase = Phase.unscanned
     private var flights: [Name: Flight] = [:]
-    /// The sum beyond which the directory is scanned: the limit, or more where the last scan could not get below it.
+    /// The sum that triggers a scan: the limit, or more if the last scan could not get below the limit.
     private var threshold: Int
 
-    /// The bytes of all records, as far as known.
+    /// The known bytes of all records.
     private(set) var bytes = 0
 
-    /// How many bytes a sweep leaves: nine tenths of the limit, so that it does not have to run again at once.
+    /// The bytes that a sweep leaves: nine tenths of the limit, so that the next save does not cause another sweep.
     var target: Int { limit / 10 * 9 }
 
     init(limit: Int) {
@@ -44,17 +45,17 @@ struct FileLedger {
         threshold = self.limit
     }
 
-    /// A file is about to be written or removed.
+    /// Records the start of a write or removal of a file.
     mutating func changeBegan(_ name: Name) {
         flights[name, default: Flight()].count += 1
     }
 
-    /// A file was written or removed, or an attempt at that failed.
+    /// Records the end of a write or removal of a file, successful or not.
     ///
     /// - Parameters:
     ///   - name: The file.
-    ///   - old: Its size before, zero where there was none.
-    ///   - new: Its size now, zero where there is none.
+    ///   - old: The previous size; zero if the file did not exist.
+    ///   - new: The current size; zero if the file does not exist.
     mutating func changeEnded(_ name: Name, from old: Int, to new: Int) -> Action {
         var flight = flights.removeValue(forKey: name) ?? Flight(count: 1)
         let counted = flight.counted ?? old
@@ -64,18 +65,18 @@ struct FileLedger {
 
         switch phase {
         case .scanning(var changed, let isVoid):
-            // The sum is made anew when the scan ends.
+            // The end of the scan computes the sum again.
             phase = .unscanned
             changed[name] = new
             phase = .scanning(changed: changed, isVoid: isVoid)
             return .none
         case .unscanned:
-            // Only a save is worth looking for room.
+            // Only a save can exceed the limit.
             guard new > 0 else { return .none }
             phase = .scanning(changed: [name: new], isVoid: false)
             return .scan
         case .scanned:
-            // Never below zero, whatever other processes did.
+            // Other processes may have changed the files, so the sum must be kept from falling below zero.
             bytes = max(0, bytes.addingSaturated(new).addingSaturated(-counted))
             guard bytes > threshold else { return .none }
             phase = .scanning(changed: [name: new], isVoid: false)
@@ -83,38 +84,38 @@ struct FileLedger {
         }
     }
 
-    /// Every file was removed, or some of them where that failed: the next save scans again.
+    /// Records the removal of all files, or of some if the removal failed; the next save scans again.
     mutating func allRemoved() {
         bytes = 0
         threshold = limit
         if case .scanning = phase { phase = .scanning(changed: [:], isVoid: true) } else { phase = .unscanned }
     }
 
-    /// Whether a file was changed since the scan began, or is being changed: what the scan knows of it is out of date.
+    /// Returns whether a file is being changed or was changed since the scan began, so that the scan's size of it is outdated.
     func isChanged(_ name: Name) -> Bool {
         guard flights[name] == nil else { return true }
         guard case .scanning(let changed, _) = phase else { return false }
         return changed[name] != nil
     }
 
-    /// Whether any file was changed since the scan began; what was changed last must not be swept.
+    /// Whether any file was changed since the scan began; the most recent change must not be swept.
     var hasChanges: Bool {
         guard case .scanning(let changed, _) = phase else { return false }
         return !changed.isEmpty
     }
 
-    /// The sum of all files, of which a scan found these.
+    /// The sum of all files, given the files that a scan found.
     func total(found: some Sequence<(name: Name, size: Int)>) -> Int {
         guard case .scanning(let changed, _) = phase else { return bytes }
         let unchanged = found.lazy.filter { changed[$0.name] == nil }.reduce(0) { $0.addingSaturated($1.size) }
         return changed.values.reduce(unchanged) { $0.addingSaturated($1) }
     }
 
-    /// A scan and its sweep have ended.
+    /// Records the end of a scan and its sweep.
     ///
     /// - Parameters:
-    ///   - found: The files that are still there.
-    ///   - freed: Whether any was removed.
+    ///   - found: The remaining files.
+    ///   - freed: Whether any file was removed.
     mutating func scanEnded(found: some Sequence<(name: Name, size: Int)>, freed: Bool) -> Action {
         guard case .scanning(let changed, let isVoid) = phase else { return .none }
         if isVoid {
@@ -134,12 +135,12 @@ struct FileLedger {
             phase = .scanning(changed: [:], isVoid: false)
             return .scan
         }
-        // Nothing could be removed: not again for each save.
+        // No file could be removed, so raise the threshold instead of scanning at each save.
         threshold = bytes.addingSaturated(limit / 10)
         return .none
     }
 
-    /// A scan failed; the sum stays what is known.
+    /// Records a failed scan; the sum keeps the known sizes.
     mutating func scanFailed() {
         guard case .scanning(let changed, _) = phase else { return }
         bytes = changed.values.reduce(bytes) { $0.addingSaturated($1) }
@@ -149,7 +150,7 @@ struct FileLedger {
 }
 
 extension Int {
-    /// The sum, held at the ends of `Int`: a sparse file can be as large as its file system says it is.
+    /// Returns the sum, clamped to the range of `Int`: a sparse file can be as large as its file system allows.
     func addingSaturated(_ other: Int) -> Int {
         let (sum, overflow) = addingReportingOverflow(other)
         guard overflow else { return sum }

@@ -2,15 +2,15 @@
 internal import Darwin
 #endif
 
-/// When the content of a file can be read, on Apple's systems that encrypt files one by one; elsewhere it has no effect.
+/// The periods during which a file's content can be read, on Apple's systems with file-level encryption; ignored elsewhere.
 public enum FileProtection: Hashable, Sendable {
-    /// As the directory or the app's entitlements say.
+    /// The protection of the directory or of the app's entitlements.
     case inherited
     /// Only while the device is unlocked.
     case complete
-    /// Only while the device is unlocked, or for as long as it was open before.
+    /// Only while the device is unlocked; a file that is already open stays readable.
     case completeUnlessOpen
-    /// From the first time the device is unlocked after it started.
+    /// From the first unlock after the device has started.
     case untilFirstUnlock
     /// Always.
     case none
@@ -29,16 +29,16 @@ public enum FileProtection: Hashable, Sendable {
         }
         guard fcntl(descriptor, F_SETPROTECTIONCLASS, level) != 0 else { return }
         let code = errno
-        // Volumes without this kind of encryption (a Mac's, the simulator's) have nothing to set.
+        // Volumes without file-level encryption, such as those of a Mac or the simulator, do not support protection classes.
         guard code == ENOTSUP || code == EINVAL || code == ENOTTY else { throw .fileSystem("protecting", path: path, errno: code) }
         #endif
     }
 }
 
-/// Whether a backup of the device takes a directory with it, on Apple's systems; elsewhere it has no effect.
+/// Whether backups of the device include a directory, on Apple's systems; ignored elsewhere.
 public enum FileBackup: Hashable, Sendable {
-    /// As the directory above says.
+    /// The setting of the parent directory.
     case inherited
-    /// Never: what it holds can be fetched again.
+    /// Never: the content can be fetched again.
     case excluded
 }

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// The bytes of a record's file: a fixed head, the key, what is known of the content, the content.
+/// The format of a record's file: a fixed header, the key, the details, the content.
 ///
-/// | Offset | Size | What |
+/// | Offset | Size | Field |
 /// |---|---|---|
 /// | 0 | 8 | `SHrecord` |
 /// | 8 | 4 | version of this format |
@@ -11,49 +11,49 @@ internal import Foundation
 /// | 20 | 4 | zero |
 /// | 24 | 8 | length of the content |
 /// | 32 | 8 | version of the content's schema |
-/// | 40 | 8 | when the content was fetched: the bits of a double, seconds since 2001 |
+/// | 40 | 8 | time of the fetch: the bits of a double, seconds since 2001 |
 /// | 48 | 8 | checksum of details and content |
-/// | 56 | 8 | checksum of the 56 bytes before and of the key |
+/// | 56 | 8 | checksum of the preceding 56 bytes and of the key |
 /// | 64 | | the key, in canonical JSON |
-/// | | | the details in JSON, where any of them differs from its default |
+/// | | | the details in JSON, if any of them differs from its default |
 /// | | | the content in JSON |
 ///
-/// Numbers are little-endian, checksums are XXH64. The table down to the key holds for all versions to come. The date stands in the
-/// head, and the content by itself, because a record encoded as one costs a third more.
+/// Numbers are little-endian, checksums are XXH64. The layout up to the key is fixed for all versions. The date is in the header and the
+/// content is separate, because encoding them together costs a third more.
 enum FileRecordFormat {
-    static let headSize = 64
+    static let headerSize = 64
     static let version: UInt32 = 1
     private static let magic: [UInt8] = Array("SHrecord".utf8)
 
-    /// What is known of a record without its content.
-    struct Head: Hashable, Sendable {
+    /// The metadata of a record.
+    struct Header: Hashable, Sendable {
         /// The version of the file's format.
         var format: UInt32
         /// The version of the content's schema.
         var schema: Int64
-        /// When the content was fetched, as the bits of seconds since 2001.
+        /// The time of the fetch, as the bits of seconds since 2001.
         var fetchedAt: UInt64
-        /// Where in the file the key stands.
+        /// The range of the key in the file.
         var key: Range<Int>
-        /// Where in the file the details stand; empty where they have their defaults.
+        /// The range of the details in the file; empty if they have their defaults.
         var details: Range<Int>
-        /// Where in the file the content stands: to its end.
+        /// The range of the content in the file, up to its end.
         var content: Range<Int>
-        /// The checksum that details and content must have.
+        /// The expected checksum of details and content.
         var checksum: UInt64
     }
 
-    /// Why a file is no record, or none that can be believed.
+    /// The reason why a file is not a valid record.
     struct Damage: Error, Hashable {
-        /// What is wrong with the bytes.
+        /// The defect of the bytes.
         var reason: String
     }
 
-    /// Makes the bytes of a file.
+    /// Returns the bytes of a file.
     static func encode(key: [UInt8], fetchedAt: UInt64, details: Data?, content: Data, schema: Int64) -> [UInt8] {
         let details = details ?? Data()
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(headSize + key.count + details.count + content.count)
+        bytes.reserveCapacity(headerSize + key.count + details.count + content.count)
         bytes.append(contentsOf: magic)
         append(version, to: &bytes)
         append(UInt32(key.count), to: &bytes)
@@ -62,68 +62,69 @@ enum FileRecordFormat {
         append(UInt64(content.count), to: &bytes)
         append(schema, to: &bytes)
         append(fetchedAt, to: &bytes)
-        // Both checksums are put in at the end, when all they are made of is there.
+        // Both checksums are set at the end, when all their input exists.
         append(0 as UInt64, to: &bytes)
         append(0 as UInt64, to: &bytes)
         bytes.append(contentsOf: key)
         details.withUnsafeBytes { bytes.append(contentsOf: $0) }
         content.withUnsafeBytes { bytes.append(contentsOf: $0) }
         bytes.withUnsafeMutableBytes { bytes in
-            let keyEnd = headSize + key.count
+            let keyEnd = headerSize + key.count
             put(Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[keyEnd...])), at: 48, in: bytes)
-            put(headChecksum(UnsafeRawBufferPointer(bytes), keyEnd: keyEnd), at: 56, in: bytes)
+            put(headerChecksum(UnsafeRawBufferPointer(bytes), keyEnd: keyEnd), at: 56, in: bytes)
         }
         return bytes
     }
 
-    /// How many bytes of a file hold its head and key; `nil` where that cannot be told from the head.
-    static func sizeOfHeadAndKey(_ head: UnsafeRawBufferPointer, fileSize: Int) -> Int? {
-        guard head.count >= headSize else { return nil }
-        let size = headSize + Int(number(head, 12, UInt32.self))
+    /// Returns the number of bytes of a file that hold its header and key; `nil` if the header is invalid.
+    static func sizeOfHeaderAndKey(_ header: UnsafeRawBufferPointer, fileSize: Int) -> Int? {
+        guard header.count >= headerSize else { return nil }
+        let size = headerSize + Int(number(header, 12, UInt32.self))
         return size <= fileSize ? size : nil
     }
 
-    /// Reads head and key.
+    /// Reads the header and the key.
     ///
     /// - Parameters:
-    ///   - bytes: The file from its beginning, at least to the end of the key.
+    ///   - bytes: The beginning of the file, at least to the end of the key.
     ///   - fileSize: The size of the whole file.
-    /// - Returns: What is known of the record.
-    /// - Throws: ``Damage`` where head or key are not as they were written, or the file has another length.
-    static func readHead(_ bytes: UnsafeRawBufferPointer, fileSize: Int) throws(Damage) -> Head {
-        guard bytes.count >= headSize else { throw Damage(reason: "it ends within its head") }
-        guard bytes.prefix(magic.count).elementsEqual(magic) else { throw Damage(reason: "it does not begin as a record") }
-        let keyEnd = headSize + Int(number(bytes, 12, UInt32.self))
+    /// - Returns: The metadata of the record.
+    /// - Throws: ``Damage`` if the header or the key was altered, or the file's length is wrong.
+    static func readHeader(_ bytes: UnsafeRawBufferPointer, fileSize: Int) throws(Damage) -> Header {
+        guard bytes.count >= headerSize else { throw Damage(reason: "it ends within its header") }
+        guard bytes.prefix(magic.count).elementsEqual(magic) else { throw Damage(reason: "it has no record signature") }
+        let keyEnd = headerSize + Int(number(bytes, 12, UInt32.self))
         let detailsEnd = keyEnd + Int(number(bytes, 16, UInt32.self))
         let (end, overflow) = UInt64(detailsEnd).addingReportingOverflow(number(bytes, 24, UInt64.self))
-        guard keyEnd <= bytes.count, !overflow, end == UInt64(fileSize) else { throw Damage(reason: "it has another length") }
-        guard headChecksum(bytes, keyEnd: keyEnd) == number(bytes, 56, UInt64.self) else {
-            throw Damage(reason: "the checksum of its head is wrong")
+        guard keyEnd <= bytes.count, !overflow, end == UInt64(fileSize) else { throw Damage(reason: "its length is wrong") }
+        guard headerChecksum(bytes, keyEnd: keyEnd) == number(bytes, 56, UInt64.self) else {
+            throw Damage(reason: "the checksum of its header is wrong")
         }
-        return Head(
+        return Header(
             format: number(bytes, 8, UInt32.self), schema: number(bytes, 32, Int64.self), fetchedAt: number(bytes, 40, UInt64.self),
-            key: headSize..<keyEnd, details: keyEnd..<detailsEnd, content: detailsEnd..<fileSize, checksum: number(bytes, 48, UInt64.self))
+            key: headerSize..<keyEnd, details: keyEnd..<detailsEnd, content: detailsEnd..<fileSize, checksum: number(bytes, 48, UInt64.self)
+        )
     }
 
-    /// Reads head and key of a whole file, and checks the rest.
+    /// Reads the header and the key of a whole file, and checks the rest.
     ///
-    /// - Throws: ``Damage`` where any byte is not as it was written.
-    static func readWhole(_ data: Data) throws(Damage) -> Head {
+    /// - Throws: ``Damage`` if any byte was altered.
+    static func readWhole(_ data: Data) throws(Damage) -> Header {
         let result = data.withUnsafeBytes { bytes in
             Result { () throws(Damage) in
-                let head = try readHead(bytes, fileSize: bytes.count)
-                guard Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[head.key.upperBound...])) == head.checksum else {
+                let header = try readHeader(bytes, fileSize: bytes.count)
+                guard Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[header.key.upperBound...])) == header.checksum else {
                     throw Damage(reason: "the checksum of its content is wrong")
                 }
-                return head
+                return header
             }
         }
         return try result.get()
     }
 
-    private static func headChecksum(_ bytes: UnsafeRawBufferPointer, keyEnd: Int) -> UInt64 {
+    private static func headerChecksum(_ bytes: UnsafeRawBufferPointer, keyEnd: Int) -> UInt64 {
         let seed = Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[..<56]))
-        return Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[headSize..<keyEnd]), seed: seed)
+        return Checksum64.of(UnsafeRawBufferPointer(rebasing: bytes[headerSize..<keyEnd]), seed: seed)
     }
 
     private static func number<Number: FixedWidthInteger>(_ bytes: UnsafeRawBufferPointer, _ offset: Int, _ type: Number.Type) -> Number {

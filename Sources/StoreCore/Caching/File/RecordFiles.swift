@@ -1,40 +1,40 @@
-/// What is ours in a directory, by its name: records and their temporary files. Anything else is never opened, counted, moved or removed.
+/// The names of a cacher's own files: records and their temporary files. No other file is ever opened, counted, moved or removed.
 enum RecordFiles {
-    /// Tells our temporary files from those of others.
+    /// The kind that distinguishes these temporary files from all others.
     static let temporaryKind = "record"
 
-    /// The name of a record's file: 64 lower-case hexadecimal digits and `.record`.
+    /// Returns the name of a record's file: 64 lower-case hexadecimal digits and `.record`.
     ///
-    /// It cannot lead out of the directory, is the same on file systems that fold case, and is never too long.
+    /// The name cannot escape the directory, is unambiguous on case-insensitive file systems, and is never too long.
     static func name(of digest: SHA256.Digest) -> String { digest.hex + ".record" }
 
-    /// The digest in a file's name; `nil` where the name is not that of a record.
+    /// Returns the digest in a file's name; `nil` if the name is not that of a record.
     static func digest(in name: String) -> SHA256.Digest? {
         let name = name.utf8
         guard name.count == 71, name.suffix(7).elementsEqual(".record".utf8) else { return nil }
         return SHA256.Digest(hex: name.prefix(64))
     }
 
-    /// Whether a name is that of a record being written, by any process.
+    /// Returns whether a name is that of a record being written, by any process.
     static func isTemporary(_ name: String) -> Bool { TemporaryFile.isName(name, kind: temporaryKind) }
 
-    /// How far a removal goes.
+    /// The scope of a removal.
     enum Depth {
         /// The directory alone.
         case directory
-        /// The directory and those that stand directly in it; links are not followed.
+        /// The directory and its direct subdirectories; symbolic links are not followed.
         case children
     }
 
-    /// Removes all records and their temporary files; a directory that is missing has none.
+    /// Removes all records and their temporary files; does nothing if the directory is missing.
     ///
     /// - Parameters:
-    ///   - directory: Where to remove them.
-    ///   - depth: How far to go.
-    /// - Throws: The first failure, after all other files were removed all the same.
+    ///   - directory: The directory.
+    ///   - depth: The scope of the removal.
+    /// - Throws: The first error, after all other files are removed.
     static func removeAll(in directory: Directory, depth: Depth = .directory) throws(StoreError) {
         var failure: StoreError?
-        // Listed first: some file systems skip entries of a directory from which others are removed meanwhile.
+        // Listed first: some file systems skip entries of a directory while others are removed.
         var files: [String] = []
         var directories: [String] = []
         if var listing = try directory.list() {

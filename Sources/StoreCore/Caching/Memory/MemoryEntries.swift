@@ -1,16 +1,16 @@
-/// One key of a memory table.
+/// One entry of a memory table.
 @usableFromInline
 struct MemoryEntry<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline let key: Param
     @usableFromInline var record: CacheRecord<Content>
-    /// Until when the content is valid, in nanoseconds of the store's monotonic clock: `.max` is for ever and needs no look at the clock,
-    /// `.min` is for the engine alone to judge.
+    /// The end of the content's validity, in nanoseconds of the store's monotonic clock. `.max` means forever and needs no clock reading;
+    /// `.min` leaves the decision to the engine.
     @usableFromInline var deadline: Int64
     @usableFromInline var cost: Int
-    /// Neighbours in the order of last use, as positions in the table's entries; -1 at the ends.
+    /// Neighbors in the order of last use, as positions in the table's entries; -1 at the ends.
     @usableFromInline var newer: Int32
     @usableFromInline var older: Int32
-    /// The part of the key's hash that places it in the index.
+    /// The part of the key's hash that the index uses.
     @usableFromInline let hash: UInt32
 
     @inlinable
@@ -25,17 +25,17 @@ struct MemoryEntry<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     }
 }
 
-/// The entries of a memory table: a dense array with the order of last use threaded through it, and an index by hash.
+/// The entries of a memory table: a dense array, linked in the order of last use, and an index by hash.
 ///
-/// Not `Dictionary` beside a list, which was measured: a look-up touches fewer cache lines, and an entry costs 8 bytes of index in place of
-/// key, position and bit map. All operations are O(1).
+/// Measured against a `Dictionary` with a list: a look-up touches fewer cache lines, and an entry costs 8 bytes of index instead of key,
+/// position and bit map. All operations are O(1).
 @usableFromInline
 struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     @usableFromInline var entries: ContiguousArray<MemoryEntry<Param, Content>> = []
     @usableFromInline var index = HashIndex()
     @usableFromInline var newest: Int32 = -1
     @usableFromInline var oldest: Int32 = -1
-    /// The sum of all costs. Exact: 2³¹ entries of the largest cost fit, so that neither adding nor taking away can overflow.
+    /// The sum of all costs. It cannot overflow: `UInt128` holds 2³¹ entries of the largest cost.
     @usableFromInline var totalCost: UInt128 = 0
 
     @usableFromInline
@@ -43,15 +43,15 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     @inlinable var count: Int { entries.count }
 
-    // MARK: Looking up
+    // MARK: Look-up
 
-    /// The position of a key's entry, or -1.
+    /// Returns the position of a key's entry, or -1.
     @inlinable
     func position(of key: Param) -> Int {
         index.position(HashIndex.hash(key)) { entries[$0].key == key }
     }
 
-    /// Makes an entry the one used last.
+    /// Marks an entry as the most recently used.
     @inlinable
     mutating func touch(_ position: Int) {
         let here = Int32(truncatingIfNeeded: position)
@@ -77,9 +77,9 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         newest = here
     }
 
-    // MARK: Changing
+    // MARK: Changes
 
-    /// Puts an entry in, in place of the key's older one, whose content is returned so that it can be released outside the lock.
+    /// Adds or replaces an entry; returns the replaced content, so that it can be released outside the lock.
     @inlinable
     mutating func put(
         _ key: Param, hash: UInt32, _ record: CacheRecord<Content>, deadline: Int64, cost: Int
@@ -94,7 +94,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
             touch(found)
             return replaced.content
         }
-        // Arrays double; with entries of this size that would leave a third of the memory unused on average.
+        // Arrays double their capacity, which would leave a third of the memory unused on average for entries of this size.
         if entries.count == entries.capacity { entries.reserveCapacity(max(16, entries.count + entries.count / 4)) }
         let entry = MemoryEntry(key: key, hash: hash, record: record, deadline: deadline, cost: cost)
         entries.append(entry)
@@ -104,7 +104,7 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return nil
     }
 
-    /// Takes a key's entry out; the last entry of the array moves into its place.
+    /// Removes the entry at a position; the last entry of the array moves there.
     @inlinable
     mutating func remove(at position: Int) -> MemoryEntry<Param, Content> {
         unlink(position)
@@ -121,13 +121,13 @@ struct MemoryEntries<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return entries.removeLast()
     }
 
-    /// Whether the entries are more than `limit`, or cost more than `cost`; a cost of `Int.max` is no limit.
+    /// Returns whether there are more entries than `limit`, or their cost exceeds `cost`; a cost of `Int.max` means no limit.
     @inlinable
     func exceeds(count limit: Int, cost: Int) -> Bool {
         count > limit || (cost < .max && totalCost > UInt128(cost))
     }
 
-    /// Takes out the entries used longest ago until at most `count` are left and they cost at most `cost`.
+    /// Removes the least recently used entries until at most `limit` remain and they cost at most `cost`.
     @inlinable
     mutating func trim(count limit: Int, cost: Int) -> [MemoryEntry<Param, Content>] {
         var removed: [MemoryEntry<Param, Content>] = []

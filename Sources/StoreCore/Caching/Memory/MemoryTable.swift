@@ -1,7 +1,7 @@
 /// Records in memory, bounded by least recent use; the one concrete class behind every hit.
 ///
-/// A store holds it directly and not through `any Cacher`, and its hit path can be inlined into the caller's module: a generic call
-/// across modules costs four times a hit.
+/// A store holds the table directly and not through `any Cacher`, and the hit path can be inlined into the caller's module. A generic call
+/// across modules costs four times as much as a hit.
 @usableFromInline
 package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     /// Guards the entries, their index and their order.
@@ -19,7 +19,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         entries = Lock(MemoryEntries())
     }
 
-    /// The content of a key if it is valid: one lock, one look-up, no allocation, and no look at the clock where it never expires.
+    /// Returns the content of a key if it is valid: one lock, one look-up, no allocation, and no clock reading if it never expires.
     @inlinable
     func validContent(of key: Param, by clock: HitClock) -> Content? {
         entries.withLock { entries in
@@ -32,7 +32,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
-    /// The record of a key and the monotonic deadline it was put with, valid or not.
+    /// Returns the record of a key and its monotonic deadline, valid or not.
     @inlinable
     func entry(of key: Param) -> (record: CacheRecord<Content>, deadline: Int64)? {
         entries.withLock { entries in
@@ -43,38 +43,38 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
-    /// Puts a record in and drops what is over the bounds. A record above the cost limit is not kept, and nothing else is evicted for it;
-    /// the older record of its key goes, because it is no longer the newest.
+    /// Adds a record and evicts entries beyond the bounds. A record above the cost limit is not kept and evicts no other record; the older
+    /// record of its key is removed, because it is out of date.
     ///
-    /// - Returns: What was dropped; released by the caller, so that no `deinit` of user code runs under the lock.
+    /// - Returns: The dropped records. The caller releases them, so that no `deinit` of user code runs under the lock.
     @inlinable
     func put(_ key: Param, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
         put(key, hash: HashIndex.hash(key), record, deadline: deadline)
     }
 
-    /// The same with a hash that is known already.
+    /// The same method for a known hash.
     @inlinable
     func put(_ key: Param, hash: UInt32, _ record: CacheRecord<Content>, deadline: Int64) -> Dropped {
         let cost = max(0, self.cost?(record.content) ?? 0)
         guard cost <= costLimit else { return refuse(key, cost: cost) }
         return entries.withLock { entries in
             let replaced = entries.put(key, hash: hash, record, deadline: deadline, cost: cost)
-            // The common case allocates nothing.
+            // The common case does not allocate.
             guard entries.exceeds(count: countLimit, cost: costLimit) else { return Dropped(replaced: replaced, evicted: []) }
             return Dropped(replaced: replaced, evicted: entries.trim(count: countLimit, cost: costLimit))
         }
     }
 
-    /// Does not keep a record, and takes the older record of its key out.
+    /// Rejects a record, and removes the older record of its key.
     @inlinable
     @inline(never)
     func refuse(_ key: Param, cost: Int) -> Dropped {
         Dropped(removed: remove(key), refusal: CostRefusal(cost: cost, limit: costLimit))
     }
 
-    /// Takes a key's entry out if its content fits.
+    /// Removes a key's entry if its content matches.
     ///
-    /// - Returns: The entry, its key included; released by the caller.
+    /// - Returns: The entry with its key; the caller releases it.
     @inlinable
     func remove(_ key: Param, where fits: (Content) -> Bool = { _ in true }) -> MemoryEntry<Param, Content>? {
         entries.withLock { entries in
@@ -84,9 +84,9 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
         }
     }
 
-    /// Takes everything out.
+    /// Removes all entries.
     ///
-    /// - Returns: What was in it; released by the caller.
+    /// - Returns: The previous entries; the caller releases them.
     @discardableResult
     @usableFromInline
     func removeAll() -> MemoryEntries<Param, Content> {
@@ -107,14 +107,14 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
 
     var totalCost: Int { Int(clamping: entries.withLock { $0.totalCost }) }
 
-    /// What left the table in one operation.
+    /// The records that left the table in one operation.
     @usableFromInline
     struct Dropped: Sendable {
         @usableFromInline var replaced: Content?
         @usableFromInline var evicted: [MemoryEntry<Param, Content>] = []
-        /// The older entry of a key whose record was refused.
+        /// The older entry of a key whose record was rejected.
         @usableFromInline var removed: MemoryEntry<Param, Content>?
-        /// Why the record itself was not kept.
+        /// The reason for rejecting the record itself.
         @usableFromInline var refusal: CostRefusal?
 
         @inlinable
@@ -131,7 +131,7 @@ package final class MemoryTable<Param: Hashable & Sendable, Content: Sendable>: 
     }
 }
 
-/// The cost of a record that memory does not keep, and the limit that it exceeds.
+/// The cost of a rejected record, and the limit that it exceeds.
 @usableFromInline
 package struct CostRefusal: Sendable {
     @usableFromInline let cost: Int
@@ -144,7 +144,7 @@ package struct CostRefusal: Sendable {
     }
 }
 
-/// The clock of the hit path: the system's is read without going through an existential.
+/// The clock of the hit path: the system clock is read without an existential.
 @usableFromInline
 package enum HitClock: Sendable {
     case system

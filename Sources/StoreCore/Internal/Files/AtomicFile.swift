@@ -38,6 +38,8 @@ package struct FileWriteOptions: Sendable {
     package var durability: Durability
     /// When its content can be read, on systems that encrypt files one by one.
     package var protection: FileProtection
+    /// Whether a commit excludes ``Directory/remove(_:ifStill:)``, also in other processes. Costs an open, a lock, and a close.
+    package var locksNames = false
     /// Called after each step, for tests: what it throws fails the step.
     package var probe: (@Sendable (Step) throws(StoreError) -> Void)?
 

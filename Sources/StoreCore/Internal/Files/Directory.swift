@@ -112,35 +112,39 @@ package struct Directory: Hashable, Sendable {
         throw .fileSystem("removing", path: path, errno: code)
     }
 
-    /// Removes the file under a name unless another file has taken the name meanwhile.
+    /// Removes the file under a name unless another file has taken the name since.
     ///
-    /// The file is first moved to a temporary name, which is one step, and looked at again there: a newer file that came in between is
-    /// put back, unless a newer one still is there.
+    /// The check and the removal are one step for every process that commits its files with ``FileWriteOptions/locksNames``: a commit waits
+    /// for the removal and the removal for a commit.
     ///
     /// - Parameters:
     ///   - name: The file's name.
-    ///   - known: What was known of the file when it was decided to remove it.
-    ///   - kind: The kind of temporary name to use, as in ``TemporaryFile``.
+    ///   - known: The status of the file that is to be removed.
     /// - Returns: Whether the file was removed.
     /// - Throws: ``StoreError/Code/fileSystem``.
-    package func remove(_ name: String, ifStill known: FileStatus, kind: String) throws(StoreError) -> Bool {
-        guard try status(of: name) == known else { return false }
-        let path = path(of: name)
-        let aside = TemporaryFile.makeName(kind: kind)
-        let asidePath = self.path(of: aside)
-        guard rename(path, asidePath) == 0 else {
-            let code = errno
-            if code == ENOENT { return false }
-            throw .fileSystem("removing", path: path, errno: code)
+    package func remove(_ name: String, ifStill known: FileStatus) throws(StoreError) -> Bool {
+        try withLock(exclusively: true) { () throws(StoreError) in
+            guard try status(of: name) == known else { return false }
+            return try remove(name)
         }
-        let isSame = try status(of: aside) == known
-        // Not overwriting: where the name is taken again, what took it is newer still. Some file systems have no links.
-        if !isSame, link(asidePath, path) != 0, errno != EEXIST {
-            guard rename(asidePath, path) == 0 else { throw .fileSystem("putting back", path: path, errno: errno) }
-            return false
-        }
-        try remove(aside)
-        return isSame
+    }
+
+    /// Runs a change of the directory's names under an advisory lock, between processes and between threads.
+    ///
+    /// The system releases the lock if the process ends. Some network volumes have no such locks; there the body runs without.
+    ///
+    /// - Parameters:
+    ///   - isExclusive: Whether the lock excludes all others; otherwise it excludes exclusive ones.
+    ///   - body: The change.
+    func withLock<Result>(exclusively isExclusive: Bool, _ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        let descriptor = uninterrupted { open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        // Without a directory there is no name to protect, and the body says so.
+        guard descriptor >= 0 else { return try body() }
+        defer { _ = close(descriptor) }
+        _ = uninterrupted { flock(descriptor, isExclusive ? LOCK_EX : LOCK_SH) }
+        // A child process forked meanwhile has the descriptor too, so that closing it would not release the lock.
+        defer { _ = flock(descriptor, LOCK_UN) }
+        return try body()
     }
 }
 

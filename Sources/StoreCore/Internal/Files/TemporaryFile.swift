@@ -89,9 +89,12 @@ package struct TemporaryFile: ~Copyable {
         // A network volume may notice only now that there is no room. After a signal the descriptor is closed all the same.
         guard result == 0 || errno == EINTR else { throw failure("closing") }
         let path = directory.path(of: finalName)
-        guard rename(directory.path(of: name), path) == 0 else {
-            throw .fileSystem("renaming a new file to", path: path, errno: errno)
+        let move = { [directory, name] () throws(StoreError) in
+            guard rename(directory.path(of: name), path) == 0 else {
+                throw .fileSystem("renaming a new file to", path: path, errno: errno)
+            }
         }
+        if options.locksNames { try directory.withLock(exclusively: false, move) } else { try move() }
         isPending = false
         try options.probe?(.renamed)
         if options.durability == .power {

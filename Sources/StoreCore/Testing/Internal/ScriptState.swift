@@ -1,17 +1,17 @@
-/// What a script knows: answers to give, requests it got, and the fetches that run.
+/// The state of a script: the remaining answers, the recorded requests, and the running fetches.
 struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Answer = ScriptedAnswer<Content>
-    /// What a fetch gets at the gate: an answer, or nothing and then it is to ask the script's closure.
+    /// The continuation of a fetch at the gate; `nil` instead of an answer makes the fetch call the script's closure.
     typealias Passage = CheckedContinuation<Answer?, any Error>
 
-    /// A fetch between its begin and its end.
+    /// A running fetch.
     private struct Flight {
         var isCancelled = false
-        /// What lets it go; `nil` once it has left the gate.
+        /// The continuation that releases the fetch; `nil` after it has left the gate.
         var passage: Passage?
     }
 
-    /// What is done at the gate, outside the lock.
+    /// The effect of an operation on the gate, performed outside the lock.
     enum GateAction: Sendable {
         case wait
         case resume(Passage, Result<Answer?, any Error>)
@@ -28,7 +28,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     private var answers: [Answer]
     private var isHolding = false
     private var lastTicket: UInt64 = 0
-    /// The numbers of the running fetches, by ticket: a task may be cancelled before its fetch has a number.
+    /// The numbers of the running fetches, by ticket: a task may be canceled before its fetch has a number.
     private var numbers: [UInt64: Int] = [:]
     /// The running fetches, by number.
     private var flights: [Int: Flight] = [:]
@@ -40,10 +40,10 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     var runningCount: Int { flights.count }
 
-    /// Whether the fetch of this number is at the gate.
+    /// Returns whether the fetch with this number is held at the gate.
     func isHeld(_ number: Int) -> Bool { flights[number]?.passage != nil }
 
-    /// The numbers of the fetches at the gate, oldest first.
+    /// The numbers of the held fetches, oldest first.
     var held: [Int] { flights.filter { $0.value.passage != nil }.keys.sorted() }
 
     /// One line per request, oldest first, with the phase of its fetch.
@@ -70,7 +70,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return lastTicket
     }
 
-    /// A fetch began: it is recorded, and passes the gate or waits there.
+    /// Records a new fetch, which passes the gate or waits there.
     mutating func begin(
         _ request: OriginRequest<Param>, ticket: UInt64, isCancelled: Bool, passage: Passage
     ) -> (number: Int, action: GateAction) {
@@ -87,7 +87,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return (number, .resume(passage, .success(takeAnswer())))
     }
 
-    /// A fetch's task was cancelled; before its begin and after its end that means nothing here.
+    /// Cancels a fetch; has no effect before the fetch begins and after it ends.
     mutating func cancel(ticket: UInt64) -> GateAction {
         guard let number = numbers[ticket], let flight = flights[number], !flight.isCancelled else { return .wait }
         flights[number]?.isCancelled = true
@@ -97,26 +97,26 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
         return .resume(passage, .failure(CancellationError()))
     }
 
-    /// A fetch returned or threw.
+    /// Removes a fetch that returned or threw.
     mutating func end(ticket: UInt64) {
         if let number = numbers.removeValue(forKey: ticket) { flights[number] = nil }
         endedCount += 1
     }
 
-    /// Opens the gate: answers go to the fetches in the order in which they began.
+    /// Opens the gate; the fetches receive answers in the order in which they began.
     mutating func release() -> [GateAction] {
         isHolding = false
         return held.map { release($0, with: nil) }
     }
 
-    /// Lets one fetch go, with an answer of its own or the script's next one.
+    /// Releases one fetch, with a given answer or the script's next answer.
     mutating func release(_ number: Int, with answer: Answer?) -> GateAction {
         guard let passage = flights[number]?.passage else { return .wait }
         flights[number]?.passage = nil
         return .resume(passage, .success(answer ?? takeAnswer()))
     }
 
-    /// Whether the fetch of this number came to the gate and left it.
+    /// Returns whether the fetch with this number has reached the gate and left it.
     func hasPassed(_ number: Int) -> Bool {
         number <= requests.count && flights[number]?.passage == nil
     }

@@ -2,10 +2,10 @@
 ///
 /// The timeout runs in real time. ``ManualTime`` stands still while a test waits, so a timeout on it would never pass.
 struct TestWait: Sendable {
-    /// The awaited fact, such as `2 sleepers`.
+    /// The awaited condition, such as `2 sleepers`.
     private let subject: String
     private let timeout: Duration
-    /// The end of all rounds of the wait; the clock stops while the machine sleeps.
+    /// The end of all rounds of the wait, on a clock that stops while the machine sleeps.
     private let deadline: SuspendingClock.Instant
     private let fileID: String
     private let line: Int
@@ -21,22 +21,22 @@ struct TestWait: Sendable {
     /// The real time until the deadline; zero after it.
     var remaining: Duration { max(.zero, SuspendingClock.now.duration(to: deadline)) }
 
-    /// The error of a wait whose timeout has passed.
+    /// Returns the error of a wait that timed out.
     func timeoutError(history: [String]) -> StoreError {
         error(.waitTimedOut, "nothing matched within \(timeout.inWords)", history: history)
     }
 
-    /// An error that names the wait and its reason to fail, and shows the history so far.
+    /// Returns an error that names the wait, the reason of its failure, and the history so far.
     ///
     /// - Parameters:
     ///   - code: The kind of error.
-    ///   - reason: Why the wait failed.
+    ///   - reason: The reason of the failure.
     ///   - history: The lines to show, oldest first.
     func error(_ code: StoreError.Code, _ reason: String, history: [String]) -> StoreError {
         StoreError(code, "waiting for \(subject) at \(fileID):\(line): \(reason); so far:\(Self.numbered(history))")
     }
 
-    /// The newest 100 lines, each with its number from 1.
+    /// Returns the newest 100 lines, numbered from 1.
     private static func numbered(_ lines: [String]) -> String {
         guard !lines.isEmpty else { return " nothing" }
         let left = max(0, lines.count - 100)
@@ -50,9 +50,9 @@ extension WatchedState {
     ///
     /// - Parameters:
     ///   - wait: The wait; its deadline bounds the call.
-    ///   - isolation: The caller's actor, which is not left.
+    ///   - isolation: The caller's actor, which the call does not leave.
     ///   - history: Makes the lines that the error shows; runs outside the lock.
-    ///   - condition: Looks at the state after each change; runs under the lock.
+    ///   - condition: Receives the state after each change; runs under the lock.
     /// - Returns: The first value of `condition`.
     /// - Throws: ``StoreError/Code/waitTimedOut`` after the timeout, `CancellationError` as soon as the task is canceled.
     func wait<Value: Sendable>(

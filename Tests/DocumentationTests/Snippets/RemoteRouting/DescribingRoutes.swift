@@ -45,7 +45,13 @@ enum ShopRoute: Routable {
 
 extension HostConfiguration {
     static let shop: HostConfiguration = "shop.example.com"
+    static let shopPreview: HostConfiguration = "https://preview.example.com:8443/v2"
     static let localShop = HostConfiguration("localhost", scheme: .http, port: 8080, basePath: "/v2")
+}
+
+extension Routable where Self == Route {
+    static func product(_ id: String) -> Route { Route(path: "/products/\(id)") }
+    static func newest(_ count: Int) -> Route { Route(path: "/products", query: ["sort": "newest", "per_page": count]) }
 }
 
 /// A shop that has every product, and twice.
@@ -99,6 +105,31 @@ struct DescribingRoutesTests {
         ]
         try await shop.send(Route(path: "/photos", method: .post, body: .multipart(form)))
         #expect(transport.requests.first?.fields["Content-Type"]?.hasPrefix("multipart/form-data; boundary=") == true)
+    }
+
+    @Test func `a route without a type of its own has a name`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let lamp: Product = try await shop.send(.product("lamp"))
+        let newest: [Product] = try await shop.send(.newest(10))
+        #expect(newest == [lamp])
+        #expect(transport.requests.last?.url.absoluteString == "https://shop.example.com/products?sort=newest&per_page=10")
+    }
+
+    @Test func `a list is written as the route says`() async throws {
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let style = RouteOptions(parameterStyle: ParameterStyle(lists: .commas, dates: .iso8601))
+        let tagged = Route(path: "/products", query: ["tag": ["new", "bright"]], options: style)  // tag=new%2Cbright
+        try await shop.send(tagged)
+        #expect(transport.requests.first?.url.query(percentEncoded: true) == "tag=new%2Cbright")
+    }
+
+    @Test func `an address is a configuration`() async throws {
+        let address = try #require(URL(string: "https://preview.example.com:8443/v2"))
+        let configuration = try HostConfiguration(url: address)
+        let custom = RemoteHost(configuration, transport: transport)
+        try await custom.send("/products")
+        #expect(transport.requests.first?.url.absoluteString == "https://preview.example.com:8443/v2/products")
+        #expect(configuration == .shopPreview)
     }
 
     @Test func `an environment is one of several`() async throws {

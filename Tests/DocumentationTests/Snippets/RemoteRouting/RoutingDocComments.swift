@@ -153,6 +153,24 @@ private func hosts(id: Int, text: String) async throws {
     print(user, hits, bytes, patient)
 }
 
+private func texts(address: URL) throws {
+    func wholeAddress() {
+        let api = RemoteHost("https://api.example.com/v1")
+        let local: HostConfiguration = "http://[::1]:8080"
+        print(api, local)
+    }
+    let api = RemoteHost(try HostConfiguration(url: address))
+    print(api)
+}
+
+private func tagged(_ api: RemoteHost) async throws {
+    struct Order: Decodable {}
+    var options = RouteOptions()
+    options.tags[ScreenName.self] = "list"
+    let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Experiment.self, 2))
+    print(orders)
+}
+
 private func environment() {
     let api = RemoteHost(.staging)
     print(api)
@@ -221,6 +239,44 @@ private func cursors(_ api: RemoteHost) {
         Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
     }
     print(messages)
+}
+
+private func parsers() async throws {
+    struct Settings: Decodable {}
+    let api = RemoteHost("api.example.com").with { $0.parser = PropertyListParser() }
+    let settings: Settings = try await api.send("/settings")
+    print(settings)
+}
+
+private func otherFormats(_ api: RemoteHost) {
+    struct SearchResult: Decodable {
+        var items: [Repo]
+    }
+    let pictures = Store(
+        cacher: MemoryCacher<String, Picture>(),
+        fetcher: api.fetcher(parsing: { try Picture(png: $0.value) }) { name in
+            Route(path: "/pictures/\(name)", options: RouteOptions(accept: .png))
+        })
+    let hits = api.pages(in: SearchResult.self, elements: { $0.items }) { (words: String) in
+        Route(path: "/search/repositories", query: ["q": words])
+    }
+    let repos = api.pages(of: Repo.self, numberedFrom: 1, size: 50) { (org: String, number: Int) in
+        Route(path: "/orgs/\(org)/repos", query: ["page": number, "per_page": 50])
+    }
+    let lines = api.pages(parsing: { response in
+        let text = String(decoding: response.value, as: UTF8.self)
+        return Page(text.split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
+    }) { (log: String, cursor: PageCursor?) in
+        Route(path: "/logs/\(log)", query: ["from": cursor?.next], options: RouteOptions(accept: .plainText))
+    }
+    print(pictures, hits, repos, lines)
+}
+
+private func ownFreshness(_ api: RemoteHost, id: Int) async throws -> FetchResult<User> {
+    let response = try await api.response(for: Route(path: "/users/\(id)"), as: User.self)
+    let etag = Validator(of: response)?.entityTag
+    print(etag ?? "none")
+    return .modified(response.value, Freshness(of: response), Validator(of: response))
 }
 
 private func cursorRoute(room: String, cursor: PageCursor?) -> Route {

@@ -187,6 +187,190 @@ struct CachingAndPagesTests {
     }
 }
 
+struct Picture: Sendable {
+    struct NoPicture: Error {}
+
+    var bytes: Data
+
+    init(png: Data) throws {
+        guard png.starts(with: [0x89, 0x50, 0x4E, 0x47]) else { throw NoPicture() }
+        bytes = png
+    }
+}
+
+struct Quoted: Sendable {
+    var product: Product
+    var remaining: Int?
+}
+
+struct SearchResult: Decodable, Sendable {
+    var items: [Product]
+}
+
+struct NumberedPage: Decodable, Sendable {
+    var products: [Product]
+    var page: Int
+    var pages: Int
+}
+
+struct ProductFetcher: RevalidatingFetcher {
+    let shop: RemoteHost
+
+    func fetch(param id: String, revalidating validator: Validator?) async throws -> FetchResult<Product> {
+        let response = try await shop.response(for: ShopRoute.product(id: id), as: Product.self)
+        return .modified(response.value, Freshness(of: response), Validator(of: response))
+    }
+}
+
+extension CachingAndPagesTests {
+    private static let lamp = #"{"id": "lamp", "name": "Lamp"}"#
+
+    @Test func `stale content hides an outage and nothing else`() async throws {
+        let transport = MemoryTransport(
+            inTurn: .json(Self.lamp).adding("Cache-Control", "max-age=0"), .status(500), .status(403))
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let lasting = Store(
+            cacher: MemoryCacher<String, Product>(),
+            fetcher: shop.fetcher { ShopRoute.product(id: $0) },
+            policy: StorePolicy(staleIfError: .seconds(24 * 60 * 60)))
+        _ = try await lasting["lamp"].requireData()
+        #expect(try await lasting["lamp"].requireData().name == "Lamp")
+        await #expect(throws: RemoteError.self) { try await lasting["lamp"].requireData() }
+    }
+
+    @Test func `pictures and bytes are kept as they are`() async throws {
+        let png = Data([0x89, 0x50, 0x4E, 0x47])
+        let shop = RemoteHost(
+            "shop.example.com", transport: MemoryTransport { _ in .init(headers: [("Content-Type", "image/png")], body: png) })
+        let pictures = Store(
+            cacher: MemoryCacher<String, Picture>(),
+            fetcher: shop.fetcher(parsing: { try Picture(png: $0.value) }) { name in
+                Route(path: "/pictures/\(name)", options: RouteOptions(accept: .png))
+            })
+        let files = Store(cacher: MemoryCacher<String, Data>(), fetcher: shop.fetcher { Route(path: "/files/\($0)") })
+        #expect(try await pictures["lamp"].requireData().bytes == png)
+        #expect(try await files["lamp"].requireData() == png)
+    }
+
+    @Test func `a rate limit is kept with the content`() async throws {
+        let transport = MemoryTransport { _ in .json(Self.lamp).adding("X-RateLimit-Remaining", "41") }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let quoted = Store(
+            cacher: MemoryCacher<String, Quoted>(),
+            fetcher: shop.fetcher(parsing: { response in
+                Quoted(
+                    product: try JSONDecoder().decode(Product.self, from: response.value),
+                    remaining: response.fields["X-RateLimit-Remaining"].flatMap { Int($0) })
+            }) { ShopRoute.product(id: $0) })
+        #expect(try await quoted["lamp"].requireData().remaining == 41)
+    }
+
+    @Test func `a fetcher of one's own has lifetimes and validators`() async throws {
+        let transport = MemoryTransport { _ in .json(Self.lamp).adding("Cache-Control", "max-age=60").adding("ETag", "\"v1\"") }
+        // The time that a response takes counts as its age.
+        let fetcher = ProductFetcher(shop: RemoteHost("shop.example.com", transport: transport, time: ManualTime()))
+        let result = try await fetcher.fetch(param: "lamp", revalidating: nil)
+        #expect(result == .modified(Product(id: "lamp", name: "Lamp"), .fresh(for: .seconds(60)), Validator(entityTag: "\"v1\"")))
+    }
+
+    @Test func `lists in an object, and pages with numbers`() async throws {
+        let transport = MemoryTransport { request in
+            let query = request.url.query() ?? ""
+            if query.hasPrefix("q=") { return .json("{\"items\": [\(Self.lamp)]}") }
+            if !query.contains("per_page") { return .json("{\"products\": [\(Self.lamp)], \"page\": 2, \"pages\": 2}") }
+            return .json(query.contains("page=1&") ? "[\(Self.lamp)]" : "[]")
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let hits = PaginationStore(
+            cacher: MemoryCacher<String, [Product]>(),
+            fetcher: shop.pages(in: SearchResult.self, elements: { $0.items }) { words in
+                Route(path: "/search", query: ["q": words])
+            })
+        let numbered = PaginationStore(
+            cacher: MemoryCacher<String, [Product]>(),
+            fetcher: shop.pages(of: Product.self, numberedFrom: 1, size: 50) { category, number in
+                Route(path: "/products", query: ["category": category, "page": number, "per_page": 50])
+            })
+        let counted = shop.pages(
+            in: NumberedPage.self, elements: { $0.products }, next: { $0.page < $0.pages ? "\($0.page + 1)" : nil }
+        ) { (category: String, cursor: PageCursor?) in
+            Route(path: "/products", query: ["category": category, "page": cursor?.next])
+        }
+        #expect(try await hits["lamp"].requireData().count == 1)
+        #expect(try await numbered["lamps"].requireData().count == 1)
+        #expect(await numbered["lamps"].requestNextData() == .noPage)
+        #expect(try await counted.fetch(param: "lamps").nextKey == nil)
+    }
+
+    @Test func `pages of another format`() async throws {
+        let transport = MemoryTransport { _ in
+            .init(headers: [("Content-Type", "text/plain"), ("X-Next", "2")], body: Data("one\ntwo".utf8))
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport)
+        let lines = shop.pages(parsing: { response in
+            let text = String(decoding: response.value, as: UTF8.self)
+            return Page(text.split(separator: "\n").map(String.init), nextKey: response.fields["X-Next"])
+        }) { (log: String, cursor: PageCursor?) in
+            Route(path: "/logs/\(log)", query: ["from": cursor?.next], options: RouteOptions(accept: .plainText))
+        }
+        let page = try await lines.fetch(param: "sales")
+        #expect(page.elements == ["one", "two"] && page.nextKey == "2")
+    }
+}
+
+struct PropertyListParser: ResponseParser {
+    var mediaTypes: [MimeType] { [.propertyList] }
+
+    func parse<Value: Decodable>(_ response: RemoteResponse<Data>, as type: Value.Type) throws -> Value {
+        try PropertyListDecoder().decode(type, from: response.value)
+    }
+}
+
+struct Envelope<Value: Decodable>: Decodable {
+    var data: Value
+}
+
+struct EnvelopeParser: ResponseParser {
+    var mediaTypes: [MimeType] { [.json] }
+
+    func parse<Value: Decodable>(_ response: RemoteResponse<Data>, as type: Value.Type) throws -> Value {
+        try JSONDecoder().decode(Envelope<Value>.self, from: response.value).data
+    }
+}
+
+struct ParsingResponsesTests {
+    struct Settings: Codable {
+        var theme: String
+    }
+
+    @Test func `property lists in the place of JSON`() async throws {
+        let bodies = [
+            "/products/lamp": try PropertyListEncoder().encode(Product(id: "lamp", name: "Lamp")),
+            "/settings.plist": try PropertyListEncoder().encode(Settings(theme: "dark")),
+        ]
+        let transport = MemoryTransport { request in
+            .init(headers: [("Content-Type", "application/x-plist")], body: bodies[request.url.path] ?? Data())
+        }
+        let shop = RemoteHost("shop.example.com", transport: transport).with { $0.parser = PropertyListParser() }
+        let lamp: Product = try await shop.send(ShopRoute.product(id: "lamp"))
+        #expect(lamp.name == "Lamp")
+        #expect(transport.requests.map { $0.fields["Accept"] } == ["application/x-plist, */*;q=0.1"])
+        try await settings(of: RemoteHost("shop.example.com", transport: transport))
+    }
+
+    private func settings(of shop: RemoteHost) async throws {
+        let route = Route(path: "/settings.plist", options: RouteOptions(parser: PropertyListParser()))
+        let settings: Settings = try await shop.send(route)
+        #expect(settings.theme == "dark")
+    }
+
+    @Test func `an envelope is taken off`() async throws {
+        let transport = MemoryTransport { _ in .json(#"{"data": {"id": "lamp", "name": "Lamp"}}"#) }
+        let shop = RemoteHost("shop.example.com", transport: transport).with { $0.parser = EnvelopeParser() }
+        #expect(try await shop.send("/products/lamp", as: Product.self).name == "Lamp")
+    }
+}
+
 struct StreamsAndFilesTests {
     @Test func `lines come as they come`() async throws {
         let printed = Printed()

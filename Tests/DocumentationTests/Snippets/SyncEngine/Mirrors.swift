@@ -3,7 +3,7 @@ internal import RemoteRouting
 internal import SyncEngine
 internal import Testing
 
-// The article on mirrors of files, and the README's line on SyncEngine.
+// The examples of the article on mirrors of files, and of the README's section on SyncEngine.
 
 struct Films: FileTransfer {
     let host: RemoteHost
@@ -22,7 +22,7 @@ struct Films: FileTransfer {
 }
 
 struct MirrorTests {
-    @Test func `a list says versions or digests`() throws {
+    @Test func `a listed file has a version or a digest`() throws {
         func read(_ file: String) throws -> ListedFile { try JSONDecoder().decode(ListedFile.self, from: Data(file.utf8)) }
         #expect(try read(#"{"path": "a", "sha256": "9f86d0"}"#) == ListedFile(path: "a", sha256: "9f86d0"))
         #expect(
@@ -34,7 +34,7 @@ struct MirrorTests {
         #expect(error.map { "\($0)" }?.contains("“a” has neither version nor sha256") == true)
     }
 
-    @Test func `a directory becomes what the list says`() async throws {
+    @Test func `a sync makes a directory equal to the list`() async throws {
         let transport = MemoryTransport { request in
             request.url.path() == "/films.ndjson"
                 ? .init(body: Data("{\"path\": \"1927/metropolis.txt\", \"version\": \"1\"}\n{\"count\": 1}\n".utf8))

@@ -12,7 +12,7 @@ struct Note: SyncItem, Hashable {
     var version: Int { revision }
 }
 
-/// Where notes come from.
+/// The origin of the notes.
 actor NoteOrigin {
     var notes = [Note(id: 1, revision: 1), Note(id: 2, revision: 1)]
 
@@ -37,12 +37,12 @@ actor NoteOrigin {
     func empty() { notes = [] }
 }
 
-/// What passes, as the origin's own error would say.
+/// A transient error of the origin.
 struct Busy: Error, FailureAdvising {
     var failureKind: FailureKind { .transient }
 }
 
-/// Where notes are kept.
+/// The local side of the notes.
 actor NoteShelf {
     private var texts: [Int: (revision: Int, text: String)] = [:]
 
@@ -64,7 +64,7 @@ struct NoteProcessor: SyncProcessor {
 }
 
 extension Story {
-    /// A first pass, and a plan after it.
+    /// Runs a first pass, and makes a plan after it.
     @Sendable static func synchronizing() async throws -> [[String]] {
         try await tell { printed in
             let (origin, shelf) = (NoteOrigin(), NoteShelf())
@@ -79,7 +79,7 @@ extension Story {
 }
 
 struct SynchronizingTests {
-    @Test func `an empty list is refused, and allowed by name`() async throws {
+    @Test func `an empty list is refused unless it is overridden`() async throws {
         let (origin, shelf) = (NoteOrigin(), NoteShelf())
         let synchronizer = OneWaySynchronizer(processor: NoteProcessor(origin: origin, shelf: shelf))
         try await synchronizer.sync()
@@ -101,7 +101,7 @@ struct SynchronizingTests {
         #expect(try await reader.next()?.end == .complete())
     }
 
-    @Test func `new items may begin before the list has ended`() async throws {
+    @Test func `a sync with an early start downloads all items`() async throws {
         let shelf = NoteShelf()
         let options = SyncOptions(startsEarly: true)
         try await OneWaySynchronizer(processor: NoteProcessor(origin: NoteOrigin(), shelf: shelf), options: options).sync()

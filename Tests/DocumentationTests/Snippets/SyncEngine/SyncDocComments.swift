@@ -27,7 +27,7 @@ private enum Photos {
     }
 
     struct PhotoAPI: Sendable {
-        struct Answer {
+        struct Page {
             var photos: [Photo]
             var isLast: Bool
             var total: Int
@@ -35,7 +35,7 @@ private enum Photos {
         }
 
         func photos() async throws -> [Photo] { [] }
-        func photos(after cursor: String?) async throws -> Answer { Answer(photos: [], isLast: true, total: 0, cursor: "") }
+        func photos(after cursor: String?) async throws -> Page { Page(photos: [], isLast: true, total: 0, cursor: "") }
         func image(of photo: Photo) async throws -> Data { Data() }
     }
 
@@ -46,15 +46,15 @@ private enum Photos {
         func remove(_ keys: Set<Int>) {}
     }
 
-    static func lists(api: PhotoAPI, photos: [Photo], answer: PhotoAPI.Answer) -> [any SourceList] {
+    static func lists(api: PhotoAPI, photos: [Photo], response: PhotoAPI.Page) -> [any SourceList] {
         func counted() -> any SourceList {
-            let list = ListedSource(photos, expectedCount: answer.total)
+            let list = ListedSource(photos, expectedCount: response.total)
             return list
         }
         func paged() -> any SourceList {
             let list = PagedSource { (cursor: String?) in
-                let answer = try await api.photos(after: cursor)
-                return PagedSource.Step(answer.photos, then: answer.isLast ? .end(.complete(count: answer.total)) : .page(answer.cursor))
+                let page = try await api.photos(after: cursor)
+                return PagedSource.Step(page.photos, then: page.isLast ? .end(.complete(count: page.total)) : .page(page.cursor))
             }
             return list
         }
@@ -95,14 +95,14 @@ private enum Photos {
 }
 
 struct FileClient: Sendable {
-    struct Answer: Sendable {
+    struct Response: Sendable {
         var firstByte: Int64
         var entityTag: String?
         var body: AsyncStream<[UInt8]>
     }
 
-    func get(_ path: String, range: ResumePoint?) async throws -> Answer {
-        Answer(firstByte: range?.offset ?? 0, entityTag: nil, body: AsyncStream { $0.finish() })
+    func get(_ path: String, range: ResumePoint?) async throws -> Response {
+        Response(firstByte: range?.offset ?? 0, entityTag: nil, body: AsyncStream { $0.finish() })
     }
 
     func files() async throws -> [ListedFile] { [] }
@@ -112,9 +112,9 @@ private let client = FileClient()
 
 struct HTTPTransfer: FileTransfer {
     func transfer(_ file: ListedFile, into part: FilePart) async throws {
-        let answer = try await client.get(file.path, range: part.resumePoint)  // Range: bytes=offset-, If-Range: validator
-        try part.begin(at: answer.firstByte, validator: answer.entityTag)
-        for try await piece in answer.body { try part.append(piece) }
+        let response = try await client.get(file.path, range: part.resumePoint)  // Range: bytes=offset-, If-Range: validator
+        try part.begin(at: response.firstByte, validator: response.entityTag)
+        for try await piece in response.body { try part.append(piece) }
     }
 }
 

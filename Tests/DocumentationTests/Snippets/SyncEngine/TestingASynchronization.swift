@@ -2,7 +2,7 @@ internal import StoreCore
 internal import SyncEngine
 internal import Testing
 
-// The article on testing a synchronization.
+// The examples of the article on testing a synchronization.
 
 @Suite(.timeLimit(.minutes(10)))
 struct NoteProcessorTests {
@@ -15,7 +15,7 @@ struct NoteProcessorTests {
         synchronizer = OneWaySynchronizer(processor: NoteProcessor(origin: origin, shelf: shelf), time: time)
     }
 
-    @Test func `new notes come, and changed ones are replaced`() async throws {
+    @Test func `a sync adds new notes and updates changed ones`() async throws {
         #expect(try await synchronizer.sync().addedCount == 2)
         await origin.edit(1)
         let report = try await synchronizer.sync()
@@ -23,7 +23,7 @@ struct NoteProcessorTests {
         #expect(await shelf.versions == [1: 2, 2: 1])
     }
 
-    @Test func `a plan says what would go, and nothing goes`() async throws {
+    @Test func `a plan lists removals without making them`() async throws {
         try await synchronizer.sync()
         await origin.delete(2)
         let plan = try await synchronizer.plan()
@@ -31,7 +31,7 @@ struct NoteProcessorTests {
         #expect(await shelf.versions.count == 2)
     }
 
-    @Test func `an origin that is busy for a moment is asked again`() async throws {
+    @Test func `a transient failure of the origin is retried`() async throws {
         await origin.fail(1)
         async let report = synchronizer.sync()
         try await time.sleepers(atLeast: 1)
@@ -40,7 +40,7 @@ struct NoteProcessorTests {
         #expect(await shelf.versions.count == 2)
     }
 
-    @Test func `a list that is empty by mistake takes nothing away`() async throws {
+    @Test func `an empty list removes nothing`() async throws {
         try await synchronizer.sync()
         await origin.empty()
         let error = await #expect(throws: SyncError.self) { try await synchronizer.sync() }

@@ -3,7 +3,7 @@ internal import StoreCore
 internal import Testing
 internal import TextStore
 
-// The article on testing with texts.
+// The examples of the article on testing.
 
 @Suite(.timeLimit(.minutes(10)))
 struct TermsTests {
@@ -26,7 +26,7 @@ struct TermsTests {
         return texts
     }
 
-    @Test func `new terms have to be accepted again`() async throws {
+    @Test func `new terms need another acceptance`() async throws {
         try await withBundle { bundle, directory in
             server.hold()
             let texts = try await start(bundle, directory)
@@ -43,7 +43,7 @@ struct TermsTests {
         }
     }
 
-    @Test func `a slow server keeps nobody waiting`() async throws {
+    @Test func `a slow server does not delay the caller beyond the timeout`() async throws {
         try await withBundle { bundle, directory in
             server.hold()
             let texts = try await start(bundle, directory)
@@ -57,7 +57,7 @@ struct TermsTests {
         }
     }
 
-    @Test func `what was fetched is there after a restart, without a server`() async throws {
+    @Test func `a fetched text is available after a restart without a server`() async throws {
         try await withBundle { bundle, directory in
             try await start(bundle, directory).refresh()
 

@@ -5,7 +5,7 @@ internal import StoreCore
 internal import Testing
 internal import TextStore
 
-// The examples of TextStore's articles and doc comments; what needs no more than a directory and a loopback origin runs.
+// The examples of TextStore's articles and docstrings; those that need only a directory and a loopback origin run.
 
 let legalServer = URL(filePath: "/").appending(path: "legal")
 
@@ -31,10 +31,10 @@ struct RoutedTextFetcher: RevalidatingFetcher {
         if let tag = validator?.entityTag { route.headers.append("If-None-Match", tag) }
         if let date = validator?.lastModified { route.headers.append("If-Modified-Since", date) }
         do {
-            let answer = try await host.dataResponse(for: route)
-            let headers = Dictionary(answer.fields.fields.map { ($0.name, $0.value) }) { $0 + ", " + $1 }
-            let text = RemoteText(bytes: answer.value, contentType: answer.fields["Content-Type"], headers: headers)
-            let known = Validator(entityTag: answer.fields["ETag"], lastModified: answer.fields["Last-Modified"])
+            let response = try await host.dataResponse(for: route)
+            let headers = Dictionary(response.fields.fields.map { ($0.name, $0.value) }) { $0 + ", " + $1 }
+            let text = RemoteText(bytes: response.value, contentType: response.fields["Content-Type"], headers: headers)
+            let known = Validator(entityTag: response.fields["ETag"], lastModified: response.fields["Last-Modified"])
             return .modified(text, .unspecified, known)
         } catch let error as RemoteError where error.status == 304 {
             return .notModified()
@@ -42,7 +42,7 @@ struct RoutedTextFetcher: RevalidatingFetcher {
     }
 }
 
-/// A bundle with two texts, and a directory for what is kept; both go when the body has ended.
+/// Provides a bundle with two texts and a directory for the session; removes both after the body.
 func withBundle<Result>(_ body: (_ bundle: Bundle, _ directory: URL) async throws -> Result) async throws -> Result {
     let place = FileManager.default.temporaryDirectory.appending(path: "storehouse-texts-\(UUID().uuidString)")
     defer { try? FileManager.default.removeItem(at: place) }
@@ -55,7 +55,7 @@ func withBundle<Result>(_ body: (_ bundle: Bundle, _ directory: URL) async throw
 }
 
 struct TextArticleTests {
-    @Test func `a text is there at once`() async throws {
+    @Test func `a bundled text is available at once`() async throws {
         try await withBundle { bundle, directory in
             let versions = VersionSource(
                 bundleFile: BundleFile(fileName: "versions", fileExtension: "json"),
@@ -66,12 +66,12 @@ struct TextArticleTests {
 
             let here = try await texts.text(for: Legal.eula)
             #expect(here.text == "Be kind." && here.version == SemanticVersion("1.0.0"))
-            // There is no server. That it was asked in vain is saved too, which must not come behind the directory's removal.
+            // Without a server the refresh fails. Waiting for it keeps its save from racing with the directory's removal.
             await #expect(throws: TextStoreError.self) { try await texts.refresh() }
         }
     }
 
-    @Test func `terms are asked for once`() async throws {
+    @Test func `a gate asks for acceptance once`() async throws {
         try await withBundle { bundle, directory in
             let asked = Printed()
             func ask(_ terms: VersionedText) async throws { asked.add(terms.text) }
@@ -88,28 +88,28 @@ struct TextArticleTests {
         }
     }
 
-    @Test func `a host of RemoteRouting gets texts`() async throws {
+    @Test func `a RemoteRouting host fetches texts`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/legal/eula.txt") { request in .text("Be kinder.").tagged().revalidated(by: request) }
         let fetcher = RoutedTextFetcher(host: RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port))))
         let file = RemoteFile(url: origin.url.appending(path: "legal/eula.txt"))
         guard case .modified(let text, _, let validator?) = try await fetcher.fetch(param: file, revalidating: nil) else {
-            Issue.record("no text came, or no validator")
+            Issue.record("the response has no text or no validator")
             return
         }
         #expect(text.bytes == Data("Be kinder.".utf8))
         var keyed = file
         keyed.headers = ["X-API-Key": "key"]
         guard case .notModified = try await fetcher.fetch(param: keyed, revalidating: validator) else {
-            Issue.record("what was not changed came again")
+            Issue.record("an unchanged text was sent again")
             return
         }
         #expect(origin.requests.map { $0.headers["Cache-Control"] } == ["no-cache", "no-cache"])
         #expect(origin.requests.map { $0.headers["X-API-Key"] } == [nil, "key"])
     }
 
-    @Test func `versions are compared`() {
+    @Test func `versions compare by precedence`() {
         let old = SemanticVersion("1.9.0")
         let new = SemanticVersion("1.10.0-rc.1+build.5")
         let odd = SemanticVersion("v1.0.001", mode: .lenient)  // its description stays "v1.0.001"
@@ -118,7 +118,7 @@ struct TextArticleTests {
     }
 }
 
-// Compiled only.
+// Compiled, but not run.
 
 private func readMeGate(_ texts: TextStore, ask: (VersionedText) async throws -> Void) async throws {
     let terms = try await texts.text(for: Legal.eula, awaiting: .remote(timeout: .seconds(2)))
@@ -128,7 +128,7 @@ private func readMeGate(_ texts: TextStore, ask: (VersionedText) async throws ->
     }
 }
 
-/// A trailing closure receives events: its parameter is no `TextVerification`, and nothing else of the initializer takes a closure.
+/// A trailing closure receives events, because `onEvent` is the only closure parameter of the initializer.
 private func logging(directory: URL, bundle: Bundle) throws {
     let logging = try TextStore(session: "legal", directory: directory, bundle: bundle) { event in
         if case .fault(let fault) = event { print(fault) }
@@ -210,7 +210,7 @@ private func store(eula: TextSource, versions: VersionSource, render: (LoadingSt
     try await texts.register(eula)
     await texts.setVersionSource(versions)
 
-    let now = try await texts.text(for: eula)  // what is here, at once
+    let now = try await texts.text(for: eula)  // from memory, without waiting
     let newest = try await texts.text(for: eula, awaiting: .remote(timeout: .seconds(2)))
     for await state in texts.publish(eula) { render(state) }
     print(now, newest)

@@ -1,7 +1,7 @@
 import Trials
 import StoreCore
 
-// The steps of a history: each is told to the model and to the store, and then both are compared.
+// The steps of a history. Each is applied to the model and to the store, which are compared afterwards.
 
 extension History {
     mutating func step() async throws {
@@ -12,8 +12,8 @@ extension History {
         case 3, 4: try await require(key, .both)
         case 5: try await require(key, .origin)
         case 6: try await require(key, .cache)
-        case 7: try await tell(key, "refresh", .refresh) { await $0.refresh() }
-        case 8: try await tell(key, "validate", .freshness) { await $0.validate() }
+        case 7: try await start(key, "refresh", .refresh) { await $0.refresh() }
+        case 8: try await start(key, "validate", .freshness) { await $0.validate() }
         case 9, 10: try await page(key)
         case 11: try await set(key)
         case 12: try await replace(key)
@@ -34,7 +34,7 @@ extension History {
         }
     }
 
-    /// Serves everything until nothing is left: each history ends at rest.
+    /// Completes all work until the store is idle, which ends the history.
     mutating func windUp() async throws {
         while let id = observers.keys.min() { try await leave(id) }
         while model.isBusy {
@@ -84,7 +84,7 @@ extension History {
         try await settle("\(id): require \(key) from \(source)")
     }
 
-    private mutating func tell(
+    private mutating func start(
         _ key: Int, _ name: String, _ need: HistoryModel.Need,
         _ body: @escaping @Sendable (PaginationStoreFlowable<Int, Int>) async -> Void
     ) async throws {
@@ -105,7 +105,7 @@ extension History {
                 (direction == .next
                 ? list.requestNextData(continueWhenError: continues) : list.requestPrevData(continueWhenError: continues)).word
         }
-        try await settle("\(id): request \(direction) of \(key), \(continues ? "also" : "not") when there was an error")
+        try await settle("\(id): request \(direction) of \(key), \(continues ? "" : "not ")continuing after errors")
     }
 
     private mutating func cancel() async throws {
@@ -115,15 +115,15 @@ extension History {
         model.cancel(id)
         world.inside.update { _ = $0.performing.remove(id) }
         callers[id]?.cancel()
-        try await settle("\(id) is cancelled")
+        try await settle("\(id) is canceled")
     }
 
     private mutating func prefetch(_ key: Int) async throws {
         let id = nextID()
         model.arrive(id, key, .prefetch)
         world.lists.prefetch([key])
-        try await until("the key is taken") { world.lists.isPrefetchQueueEmpty }
-        // No caller gets a result.
+        try await until("the prefetch queue is empty") { world.lists.isPrefetchQueueEmpty }
+        // Prefetching returns no result.
         try await settleSilently(id, "prefetch \(key)")
     }
 
@@ -141,9 +141,9 @@ extension History {
         try await settle("\(id): set \(key) to \(content), \(keys)")
     }
 
-    /// Several changes that wait for one truth would be made in any order, and so would a change and a trigger.
-    private func mayWaitForTruth(_ key: Int) -> Bool {
-        model[key].isRead || !(model[key].isTriggered || model.isTruthAwaited(key))
+    /// Whether a change may wait for the cache read: after other changes or a trigger the order would be undefined.
+    private func mayWaitForRead(_ key: Int) -> Bool {
+        model[key].isRead || !(model[key].isTriggered || model.isReadAwaited(key))
     }
 
     private mutating func replace(_ key: Int) async throws {
@@ -158,7 +158,7 @@ extension History {
     }
 
     private mutating func append(_ key: Int) async throws {
-        guard mayWaitForTruth(key) else { return }
+        guard mayWaitForRead(key) else { return }
         let (id, number) = (nextID(), nextContent())
         model.arrive(id, key, .truth(.append(number)))
         callers[id] = world.call(id) { [list = world.lists[key]] in "\(await list.update { $0.append(number) })" }
@@ -166,7 +166,7 @@ extension History {
     }
 
     private mutating func mutate(_ key: Int) async throws {
-        guard mayWaitForTruth(key) else { return }
+        guard mayWaitForRead(key) else { return }
         let (id, number) = (nextID(), nextContent())
         let response = dice.below(3) == 0 ? nextContent() : nil
         model.responses[id] = response
@@ -188,7 +188,7 @@ extension History {
             }
             return "done"
         }
-        try await settle("\(id): mutate \(key) by \(number)\(response.map { ", to which the origin responds \($0)" } ?? "")")
+        try await settle("\(id): mutate \(key) by \(number)\(response.map { ", with the response \($0)" } ?? "")")
     }
 
     mutating func endMutation() async throws {
@@ -217,7 +217,7 @@ extension History {
     }
 
     private mutating func invalidate(_ key: Int) async throws {
-        guard mayWaitForTruth(key) else { return }
+        guard mayWaitForRead(key) else { return }
         let id = nextID()
         model.invalidate(id, key)
         callers[id] = world.call(id) { [list = world.lists[key]] in
@@ -247,7 +247,7 @@ extension History {
         try await settle("\(id): wait until \(key.map { "\($0)" } ?? "everything") is saved")
     }
 
-    // MARK: The world
+    // MARK: Time, triggers, cacher and origin
 
     private mutating func jump() async throws {
         let seconds = 1 + dice.below(3)
@@ -257,7 +257,7 @@ extension History {
     }
 
     private mutating func trigger() async throws {
-        guard !(0..<Self.keyCount).contains(where: { !model[$0].isRead && model.isTruthAwaited($0) }) else { return }
+        guard !(0..<Self.keyCount).contains(where: { !model[$0].isRead && model.isReadAwaited($0) }) else { return }
         model.trigger()
         try await world.bell.ring()
         try await settle("the trigger rings")
@@ -270,7 +270,7 @@ extension History {
             let call = calls[number - 1]
             return chosen.hasPrefix("\(call.operation) \(call.param.map { "\($0)" } ?? "") ")
         }
-        guard let number else { throw Difference(description: "nothing is held for \(chosen)") }
+        guard let number else { throw Difference(description: "no held call matches \(chosen)") }
         if let key = calls[number - 1].param { model.callEnded(key, fails: fails) } else { model.clearingEnded(fails: fails) }
         world.cacher.release(number, failing: fails)
         try await settle("\(chosen) \(fails ? "fails" : "ends")")
@@ -291,7 +291,7 @@ extension History {
             model.pageFetched(asked.key, direction, ([element], key))
             world.origin.answer(asked.key, direction, with: .success(OriginResponse(.modified([element]), nextKey: key, prevKey: key)))
         }
-        try await settle("page \(direction) of \(asked.key) \(kind == 4 ? "fails" : "comes")")
+        try await settle("page \(direction) of \(asked.key) \(kind == 4 ? "fails" : "arrives")")
     }
 
     private mutating func answerPageOfFlight(_ asked: HistoryOrigin.Asked, _ direction: PageDirection, fails: Bool) async throws {
@@ -305,7 +305,7 @@ extension History {
                 key, HistoryModel.Record(content: [element], nextKey: further, prevKey: further, fetchedAt: model.now))
             world.origin.answer(key, direction, with: .success(OriginResponse(.modified([element]), nextKey: further, prevKey: further)))
         }
-        try await settle("page \(direction) of the fetch of \(key) \(fails ? "fails" : "comes")")
+        try await settle("page \(direction) of the fetch of \(key) \(fails ? "fails" : "arrives")")
     }
 
     private mutating func answerContent(_ asked: HistoryOrigin.Asked, _ kind: Int) async throws {
@@ -324,7 +324,7 @@ extension History {
             (record.fetchedAt, record.isNeverValid) = (model.now, lifetime == 0)
             model.fetched(key, record, confirms: true)
             world.origin.answer(key, nil, with: .success(OriginResponse(.notModified(freshness))))
-            return try await settle("fetch of \(key) confirms, for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")
+            return try await settle("fetch of \(key) returns not modified, for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")
         }
         let (content, tag) = (nextContent(), dice.below(2) == 0 ? "t\(lastID)" : nil)
         let record = HistoryModel.Record(
@@ -333,6 +333,6 @@ extension History {
         model.flightFetched(key, record)
         let result = FetchResult.modified([content], freshness, tag.map { Validator(entityTag: $0) })
         world.origin.answer(key, nil, with: .success(OriginResponse(result, nextKey: record.nextKey, prevKey: record.prevKey)))
-        try await settle("fetch of \(key) brings \(content), for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")
+        try await settle("fetch of \(key) returns \(content), for \(lifetime.map { "\($0) ms" } ?? "as long as usual")")
     }
 }

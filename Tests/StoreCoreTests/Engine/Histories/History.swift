@@ -3,12 +3,12 @@ import Trials
 
 @testable import StoreCore
 
-/// One random history, told to a store and to a model of it, step by step.
+/// A random history, applied step by step to a store and to a model of it.
 struct History {
     var dice: SplitMix
     var model: HistoryModel
     let world: HistoryWorld
-    /// What was done, for the message of a failure.
+    /// The steps so far, for the message of a failure.
     var steps: [String] = []
     var callers: [Int: Task<Void, Never>] = [:]
     var observers: [Int: (key: Int, task: Task<Void, Never>)] = [:]
@@ -23,7 +23,7 @@ struct History {
         dice = SplitMix(seed: seed)
         var rules = HistoryModel.Rules(hasFront: backing != .plain, hasBacking: backing != .memory)
         var policy = StorePolicy()
-        // Halves and quarters of seconds: whole seconds, by which time moves, never meet a deadline of a stored record.
+        // Time advances by whole seconds, so fractions ensure that it never meets the deadline of a stored record exactly.
         if dice.below(3) > 0 { rules.lifetime = 2_500 }
         if dice.below(3) == 0 { rules.staleWhileRevalidate = 3_250 }
         if dice.below(3) == 0 { rules.staleIfError = 3_250 }
@@ -36,7 +36,7 @@ struct History {
         policy.staleIfError = .milliseconds(rules.staleIfError)
         policy.errorExpiry = .milliseconds(rules.errorExpiry)
         policy.revalidatesOnExpiry = rules.refetchesOnExpiry
-        // The model has no queue: every key given to `prefetch` begins at once.
+        // The model has no queue, so every key given to `prefetch` must start at once.
         policy.prefetchWidth = .max
         policy.refreshScope = rules.resetsOnRefresh ? .firstPage : .loadedPages
         policy.revalidatesAfterMutation = rules.refetchesAfterMutation
@@ -51,25 +51,25 @@ struct History {
         var description: String
     }
 
-    /// Tells the history, and leaves nothing waiting however it ends.
+    /// Runs the history, and leaves no task waiting, however it ends.
     mutating func run() async throws {
         do {
-            try await tell()
+            try await runSteps()
         } catch {
             await giveUp()
             throw error
         }
     }
 
-    /// After a difference: everything held goes, and everybody leaves.
+    /// Releases everything held after a difference, and cancels all observers and callers.
     private func giveUp() async {
         world.open()
         for observer in observers.values { observer.task.cancel() }
         for caller in callers.values { caller.cancel() }
-        try? await until("everybody has left", patience: .seconds(5)) { world.isEmpty }
+        try? await until("all observers and callers have left", patience: .seconds(5)) { world.isEmpty }
     }
 
-    private mutating func tell() async throws {
+    private mutating func runSteps() async throws {
         for _ in 0..<40 + dice.below(40) {
             try await step()
             if isCacherFast { try await serveCacher() }
@@ -87,23 +87,23 @@ struct History {
         return lastContent
     }
 
-    /// Waits until nothing moves, and compares.
+    /// Waits until the store can only change by a command, then compares.
     mutating func settle(_ step: String) async throws {
         steps.append(step)
         model.finishStep()
         var unrest: String?
         do {
-            try await until("nothing moves", patience: .seconds(120)) {
+            try await until("the store is quiet", patience: .seconds(120)) {
                 unrest = world.unrest(begun: model.begun, cancelled: model.cancelled, observers: observers.count)
                 return unrest == nil
             }
         } catch {
-            throw Difference(description: "it does not come to rest: \(unrest ?? "")\n\(world.lists.lists.engineSummary)")
+            throw Difference(description: "the store does not become quiet: \(unrest ?? "")\n\(world.lists.lists.engineSummary)")
         }
         try compare()
     }
 
-    /// The same after a step whose caller is not told.
+    /// Does the same after a step without a result.
     mutating func settleSilently(_ id: Int, _ step: String) async throws {
         silent.insert(id)
         try await settle("\(id): \(step)")
@@ -127,7 +127,7 @@ struct History {
             try same("stored pages of \(key)", pages, expected.map { [$0.nextPages, $0.prevPages] })
             try same("stored validator of \(key)", stored?.validator?.entityTag, expected?.validator)
         }
-        if inside.sawPoison { throw Difference(description: "an observer saw what a cancelled fetch brought") }
+        if inside.sawPoison { throw Difference(description: "an observer saw the result of a canceled fetch") }
         if !world.cacher.breaches.isEmpty { throw Difference(description: "\(world.cacher.breaches)") }
     }
 
@@ -146,7 +146,7 @@ struct History {
 }
 
 extension HistoryModel {
-    /// What must be held at the origin.
+    /// The requests that the origin must hold.
     var requests: Set<HistoryOrigin.Asked> {
         var all: Set<HistoryOrigin.Asked> = []
         for (key, one) in keys {
@@ -160,7 +160,7 @@ extension HistoryModel {
         return all
     }
 
-    /// What must be held at the cacher.
+    /// The calls that the cacher must hold.
     var cacherCalls: Set<String> {
         var all: Set<String> = isClearing ? ["removeAll  "] : []
         for (key, one) in keys {

@@ -13,12 +13,12 @@ extension HistoryModel {
             self[key].isForced = self[key].isForced || forces
             beginReading(key)
         }
-        endTurn(key)
+        endTransition(key)
     }
 
     mutating func leave(_ key: Int) {
         self[key].observers -= 1
-        endTurn(key)
+        endTransition(key)
     }
 
     private mutating func welcome(_ key: Int, forces: Bool) {
@@ -35,14 +35,14 @@ extension HistoryModel {
             self[key].callers.append(Caller(id: id, need: need))
             beginReading(key)
         }
-        endTurn(key)
+        endTransition(key)
     }
 
     mutating func admit(_ id: Int, _ key: Int, _ need: Need) {
         switch need {
         case .prefetch where self[key].callers.contains { $0.need == .prefetch }: results[id] = "done"
         case .content, .freshness, .prefetch: admitReader(id, key, need)
-        case .cached: results[id] = isValid(key) ? told(key) : "StoreError"
+        case .cached: results[id] = isValid(key) ? text(key) : "StoreError"
         case .origin, .refresh: wait(id, key, need, explicit: need == .refresh)
         case .page(let direction, let continues): admitPage(id, key, direction, continues)
         case .truth(let change): resumed.append((id, change, key))
@@ -58,13 +58,13 @@ extension HistoryModel {
     }
 
     private mutating func admitReader(_ id: Int, _ key: Int, _ need: Need) {
-        if isValid(key), need != .freshness || self[key].heldOffUntil == nil { return results[id] = need == .content ? told(key) : "done" }
+        if isValid(key), need != .freshness || self[key].heldOffUntil == nil { return results[id] = need == .content ? text(key) : "done" }
         if need == .content, isUsable(key, within: rules.staleWhileRevalidate) {
             startFlightUnlessHeldOff(key)
             self[key].flight?.isPromised = true
-            results[id] = told(key)
+            results[id] = text(key)
         } else if self[key].flight == nil, isHeldOff(key) {
-            results[id] = need == .content ? toldAfterFailure(key) : "done"
+            results[id] = need == .content ? textAfterFailure(key) : "done"
         } else {
             wait(id, key, need, explicit: false)
         }
@@ -92,10 +92,10 @@ extension HistoryModel {
         self[key].callers.append(Caller(id: id, need: .page(direction, continues: continues)))
     }
 
-    func told(_ key: Int) -> String { self[key].content.map { "\($0)" } ?? "nil" }
+    func text(_ key: Int) -> String { self[key].content.map { "\($0)" } ?? "nil" }
 
-    func toldAfterFailure(_ key: Int) -> String {
-        isValid(key) || isUsable(key, within: rules.staleIfError) ? told(key) : "Offline"
+    func textAfterFailure(_ key: Int) -> String {
+        isValid(key) || isUsable(key, within: rules.staleIfError) ? text(key) : "Offline"
     }
 
     mutating func answer(_ key: Int, _ choose: (Need) -> String?) {
@@ -106,7 +106,7 @@ extension HistoryModel {
         }
     }
 
-    /// A caller is cancelled.
+    /// Handles the cancellation of a caller.
     mutating func cancel(_ id: Int) {
         if let key = performing.removeValue(forKey: id) {
             results[id] = "CancellationError"
@@ -128,7 +128,7 @@ extension HistoryModel {
             case .allSaved, .kept: results[id] = "CancellationError"
             case .truth(.append): results[id] = "false"
             }
-            endTurn(key)
+            endTransition(key)
         }
     }
 
@@ -163,7 +163,7 @@ extension HistoryModel {
 
     mutating func readmit(_ key: Int) {
         let waiting = self[key].callers
-        // Those who want a page come last.
+        // Page requests come last.
         for caller in waiting.sorted(by: { ($0.need.isPage ? 1 : 0, $0.id) < ($1.need.isPage ? 1 : 0, $1.id) }) {
             guard !caller.need.isSaved else { continue }
             self[key].callers.removeAll { $0.id == caller.id && $0.need == caller.need }
@@ -183,7 +183,7 @@ extension HistoryModel {
             self[key].flight?.isExplicit = flight.isExplicit || explicit
             return
         }
-        // A fetch that is asked for by name may reset the list; any other keeps its pages, and requests for pages go on after it.
+        // An explicit fetch may reset the list. Any other keeps its pages, and page requests continue after it.
         let explicit = explicit || self[key].isForced || self[key].callers.contains { $0.need == .refresh }
         if explicit { supersedePages(key) } else { interruptPages(key) }
         if self[key].truth != nil, !isValid(key) { self[key].refetches = false }
@@ -225,7 +225,7 @@ extension HistoryModel {
         }
     }
 
-    /// An interrupted request for a page begins again when nothing fetches the list.
+    /// Restarts an interrupted page request once no fetch of the list runs.
     mutating func resumePages(_ key: Int) {
         guard self[key].flight == nil else { return }
         for direction in PageDirection.allCases where self[key].sides[direction]?.isInterrupted == true {
@@ -240,7 +240,7 @@ extension HistoryModel {
         }
     }
 
-    /// A fetch of a list has brought its first page or a later one; the last one ends it.
+    /// Adds a fetched page to the list; the last page ends the fetch.
     mutating func flightFetched(_ key: Int, _ page: Record) {
         guard var flight = self[key].flight else { return }
         var list = flight.soFar ?? page
@@ -280,7 +280,7 @@ extension HistoryModel {
         }
     }
 
-    /// A fetch has brought a record, or failed.
+    /// Ends a fetch with a record or a failure.
     mutating func fetched(_ key: Int, _ record: Record?, confirms: Bool = false) {
         self[key].flight = nil
         self[key].lastFetchEnded = now
@@ -289,7 +289,7 @@ extension HistoryModel {
             if !confirms { self[key].patches.removeAll(where: \.isConfirmed) }
             accept(key, record, confirms: confirms)
             if !confirms { self[key].owesFetch = false }
-            let (content, revision) = (told(key), self[key].revision)
+            let (content, revision) = (text(key), self[key].revision)
             answer(key) { need in
                 switch need {
                 case .content, .origin: content
@@ -304,7 +304,7 @@ extension HistoryModel {
         } else {
             self[key].heldOffUntil = now + rules.errorExpiry
             endInterruption(key, "failed")
-            let content = toldAfterFailure(key)
+            let content = textAfterFailure(key)
             answer(key) { need in
                 switch need {
                 case .content: content
@@ -315,7 +315,7 @@ extension HistoryModel {
                 }
             }
         }
-        endTurn(key)
+        endTransition(key)
     }
 
     mutating func pageFetched(_ key: Int, _ direction: PageDirection, _ page: (elements: [Int], key: String?)?) {
@@ -332,6 +332,6 @@ extension HistoryModel {
             self[key].sides[direction]?.hasFailed = true
             answerPage(key, direction, asked: "failed", joined: "failed")
         }
-        endTurn(key)
+        endTransition(key)
     }
 }

@@ -1,6 +1,6 @@
 import StoreCore
 
-// The cacher, and those who wait for it.
+// The cacher and its waiting callers.
 
 extension HistoryModel {
     mutating func advanceLane(_ key: Int) {
@@ -17,14 +17,14 @@ extension HistoryModel {
         endSaving(key, fails: failed) { if case .kept(let awaited) = $0 { awaited <= revision } else { false } }
     }
 
-    /// Somebody waits until everything is saved, of some keys.
+    /// Adds a call that waits until the given keys are saved.
     mutating func waitUntilSaved(_ id: Int, _ waited: [Int]) {
-        // One for each key, one for the emptying, one for himself.
+        // Counts one for each key, one for clear(), and one for the call itself.
         savers[id] = (waited.count + 2, false)
         for key in waited {
-            tellAgain(key)
+            retrySave(key)
             admitSaver(id, key)
-            endTurn(key)
+            endTransition(key)
         }
         if isClearWanted { clearers.append(id) } else if isClearing { clearingFor.append(id) } else { savingEnded(id, fails: false) }
         savingEnded(id, fails: false)
@@ -53,7 +53,7 @@ extension HistoryModel {
         if saver.open == 0 { results[id] = saver.hasFailed ? "StoreError" : "done" }
     }
 
-    /// A call of the cacher has ended.
+    /// Ends a call of the cacher.
     mutating func callEnded(_ key: Int, fails: Bool) {
         guard let call = self[key].call else { return }
         self[key].call = nil
@@ -74,28 +74,28 @@ extension HistoryModel {
             if !fails { stored[key] = call.record }
             settle(key, call.revision, failed: fails)
         }
-        endTurn(key)
+        endTransition(key)
         if !call.isLoad, !fails { for other in keys.keys where other != key { recover(other) } }
         beginClearingIfWanted()
     }
 
-    /// What the cacher has of a key, but for what a failed emptying should have removed.
+    /// Returns the stored record of a key, unless a failed clear() should have removed it.
     private func found(_ key: Int) -> Record? {
         guard let record = stored[key], record.fetchedAt > forgotten ?? .min else { return nil }
         return record
     }
 
-    /// The cacher can be written to: it is told what it failed to take of another key.
+    /// Retries the failed save of another key after a successful one.
     private mutating func recover(_ key: Int) {
         guard let debt = self[key].debt, debt.since + 1_000 <= now else { return }
-        tellAgain(key)
-        endTurn(key)
+        retrySave(key)
+        endTransition(key)
     }
 
-    /// The cacher is told what it failed to take, unless newer truth is under way.
-    private mutating func tellAgain(_ key: Int) {
+    /// Retries a failed save, unless a newer one is in progress.
+    private mutating func retrySave(_ key: Int) {
         guard let debt = self[key].debt else { return }
-        guard debt.isInvalidation ? self[key].isAtRest : self[key].call == nil && self[key].settled == self[key].revision else { return }
+        guard debt.isInvalidation ? self[key].isIdle : self[key].call == nil && self[key].settled == self[key].revision else { return }
         if debt.isInvalidation {
             self[key].debt = nil
             self[key].isRead = false
@@ -111,7 +111,7 @@ extension HistoryModel {
         if rules.hasBacking { isClearWanted = true }
         for key in keys.keys where self[key].call?.isDeferred == true { self[key].call?.record = nil }
         front = [:]
-        for key in keys.keys.sorted() where !self[key].isAtRest || self[key].debt != nil { clear(key, all: true) }
+        for key in keys.keys.sorted() where !self[key].isIdle || self[key].debt != nil { clear(key, all: true) }
         guard rules.hasBacking else { return results[id] = "done" }
         clearers.append(id)
         beginClearingIfWanted()

@@ -19,7 +19,7 @@ extension HistoryModel {
 
     // MARK: Changes
 
-    /// A caller knows the truth and does what he came for.
+    /// Continues the call of a caller after the accepted content is known.
     mutating func go(on id: Int, _ change: Change, _ key: Int) {
         switch change {
         case .append(let number):
@@ -31,15 +31,15 @@ extension HistoryModel {
             self[key].changes += 1
             self[key].patches.append(Patch(id: id, number: number, began: self[key].changes))
             restart(key, dropOlderFetches(key))
-            endTurn(key)
+            endTransition(key)
         case .invalidate:
             arrive(id, key, .saved(self[key].revision, result: "done"))
         }
     }
 
-    /// A caller says what the content is; without new page keys the list keeps those of its record, also where that has still to be read.
+    /// Replaces the content. Without new page keys the list keeps those of its record, even if it has not been read yet.
     ///
-    /// - Returns: The number of the new truth.
+    /// - Returns: The revision of the new content.
     mutating func update(_ key: Int, _ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Int {
         let wasExplicit = dropFlight(key) || self[key].isForced
         let (wasRead, hadPendingKeys) = (self[key].isRead, self[key].pendingKeys != nil)
@@ -54,10 +54,10 @@ extension HistoryModel {
             Record(
                 content: content, deadline: rules.lifetime.map { now + $0 }, nextKey: keys.map(\.next) ?? old?.nextKey,
                 prevKey: keys.map(\.prev) ?? old?.prevKey, fetchedAt: now, nextPages: old?.nextPages ?? 0, prevPages: old?.prevPages ?? 0))
-        let (told, revision) = (told(key), self[key].revision)
+        let (text, revision) = (text(key), self[key].revision)
         answer(key) { need in
             switch need {
-            case .content, .origin, .cached: told
+            case .content, .origin, .cached: text
             case .freshness, .prefetch: "done"
             case .pageAfterFetch: "notLoadedYet"
             default: nil
@@ -67,11 +67,11 @@ extension HistoryModel {
         if isExplicit, self[key].isWanted { startFlight(key, explicit: true) }
         if !wasRead || (hadPendingKeys && self[key].pendingKeys == nil) { readmit(key) }
         if readsKeys { beginReadingKeys(key, fronted) }
-        endTurn(key)
+        endTransition(key)
         return revision
     }
 
-    /// Reads the record whose page keys an updated list is to keep.
+    /// Reads the record with the page keys that an updated list keeps.
     private mutating func beginReadingKeys(_ key: Int, _ fronted: Record?) {
         guard self[key].call == nil else { return }
         if fronted == nil, rules.hasBacking {
@@ -94,7 +94,7 @@ extension HistoryModel {
         readmit(key)
     }
 
-    /// - Returns: The number of the new truth.
+    /// - Returns: The revision of the removal.
     @discardableResult
     mutating func clear(_ key: Int, all: Bool = false) -> Int {
         let wasExplicit = dropFlight(key) || self[key].isForced || self[key].callers.contains { $0.need == .refresh }
@@ -113,18 +113,18 @@ extension HistoryModel {
         for direction in PageDirection.allCases { self[key].sides[direction] = Side() }
         truthChanged(key)
         let revision = self[key].revision
-        // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
+        // A running save may reach the cacher after it was cleared, so the record is removed once more.
         if all, self[key].call?.isLoad ?? true { settle(key, revision, failed: false) }
         if self[key].isWanted { startFlight(key, explicit: wasExplicit) }
         if !wasRead || hadPendingKeys { readmit(key) }
-        endTurn(key)
+        endTransition(key)
         return revision
     }
 
     mutating func invalidate(_ id: Int, _ key: Int) {
         if self[key].isRead {
             applyInvalidation(key)
-            endTurn(key)
+            endTransition(key)
             arrive(id, key, .truth(.invalidate))
         } else {
             self[key].isInvalidationPending = true
@@ -184,13 +184,13 @@ extension HistoryModel {
             fold(key)
             restart(key, dropped, isFresh: isAccepted)
             fetchAfterLastPatch(key)
-            endTurn(key)
+            endTransition(key)
         } else if self[key].isRead {
             self[key].changes += 1
             restart(key, dropOlderFetches(key))
             if rules.refetchesAfterMutation { self[key].owesFetch = true }
             fetchAfterLastPatch(key)
-            endTurn(key)
+            endTransition(key)
         }
         if self[key].settled >= self[key].revision {
             results[id] = "done"
@@ -199,7 +199,7 @@ extension HistoryModel {
         }
     }
 
-    /// The origin's response takes the place of a patch.
+    /// Replaces a patch by the response to its mutation.
     private mutating func takeIn(_ response: Int, _ key: Int, _ place: Int) {
         self[key].patches.remove(at: place)
         self[key].patches.removeAll(where: \.isConfirmed)
@@ -210,10 +210,10 @@ extension HistoryModel {
                 content: [response], deadline: rules.lifetime.map { now + $0 }, nextKey: old?.nextKey, prevKey: old?.prevKey,
                 fetchedAt: now, nextPages: old?.nextPages ?? 0, prevPages: old?.prevPages ?? 0))
         self[key].owesFetch = false
-        let told = told(key)
+        let text = text(key)
         answer(key) { need in
             switch need {
-            case .content, .origin, .cached: told
+            case .content, .origin, .cached: text
             case .freshness, .prefetch: "done"
             case .pageAfterFetch: "notLoadedYet"
             default: nil
@@ -225,14 +225,14 @@ extension HistoryModel {
         performing[id] = nil
         guard let place = self[key].patches.firstIndex(where: { $0.id == id }) else { return }
         self[key].patches.remove(at: place)
-        // A fetch that was asked to confirm a record must not confirm what a fold makes of it.
+        // A revalidating fetch must not confirm a record changed by folding a patch.
         let isOutdated = self[key].patches.first?.isConfirmed == true && self[key].flight?.validator != nil
         let dropped = isOutdated ? dropOlderFetches(key) : nil
         if rules.refetchesAfterMutation { self[key].owesFetch = true }
         fold(key)
         restart(key, dropped)
         fetchAfterLastPatch(key)
-        endTurn(key)
+        endTransition(key)
     }
 
     private mutating func fetchAfterLastPatch(_ key: Int) {

@@ -1,8 +1,8 @@
 import StoreCore
 
-/// What a store of lists must do, said once more and as plainly as possible: one step after the other, nothing at the same time.
+/// The expected behavior of a store of lists, implemented as simply as possible: sequentially, without concurrency.
 ///
-/// It is written from the laws and shares no code with the store. Times are milliseconds.
+/// It follows the laws and shares no code with the store. Times are in milliseconds.
 struct HistoryModel: Sendable {
     struct Rules: Sendable {
         var hasFront = true
@@ -25,11 +25,11 @@ struct HistoryModel: Sendable {
         var nextKey: String?
         var prevKey: String?
         var fetchedAt: Int
-        /// Whether it had expired when it came.
+        /// Whether it was expired on arrival.
         var isNeverValid = false
-        /// How long it is valid, where the origin said so.
+        /// The lifetime given by the origin.
         var lifetime: Int?
-        /// Pages beside the one that the list began with.
+        /// The pages besides the first one.
         var nextPages = 0
         var prevPages = 0
     }
@@ -38,7 +38,7 @@ struct HistoryModel: Sendable {
         case content, origin, cached, freshness, prefetch, refresh, pageAfterFetch
         case page(PageDirection, continues: Bool), joined(PageDirection)
         case saved(Int, result: String)
-        /// What one who waits until everything is saved waits for at one key, before and after it is known what that is.
+        /// The waits of `waitUntilSaved()` for one key, before and after the record to save is known.
         case allSaved, kept(Int)
         case truth(Change)
 
@@ -49,7 +49,7 @@ struct HistoryModel: Sendable {
             }
         }
 
-        /// Whether it is the cacher that is waited for, and not the truth.
+        /// Whether the caller waits for the cacher and not for the accepted content.
         var isSaved: Bool {
             switch self {
             case .saved, .kept: true
@@ -60,7 +60,7 @@ struct HistoryModel: Sendable {
         var isPage: Bool { if case .page = self { true } else { false } }
     }
 
-    /// What a caller does once the truth is known.
+    /// The change that a caller makes once the accepted content is known.
     enum Change: Hashable, Sendable { case append(Int), patch(Int), invalidate }
 
     struct Caller: Sendable { var id: Int, need: Need }
@@ -68,7 +68,7 @@ struct HistoryModel: Sendable {
     struct Patch: Sendable { var id: Int, number: Int, began: Int, isBeforePage = false, isConfirmed = false }
     struct Flight: Hashable, Sendable {
         var validator: String?, isExplicit = false, isPromised = false
-        /// Pages that are still to be fetched, the page that is being fetched, and what has been fetched.
+        /// The pages still to fetch, the page being fetched, and the list so far.
         var nextPages = 0, prevPages = 0
         var asking: PageDirection?, askedKey: String?
         var soFar: Record?
@@ -79,7 +79,7 @@ struct HistoryModel: Sendable {
         var since: Int
     }
 
-    /// A call of the cacher: a load, or the saving or removing of what was true at `revision`.
+    /// A call of the cacher: a load, or saving or removing the record of `revision`.
     struct Call: Sendable {
         var isLoad = false
         var record: Record?
@@ -92,11 +92,11 @@ struct HistoryModel: Sendable {
         var truth: Record?
         var revision = 0
         var settled = 0
-        /// What the cacher failed to be told, and when.
+        /// A failed save that is still pending.
         var debt: Debt?
         var heldOffUntil: Int?
         var patches: [Patch] = []
-        /// Changes that the response of an earlier mutation may not know of.
+        /// Changes that the response to an earlier mutation may not contain.
         var changes = 0
         var owesFetch = false
         var flight: Flight?
@@ -110,13 +110,13 @@ struct HistoryModel: Sendable {
         var lastFetchEnded: Int?
         var isForced = false
         var isInvalidationPending = false
-        /// What becomes of the page keys of the record that is still being read, beneath a list that was set.
+        /// What to do with the page keys of a record that is still being read.
         var pendingKeys: PendingKeys?
 
         var content: [Int]? { truth.map { $0.content + patches.map(\.number) } }
         var isWanted: Bool { observers > 0 || callers.contains { $0.need.wantsFetch } }
         var isFetching: Bool { flight != nil || sides.values.contains(where: \.isLoading) }
-        var isAtRest: Bool {
+        var isIdle: Bool {
             observers == 0 && callers.isEmpty && !isFetching && call == nil && patches.isEmpty && settled == revision
                 && !isInvalidationPending
         }
@@ -125,28 +125,28 @@ struct HistoryModel: Sendable {
     let rules: Rules
     var now = 0
     var keys: [Int: Key]
-    /// What the memory in front and the cacher behind have.
+    /// The records in memory and in the cacher.
     var front: [Int: Record] = [:]
     var stored: [Int: Record] = [:]
-    /// What callers were told.
+    /// The results that callers got.
     var results: [Int: String] = [:]
-    /// Mutations whose work goes on, and their keys.
+    /// Running mutations and their keys.
     var performing: [Int: Int] = [:]
-    /// What the origin will respond to mutations.
+    /// The content that the origin returns for mutations.
     var responses: [Int: Int] = [:]
-    /// How many fetches were ever begun and cancelled.
+    /// The numbers of fetches begun and canceled so far.
     var begun = 0
     var cancelled = 0
-    /// Those who wait until everything is saved: for how much, and whether some of it has failed.
+    /// The calls of `waitUntilSaved()`: the number of open waits, and whether one has failed.
     var savers: [Int: (open: Int, hasFailed: Bool)] = [:]
     var clearers: [Int] = []
     var clearingFor: [Int] = []
     var isClearWanted = false
     var isClearing = false
-    /// When an emptying began that failed, and when the present one did.
+    /// The start of the last failed clear(), and of the running one.
     var forgotten: Int?
     var clearingBegan = 0
-    /// Changes whose caller has just learned the truth.
+    /// Changes to make by callers that just learned the accepted content.
     var resumed: [(id: Int, change: Change, key: Int)] = []
 
     init(rules: Rules, keys: Int) {
@@ -171,7 +171,7 @@ struct HistoryModel: Sendable {
 
     func isHeldOff(_ key: Int) -> Bool { self[key].heldOffUntil.map { now < $0 } ?? false }
 
-    /// What an observer of the key must have seen last.
+    /// The last state that an observer of the key must have seen.
     func state(_ key: Int) -> LoadingState<[Int]>? {
         let one = self[key]
         if one.flight != nil { return .loading(content: one.content) }
@@ -190,22 +190,22 @@ struct HistoryModel: Sendable {
         direction == .next ? key.truth?.nextKey : key.truth?.prevKey
     }
 
-    /// Whether somebody waits for the truth to be known.
-    func isTruthAwaited(_ key: Int) -> Bool {
+    /// Whether a caller waits for the accepted content to be known.
+    func isReadAwaited(_ key: Int) -> Bool {
         self[key].callers.contains { if case .truth = $0.need { true } else { false } }
     }
 
     // MARK: The end of each step
 
-    /// Time, and keys about which nothing goes on.
+    /// Fires due timers and forgets idle keys.
     mutating func finishStep() {
         while let due = keys.keys.sorted().first(where: { isDue($0) }) { fire(due) }
-        for (key, one) in keys where one.isAtRest && one.debt == nil { keys[key] = Key() }
+        for (key, one) in keys where one.isIdle && one.debt == nil { keys[key] = Key() }
     }
 
-    var liveKeys: Set<Int> { Set(keys.filter { !$0.value.isAtRest || $0.value.debt != nil }.keys) }
+    var liveKeys: Set<Int> { Set(keys.filter { !$0.value.isIdle || $0.value.debt != nil }.keys) }
 
-    /// Whether anything waits for a command.
+    /// Whether any work waits for a command.
     var isBusy: Bool { !requests.isEmpty || !cacherCalls.isEmpty || !performing.isEmpty }
 
     private func automaticFetchDue(_ key: Int) -> Int? {
@@ -228,14 +228,14 @@ struct HistoryModel: Sendable {
             supersedePages(key)
         }
         if (automaticFetchDue(key) ?? .max) <= now { startFlight(key, explicit: false) }
-        endTurn(key)
+        endTransition(key)
     }
 
     mutating func trigger() {
         for key in keys.keys.sorted() where self[key].observers > 0 && self[key].flight == nil { self[key].isTriggered = true }
     }
 
-    mutating func endTurn(_ key: Int) {
+    mutating func endTransition(_ key: Int) {
         resumePages(key)
         advanceLane(key)
         if self[key].observers == 0 { (self[key].isForced, self[key].isTriggered) = (false, false) }

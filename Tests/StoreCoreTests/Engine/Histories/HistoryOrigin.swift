@@ -1,11 +1,11 @@
 import StoreCore
 
-/// An origin that holds every request, and lets go of it only on command, cancelled or not.
+/// An origin that holds every request, canceled or not, until it is completed by a command.
 final class HistoryOrigin: TwoWayPaginationFetcher {
     typealias Param = Int
     typealias Element = Int
 
-    /// What a held request asks for.
+    /// The contents of a held request.
     struct Asked: Hashable, Sendable {
         var key: Int
         var direction: PageDirection?
@@ -19,16 +19,16 @@ final class HistoryOrigin: TwoWayPaginationFetcher {
         var passage: CheckedContinuation<OriginResponse<[Int]>, any Error>?
     }
 
-    private struct Desk: Sendable {
+    private struct State: Sendable {
         var begun = 0
         var cancelled = 0
         var isOpen = false
         var held: [Int: Held] = [:]
     }
 
-    private let desk = WatchedState(Desk())
+    private let desk = WatchedState(State())
 
-    /// How many requests have come, how many of those were cancelled, and what is held and not cancelled.
+    /// The number of requests so far, the number of canceled ones, and the held requests that are not canceled.
     var counts: (begun: Int, cancelled: Int, wanted: [Asked]) {
         desk.read { desk in (desk.begun, desk.cancelled, desk.held.values.filter { !$0.isCancelled && $0.passage != nil }.map(\.asked)) }
     }
@@ -61,7 +61,7 @@ final class HistoryOrigin: TwoWayPaginationFetcher {
         }
     }
 
-    /// Lets the one request go that is wanted and asks for this.
+    /// Completes the wanted request for this key and direction.
     func answer(_ key: Int, _ direction: PageDirection?, with result: Result<OriginResponse<[Int]>, any Error>) {
         let passage = desk.update { desk in
             let ticket = desk.held.first { !$0.value.isCancelled && $0.value.asked.key == key && $0.value.asked.direction == direction }?
@@ -71,7 +71,7 @@ final class HistoryOrigin: TwoWayPaginationFetcher {
         passage?.resume(with: result)
     }
 
-    /// Lets all cancelled requests go, with an answer that nobody must ever see.
+    /// Completes all canceled requests with content that no observer may ever see.
     func answerCancelled() {
         let passages = desk.update { desk in
             let cancelled = desk.held.filter { $0.value.isCancelled && $0.value.passage != nil }
@@ -81,7 +81,7 @@ final class HistoryOrigin: TwoWayPaginationFetcher {
         for passage in passages { passage.resume(returning: OriginResponse(.modified([Self.poison]), nextKey: "poison")) }
     }
 
-    /// Lets every request fail, those that are held and those to come.
+    /// Fails every held and future request.
     func open() {
         let passages = desk.update { desk in
             defer { desk.held = [:] }
@@ -93,7 +93,7 @@ final class HistoryOrigin: TwoWayPaginationFetcher {
 
     static let poison = -999
 
-    // Never called: `respond(to:)` stands in for all.
+    // These are never called, because `respond(to:)` handles every request.
     func fetch(param: Int) async throws -> Page<Int> { throw Offline() }
     func fetchNext(nextKey: String, param: Int) async throws -> Page<Int> { throw Offline() }
     func fetchPrev(prevKey: String, param: Int) async throws -> Page<Int> { throw Offline() }

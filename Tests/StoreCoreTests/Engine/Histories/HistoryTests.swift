@@ -5,11 +5,11 @@ import Trials
 
 @Suite(.timeLimit(.minutes(30)))
 struct HistoryTests {
-    /// How many histories are told; `STOREHOUSE_SEEDS=100000` for a long run, `STOREHOUSE_SEED=7` for that one alone.
+    /// The number of histories; `STOREHOUSE_SEEDS=100000` for a long run, `STOREHOUSE_SEED=7` for a single one.
     private static let usual: UInt64 = 500
 
     @Test(arguments: Backing.allCases)
-    func `C1-C16: a random history is what a simple model says`(_ backing: Backing) async throws {
+    func `C1-C16: the store follows a simple model through random histories`(_ backing: Backing) async throws {
         for seed in seeds(Self.usual) {
             var history = History(seed: seed, backing)
             do {
@@ -18,7 +18,7 @@ struct HistoryTests {
                 Issue.record("seed \(seed), \(backing): \(error)\n\(history.steps.joined(separator: "\n"))")
                 break
             }
-            // Other tests want to run too.
+            // Lets other tests run.
             await Task.yield()
         }
     }

@@ -2,13 +2,13 @@ import Synchronization
 
 @testable import StoreCore
 
-/// A real store whose every move waits for a command, and what its observers and callers have got from it.
+/// A real store whose every step waits for a command, with the results of its observers and callers.
 final class HistoryWorld: Sendable {
     struct Inside: Sendable {
         var results: [Int: String] = [:]
-        /// Callers whose task has not ended.
+        /// The number of callers with a running task.
         var open = 0
-        /// Mutations whose work goes on.
+        /// Mutations in progress.
         var performing: Set<Int> = []
         var ends: [Int: Bool] = [:]
         var seen: [Int: String] = [:]
@@ -37,7 +37,7 @@ final class HistoryWorld: Sendable {
         lists.revalidate(on: bell)
     }
 
-    /// A caller who does something and says how it ended.
+    /// Runs a call and records its result.
     func call(_ id: Int, _ body: @escaping @Sendable () async throws -> String) -> Task<Void, Never> {
         inside.update { $0.open += 1 }
         return Task { [inside] in
@@ -50,7 +50,7 @@ final class HistoryWorld: Sendable {
         }
     }
 
-    /// A mutation's work: goes on until the test ends it.
+    /// The work of a mutation, which runs until the test ends it.
     func perform(_ id: Int) async throws {
         inside.update { _ = $0.performing.insert(id) }
         let succeeds = try await inside.wait { $0.ends[id] }
@@ -77,7 +77,7 @@ final class HistoryWorld: Sendable {
         }
     }
 
-    /// Lets everything go that is held, and holds nothing from here on.
+    /// Releases everything held, and holds nothing from now on.
     func open() {
         origin.open()
         cacher.release()
@@ -86,25 +86,24 @@ final class HistoryWorld: Sendable {
 
     var isEmpty: Bool { inside.read { $0.open == 0 && $0.observers.isEmpty } }
 
-    /// Why something still moves; `nil` when all that is under way waits for a command, and nothing can change without one.
+    /// Returns why the store is not quiet; `nil` if it can only change by a command.
     ///
-    /// Each thing that runs is counted at both of its ends: fetches as begun and as held at the origin, cacher calls as started and as
-    /// held at the cacher, callers as open and as waiting in the engine or working, observers as joined and as waiting for a state,
-    /// timers as set and as due.
+    /// Counts all work at both ends: fetches as begun and as held at the origin, cacher calls as running and as held, callers as open
+    /// and as waiting or working, observers as joined and as waiting for a state, and timers as set and as due.
     func unrest(begun: Int, cancelled: Int, observers: Int) -> String? {
         lists.lists.engine.state.withLock { state in
             let origin = origin.counts
             let here = inside.read { ($0.open, $0.performing.count, $0.observers.count) }
             if origin.begun != begun { return "fetches: \(origin.begun) begun, expected \(begun)" }
-            if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) cancelled, expected \(cancelled)" }
+            if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) canceled, expected \(cancelled)" }
             let keys = state.live.all.map(\.value)
             let fetches = keys.reduce(0) { $0 + $1.fetches.count }
             if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
             let calls = state.lane.running + (state.lane.isClearing ? 1 : 0)
             if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
-            // One who is registered but does not wait yet would not see at once that he is cancelled.
+            // A registered caller that is not suspended yet would not notice its cancellation at once.
             let callers = keys.reduce(0) { sum, key in
-                // A worker of the prefetch queue waits like a caller, and is none.
+                // A worker of the prefetch queue waits like a caller but is not counted.
                 sum + key.callers.count { $0.value.isAwaited && key.machine.callers[$0.number] != .prefetch } + (key.crowd?.awaiting ?? 0)
             }
             if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }

@@ -5,23 +5,23 @@ import Trials
 
 @testable import StoreCore
 
-/// What stands behind a store under test.
+/// The cachers of a store under test.
 enum Backing: CaseIterable, Sendable {
-    /// Memory alone.
+    /// A `MemoryCacher` only.
     case memory
-    /// Memory in front of a cacher that a test commands.
+    /// A `TieredCacher` over a cacher controlled by the test.
     case tiered
-    /// That cacher alone.
+    /// The controlled cacher only.
     case plain
 
     static let withCacher: [Backing] = [.tiered, .plain]
 }
 
-/// A store of numbers with everything around it in the test's hands.
+/// A store of numbers with a fetcher, a cacher and a clock controlled by the test.
 final class Bench: Sendable {
     let time = ManualTime()
     let fetcher: ScriptedFetcher<Int, Int>
-    /// The cacher behind the store; a store in memory alone never calls it.
+    /// The cacher behind the store; a store in memory never calls it.
     let cacher: GatedCacher<Int, Int>
     let store: Store<Int, Int>
     let events = EventLog()
@@ -46,18 +46,18 @@ final class Bench: Sendable {
         }
     }
 
-    /// How many keys the engine keeps.
+    /// The number of live keys.
     var liveKeys: Int { store.engine.state.withLock { $0.live.count } }
 
-    /// How many callers wait in the engine for a key.
+    /// The number of callers waiting for a key.
     func waiting(_ param: Int = 1) -> Int { store.waiting(param) }
 
-    /// Lets other tasks run until so many callers wait.
+    /// Waits until the given number of callers wait for a key.
     func callers(_ count: Int, of param: Int = 1) async throws {
         try await until("\(count) callers wait") { self.waiting(param) == count }
     }
 
-    /// Lets other tasks run until the engine keeps no key.
+    /// Waits until no key is live and nothing is left to prefetch.
     func idle() async throws {
         try await until("no live keys") { self.store.isPrefetchQueueEmpty && self.liveKeys == 0 }
     }
@@ -68,13 +68,13 @@ final class Bench: Sendable {
 }
 
 extension ScriptedFetcher where Content == Int {
-    /// Answers each request with its number.
+    /// Returns the number of each request as its content.
     static func counting(cancellation: ScriptedCancellation = .honoured) -> ScriptedFetcher {
         ScriptedFetcher(cancellation: cancellation) { .success($0.number) }
     }
 }
 
-/// Events in the order of their delivery.
+/// Records events in the order of their delivery.
 final class EventLog: Sendable {
     private let events = WatchedState<[StoreEvent<Int>]>([])
 
@@ -84,14 +84,14 @@ final class EventLog: Sendable {
     var all: [StoreEvent<Int>] { events.current.sorted { $0.number < $1.number } }
     var names: [String] { all.map(\.kind.name) }
 
-    /// Waits for an event of this name.
+    /// Waits for events with this name.
     func first(_ name: String, count: Int = 1) async throws {
         try await events.wait { $0.count { $0.kind.name == name } >= count ? () : nil }
     }
 }
 
 extension StoreEventKind {
-    /// The kind in a word or two.
+    /// A short name of the kind.
     var name: String {
         switch self {
         case .hit: "hit"
@@ -115,7 +115,7 @@ extension StoreEventKind {
 }
 
 extension Task where Failure == any Error {
-    /// How the task ended.
+    /// The value as text, or the type of the error.
     var outcome: String {
         get async {
             switch await result {
@@ -127,17 +127,17 @@ extension Task where Failure == any Error {
 }
 
 extension Store {
-    /// The engine as an object, to see whether it is freed.
+    /// The engine as an object, for tests that it is released.
     var engineObject: AnyObject { engine }
 
-    /// How many events there have been.
+    /// The number of events so far.
     var eventCount: UInt64 { engine.state.withLock { $0.events } }
 }
 
 extension Store where Param == Int, Content == Int {
-    /// Asks for a state as an observer does who has left meanwhile.
+    /// Waits for a state like an observer that has left in the meantime.
     ///
-    /// - Returns: Whether he was told that he is gone.
+    /// - Returns: Whether the engine reports the observer as gone.
     func waitAsObserver(at place: ObserverPlace) async -> Bool {
         await suspend { engine.wait(.max, at: place, $0) }
         if case .gone = engine.look(.max, at: place) { return true }
@@ -146,77 +146,77 @@ extension Store where Param == Int, Content == Int {
 }
 
 extension Store {
-    /// Whether every key given to `prefetch` has been taken, and its machine has heard of it.
+    /// Whether every key given to `prefetch` has been handed to its machine.
     var isPrefetchQueueEmpty: Bool { engine.state.withLock { $0.prefetching.isEmpty && $0.prefetching.taken == 0 } }
 
-    /// How many tasks take keys from the prefetch queue.
+    /// The number of tasks that take keys from the prefetch queue.
     var prefetchers: Int { engine.state.withLock { $0.prefetching.workers.count } }
 }
 
 extension PaginationStore {
-    /// Whether every key given to `prefetch` has been taken, and its machine has heard of it.
+    /// Whether every key given to `prefetch` has been handed to its machine.
     var isPrefetchQueueEmpty: Bool { lists.isPrefetchQueueEmpty }
 
-    /// How many callers wait in the engine for a list.
+    /// The number of callers waiting for a list.
     func waiting(_ param: Param) -> Int { lists.waiting(param) }
 
-    /// Of how many lists at rest the engine keeps the merge index.
+    /// The number of idle lists with a merge index in the engine.
     var restingIndexes: Int { lists.engine.state.withLock { $0.restingIndexes.count } }
 
-    /// How many lists the engine keeps.
+    /// The number of live lists.
     var liveKeys: Int { lists.engine.state.withLock { $0.live.count } }
 }
 
 extension Store {
-    /// How many callers wait in the engine for a key.
+    /// The number of callers waiting for a key.
     func waiting(_ param: Param) -> Int {
         engine.state.withLock { state in
-            guard let key = state.live[Uniform.Key(param)]?.value else { return 0 }
+            guard let key = state.live[BoxedKey(param)]?.value else { return 0 }
             return key.callers.count + (key.crowd?.count ?? 0)
         }
     }
 
-    /// Whether the engine keeps no key and the cacher is left alone.
+    /// Whether no key is live and no cacher call runs.
     var engineIsIdle: Bool { engine.state.withLock { $0.live.isEmpty && $0.lane.running == 0 && !$0.lane.isBarred } }
 
-    /// How many triggers run.
+    /// The number of running triggers.
     var triggerCount: Int { engine.state.withLock { $0.triggers.count } }
 
-    /// How many keys the engine has room for.
+    /// The number of keys for which the engine has allocated space.
     var liveCapacity: Int { engine.state.withLock { $0.live.capacity } }
 }
 
 extension Bench {
-    /// How many callers a key's machine knows, those without a continuation included.
+    /// The number of callers known to a key's machine, including those that are not suspended yet.
     func registered(_ param: Int = 1) -> Int {
-        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.machine.callers.count ?? 0 }
+        store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.machine.callers.count ?? 0 }
     }
 }
 
 extension Bench {
-    /// How many places for observers a key has, taken or not.
-    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.observers.count ?? 0 } }
+    /// The number of a key's observer places, taken or free.
+    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.observers.count ?? 0 } }
 
-    /// For how many observers a key has room.
+    /// The number of observers for which a key has allocated space.
     func observerCapacity(_ param: Int = 1) -> Int {
-        store.engine.state.withLock { $0.live[Uniform.Key(param)]?.value.observers.capacity ?? 0 }
+        store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.observers.capacity ?? 0 }
     }
 
-    /// For how many callers a key's machine has room.
+    /// The number of callers for which a key's machine has allocated space.
     func callerCapacity(_ param: Int = 1) -> Int {
         store.engine.state.withLock {
-            if case .many(let callers) = $0.live[Uniform.Key(param)]?.value.machine.callers { callers.capacity } else { 0 }
+            if case .many(let callers) = $0.live[BoxedKey(param)]?.value.machine.callers { callers.capacity } else { 0 }
         }
     }
 }
 
 extension Store {
-    /// How many fetches of live keys run.
+    /// The number of running fetches of live keys.
     var runningFetches: Int { engine.state.withLock { $0.live.all.reduce(0) { $0 + $1.value.fetches.count } } }
 }
 
 extension Store {
-    /// What the engine is busy with, for the message of a test that waited in vain.
+    /// Describes the engine's work in progress, for the message of a wait that timed out.
     var engineSummary: String {
         engine.state.withLock { state in
             let keys = state.live.all.map { cell in
@@ -225,7 +225,7 @@ extension Store {
                 return
                     "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.map(\.number).sorted()), "
                     + "flight \(String(describing: machine.flight)), lane \(machine.lane), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.isRead), debt \(String(describing: machine.debt)), patches \(machine.patches.count)"
+                    + "read \(machine.isRead), pending save \(String(describing: machine.debt)), patches \(machine.patches.count)"
             }
             return "running \(state.lane.running), barred \(state.lane.isBarred), deferred \(state.lane.deferred.count); "
                 + keys.joined(separator: "; ")
@@ -234,11 +234,11 @@ extension Store {
 }
 
 extension Store where Param == Int {
-    /// Those who wait for a key's content together.
-    func crowd(_ param: Int) -> Crowd<CallerAnswer<Uniform.Content>>? {
-        engine.state.withLock { $0.live[Uniform.Key(param)]?.value.crowd }
+    /// The callers that wait together for a key's content.
+    func crowd(_ param: Int) -> Crowd<CallerAnswer<BoxedContent>>? {
+        engine.state.withLock { $0.live[BoxedKey(param)]?.value.crowd }
     }
 
-    /// Tells the engine that the last of a crowd has left.
-    func dissolve(_ crowd: Crowd<CallerAnswer<Uniform.Content>>, of param: Int) { engine.dissolve(crowd, of: Uniform.Key(param)) }
+    /// Tells the engine that the last caller of a crowd has left.
+    func dissolve(_ crowd: Crowd<CallerAnswer<BoxedContent>>, of param: Int) { engine.dissolve(crowd, of: BoxedKey(param)) }
 }

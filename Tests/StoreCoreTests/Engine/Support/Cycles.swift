@@ -1,6 +1,6 @@
 import Foundation
 
-/// How often tests of growth repeat what they repeat; `STOREHOUSE_CYCLES=100000` for a long run.
+/// The number of repetitions in tests of growth; set `STOREHOUSE_CYCLES=100000` for a long run.
 enum Cycles {
     private static let wanted = ProcessInfo.processInfo.environment["STOREHOUSE_CYCLES"].flatMap { Int($0) }
     static let count = wanted ?? 10_000

@@ -1,13 +1,13 @@
 import Foundation
 import StoreCore
 
-/// A cacher that keeps records in memory, writes every call down, holds calls at a gate, and fails on command.
+/// A cacher in memory that records every call, holds calls at a gate, and fails on request.
 final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
     typealias Record = CacheRecord<Content>
 
     enum Operation: Hashable, Sendable, CaseIterable { case load, save, remove, removeAll }
 
-    /// One call; `param` is `nil` for `removeAll`.
+    /// A recorded call; `param` is `nil` for `removeAll`.
     struct Call: Sendable {
         var number: Int
         var operation: Operation
@@ -17,7 +17,7 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
 
     struct Broken: Error {}
 
-    private struct Desk: Sendable {
+    private struct State: Sendable {
         var records: [Param: Record] = [:]
         var calls: [Call] = []
         var begun = 0
@@ -27,22 +27,22 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
         var failing: Set<Operation> = []
         var busy: Set<Param> = []
         var isEmptying = false
-        /// What an author may rely on and a store did not keep.
+        /// The violations of the guarantees that a store gives to a cacher.
         var breaches: [String] = []
     }
 
     let expiry: Expiry
-    private let desk = WatchedState(Desk())
+    private let desk = WatchedState(State())
     private let listsKeys: Bool
-    private let writesDown: Bool
+    private let recordsCalls: Bool
 
-    init(expiry: Expiry = .never, listsKeys: Bool = true, writesDown: Bool = true) {
+    init(expiry: Expiry = .never, listsKeys: Bool = true, recordsCalls: Bool = true) {
         self.expiry = expiry
         self.listsKeys = listsKeys
-        self.writesDown = writesDown
+        self.recordsCalls = recordsCalls
     }
 
-    // MARK: What a test says and asks
+    // MARK: Control by the test
 
     func hold(_ operations: Operation...) { desk.update { $0.holding.formUnion(operations) } }
     func fail(_ operations: Operation...) { desk.update { $0.failing.formUnion(operations) } }
@@ -58,12 +58,12 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
     var heldNumbers: [Int] { desk.read { $0.held.keys.sorted() } }
     var runningCount: Int { desk.read { $0.begun - $0.ended } }
 
-    /// Waits until so many calls of a kind have begun.
+    /// Waits until the given number of calls of an operation have begun.
     func began(_ operation: Operation, count: Int = 1) async throws {
         try await desk.wait { $0.calls.count { $0.operation == operation } >= count ? () : nil }
     }
 
-    /// Waits until a call of the kind is held, and lets the oldest such go.
+    /// Waits until a call of the operation is held, and releases the oldest one.
     func releaseNext(_ operation: Operation, failing: Bool = false) async throws {
         let desk = desk
         let number = try await desk.wait { desk in
@@ -76,7 +76,7 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
         desk.update { $0.held.removeValue(forKey: number) }?.resume(returning: failing ? Broken() : nil)
     }
 
-    /// Opens the gate for good.
+    /// Opens the gate permanently and releases all held calls.
     func release() {
         let waiting = desk.update { desk in
             desk.holding = []
@@ -106,24 +106,24 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
 
     func keys() async throws -> [Param]? {
         desk.update { desk -> [Param]? in
-            if desk.isEmptying { desk.breaches.append("keys beside removeAll") }
+            if desk.isEmptying { desk.breaches.append("keys during removeAll") }
             return listsKeys ? Array(desk.records.keys) : nil
         }
     }
 
     private func run<Result: Sendable>(
-        _ operation: Operation, _ param: Param?, _ content: Content? = nil, _ body: (inout Desk) -> Result
+        _ operation: Operation, _ param: Param?, _ content: Content? = nil, _ body: (inout State) -> Result
     ) async throws -> Result {
         let number = begin(operation, param, content)
         let fault = await withCheckedContinuation { continuation in
-            let answer: (any Error)?? = desk.update { desk in
+            let ruling: (any Error)?? = desk.update { desk in
                 if desk.holding.contains(operation) {
                     desk.held[number] = continuation
                     return nil
                 }
                 return .some(desk.failing.contains(operation) ? Broken() : nil)
             }
-            if let answer { continuation.resume(returning: answer) }
+            if let ruling { continuation.resume(returning: ruling) }
         }
         return try desk.update { desk -> Swift.Result<Result, any Error> in
             desk.ended += 1
@@ -134,19 +134,19 @@ final class GatedCacher<Param: Hashable & Sendable, Content: Sendable>: Cacher {
     }
 
     private func begin(_ operation: Operation, _ param: Param?, _ content: Content?) -> Int {
-        let (isCancelled, writesDown) = (Task.isCancelled, writesDown)
+        let (isCancelled, recordsCalls) = (Task.isCancelled, recordsCalls)
         return desk.update { desk in
             if let param {
                 if !desk.busy.insert(param).inserted { desk.breaches.append("two calls at once for \(param): \(operation)") }
             } else {
-                if !desk.busy.isEmpty { desk.breaches.append("removeAll beside calls for \(desk.busy)") }
-                if desk.isEmptying { desk.breaches.append("removeAll beside removeAll") }
+                if !desk.busy.isEmpty { desk.breaches.append("removeAll during calls for \(desk.busy)") }
+                if desk.isEmptying { desk.breaches.append("removeAll during removeAll") }
                 desk.isEmptying = true
             }
-            if param != nil, desk.isEmptying { desk.breaches.append("\(operation) beside removeAll") }
-            if isCancelled { desk.breaches.append("\(operation) was cancelled") }
+            if param != nil, desk.isEmptying { desk.breaches.append("\(operation) during removeAll") }
+            if isCancelled { desk.breaches.append("\(operation) was canceled") }
             desk.begun += 1
-            guard writesDown else { return desk.begun }
+            guard recordsCalls else { return desk.begun }
             desk.calls.append(Call(number: desk.begun, operation: operation, param: param, content: content))
             return desk.begun
         }

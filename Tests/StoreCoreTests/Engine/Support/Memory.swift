@@ -1,16 +1,16 @@
 import Foundation
 import Testing
 
-/// What the process occupies.
+/// The memory of the process.
 enum Memory {
-    /// Resident bytes; zero where the platform does not tell in this way, and then no test of growth can fail.
+    /// Returns the resident size in bytes, or zero where `/proc` does not exist; tests of growth cannot fail there.
     static func resident() -> Int {
         guard let statm = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
         let pages = statm.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         return pages * 4_096
     }
 
-    /// Expects that memory has not grown; other tests of the process run too, so that only a long run alone looks closely.
+    /// Expects that memory has not grown since then. Other tests run in the same process, so only a long run is strict.
     static func expectFlat(since settled: Int, sourceLocation: SourceLocation = #_sourceLocation) {
         let growth = resident() - settled
         #expect(growth < (Cycles.isLongRun ? 16_000_000 : 512_000_000), sourceLocation: sourceLocation)

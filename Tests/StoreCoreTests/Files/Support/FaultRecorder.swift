@@ -1,7 +1,7 @@
 import Foundation
 @testable import StoreCore
 
-/// Keeps what a cacher reports.
+/// Records the faults that a cacher reports.
 final class FaultRecorder: Sendable {
     private let all = Lock<[FileCacherFault]>([])
 
@@ -10,7 +10,7 @@ final class FaultRecorder: Sendable {
 
     func record(_ fault: FileCacherFault) { all.withLock { $0.append(fault) } }
 
-    /// What was reported since the last time.
+    /// Returns the faults reported since the last call.
     func drain() -> [FileCacherFault.Kind] {
         all.withLock { faults in
             defer { faults = [] }

@@ -1,4 +1,4 @@
-// Imports no Foundation: beside it C structs lose their members.
+// Does not import Foundation, which hides the members of C structs.
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)
@@ -10,13 +10,13 @@ import SwiftOverlayShims
 import Musl
 #endif
 
-/// Sets when a file was last changed, in nanoseconds since 1970.
+/// Sets the modification date of a file, in nanoseconds since 1970.
 func setModified(_ path: String, nanoseconds: Int64) throws {
     let time = timespec(tv_sec: time_t(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
     guard utimensat(AT_FDCWD, path, [time, time], AT_SYMLINK_NOFOLLOW) == 0 else { throw CallFailed(errno: errno) }
 }
 
-/// Sets when a file was last changed, in seconds since 1970, which need not fit into nanoseconds.
+/// Sets the modification date of a file, in seconds since 1970; the value may exceed the range of nanoseconds.
 func setModified(_ path: String, seconds: Int) throws {
     let time = timespec(tv_sec: time_t(seconds), tv_nsec: 999_999_999)
     guard utimensat(AT_FDCWD, path, [time, time], AT_SYMLINK_NOFOLLOW) == 0 else { throw CallFailed(errno: errno) }
@@ -30,7 +30,7 @@ func makePipe(_ path: String) throws {
     guard mkfifo(path, 0o600) == 0 else { throw CallFailed(errno: errno) }
 }
 
-/// Shortens or lengthens a file in place, as a bad disk might.
+/// Truncates or extends a file in place, as a faulty disk might.
 func truncateFile(_ path: String, to size: Int) throws {
     guard truncate(path, off_t(size)) == 0 else { throw CallFailed(errno: errno) }
 }

@@ -1,7 +1,7 @@
 import Foundation
 @testable import StoreCore
 
-/// A directory on the real disk, removed with everything in it when the test lets go of it.
+/// A directory on the real disk, removed with its contents when the test releases it.
 final class TemporaryDirectory: Sendable {
     let url: URL
 
@@ -12,7 +12,7 @@ final class TemporaryDirectory: Sendable {
     }
 
     deinit {
-        // A test's rubbish: the next start of the machine takes it too.
+        // Ignores errors: a directory that is left behind does no harm.
         try? FileManager.default.removeItem(at: url)
     }
 
@@ -31,7 +31,7 @@ final class TemporaryDirectory: Sendable {
     func bytes(_ name: String) throws -> [UInt8] { try Array(Data(contentsOf: file(name))) }
     func write(_ bytes: [UInt8], _ name: String) throws { try Data(bytes).write(to: file(name)) }
 
-    /// Makes a file look as if it was last used so long ago.
+    /// Sets the last use of a file to the given time ago.
     func age(_ name: String, by duration: Duration) throws {
         try setModified(file(name).path(percentEncoded: false), nanoseconds: FileStatus.now() - duration.saturatedNanoseconds)
     }

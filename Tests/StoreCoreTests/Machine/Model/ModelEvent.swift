@@ -1,24 +1,24 @@
 @testable import StoreCore
 
-/// One thing that can happen to a key.
+/// An event of a key.
 enum ModelEvent: Hashable, CustomStringConvertible {
     case join(forces: Bool)
     case leave
     case arrive(CallerNeed)
-    /// The caller at this place of the register leaves.
+    /// The caller at this position of the list leaves.
     case depart(Int)
 
     case read(succeeds: Bool)
     case saved(succeeds: Bool)
     /// The whole cacher has been emptied.
     case emptied
-    /// The cacher has taken another key's record.
+    /// The cacher has saved another key's record.
     case recovered
     case evicted
 
-    /// The running fetch, of the content or of a page, ends so.
+    /// The running fetch of the content or of a page ends with this outcome.
     case fetched(PageDirection?, Outcome)
-    /// A fetch that was cancelled reports all the same.
+    /// A canceled fetch reports a result.
     case late
 
     case update
@@ -28,11 +28,11 @@ enum ModelEvent: Hashable, CustomStringConvertible {
     case invalidate
 
     case patch
-    /// The patch at this place is settled.
+    /// The patch at this position is settled.
     case settle(Int, succeeds: Bool)
-    /// The patch at this place succeeds, and the origin responds with the whole content or a part of it.
+    /// The patch at this position succeeds, and the origin returns the whole content or a part of it.
     case respond(Int, whole: Bool)
-    /// A patch that `clear` has forgotten is settled.
+    /// A patch dropped by `clear` is settled.
     case settleForgotten(succeeds: Bool)
 
     case tick
@@ -47,13 +47,13 @@ enum ModelEvent: Hashable, CustomStringConvertible {
         case .leave: "an observer leaves"
         case .arrive(let need): "a caller arrives: \(need)"
         case .depart(let place): "caller \(place) leaves"
-        case .read(let succeeds): succeeds ? "the cacher answers" : "the cacher fails to load"
+        case .read(let succeeds): succeeds ? "the cacher has loaded" : "the cacher fails to load"
         case .saved(let succeeds): succeeds ? "the cacher has saved" : "the cacher fails to save"
         case .emptied: "the cacher has been emptied"
         case .recovered: "the cacher has saved another key's record"
-        case .evicted: "memory loses the entry"
+        case .evicted: "memory evicts the entry"
         case .fetched(let direction, let outcome): "\(direction.map { "\($0) page" } ?? "fetch") ends: \(outcome)"
-        case .late: "a cancelled fetch reports late"
+        case .late: "a canceled fetch reports late"
         case .update: "update"
         case .updateWithKeys: "update with keys"
         case .clear: "clear"
@@ -62,7 +62,7 @@ enum ModelEvent: Hashable, CustomStringConvertible {
         case .patch: "a mutation begins"
         case .settle(let place, let succeeds): "mutation \(place) \(succeeds ? "succeeds" : "fails")"
         case .respond(let place, let whole): "mutation \(place) succeeds with \(whole ? "the content" : "a part of it")"
-        case .settleForgotten(let succeeds): "a forgotten mutation \(succeeds ? "succeeds" : "fails")"
+        case .settleForgotten(let succeeds): "a dropped mutation \(succeeds ? "succeeds" : "fails")"
         case .tick: "a second passes"
         case .timer: "the timer fires"
         case .trigger: "a trigger"
@@ -71,7 +71,7 @@ enum ModelEvent: Hashable, CustomStringConvertible {
 }
 
 extension ModelWorld {
-    /// All that can happen now.
+    /// All events that are possible in this state.
     var possibleEvents: [ModelEvent] {
         observerEvents + callerEvents + cacherEvents + fetchEvents + writeEvents + patchEvents + timeEvents
     }
@@ -108,14 +108,14 @@ extension ModelWorld {
         return events
     }
 
-    /// Whether the cacher does not know what it should, and that long enough.
+    /// Whether a save has been pending for at least the minimum interval.
     private var isRecoverable: Bool {
-        guard let since = oracle.owedSince, canPayDebts else { return false }
+        guard let since = oracle.owedSince, canRetrySave else { return false }
         return since + whole(setting.rules.policy.minimumInterval) <= oracle.now
     }
 
-    /// Whether the cacher can be told once more what it has failed to take.
-    var canPayDebts: Bool {
+    /// Whether a failed save or invalidation can be retried.
+    var canRetrySave: Bool {
         guard oracle.owedSince != nil else { return false }
         return oracle.owesInvalidation ? machine.isAtRest : call == nil && oracle.settled == oracle.revision
     }
@@ -135,7 +135,7 @@ extension ModelWorld {
     private var writeEvents: [ModelEvent] {
         guard setting.world.contains(.writes) else { return [] }
         var events: [ModelEvent] = [.clear, .invalidate]
-        // The engine makes the truth known first where keys have to be kept.
+        // An update that keeps page keys needs them, so the engine reads the record first.
         if !setting.isList || oracle.isKnown { events.append(.update) }
         if setting.isList { events.append(.updateWithKeys) }
         if setting.world.contains(.clearAll) { events.append(.clearAll) }

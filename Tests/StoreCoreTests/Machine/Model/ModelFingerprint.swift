@@ -2,8 +2,8 @@ internal import Foundation
 
 @testable import StoreCore
 
-/// A state without what makes no difference to its future: contents are numbered by their first appearance, times are told relative to
-/// now and held at the ends of their meaning, tickets are left out where their order is checked anyway.
+/// A state without the details that do not affect its future. Contents are numbered by first appearance. Times are relative
+/// to now and clamped where a longer time makes no difference. Tickets are omitted, because their order is checked elsewhere.
 struct ModelFingerprint: Hashable {
     private var bytes: [UInt8] = []
     private var contents: [[Int]] = []
@@ -14,8 +14,8 @@ struct ModelFingerprint: Hashable {
         add(oracle: world.oracle, world.setting)
         add(machine: world.machine, world.oracle.now)
         add(cacher: world)
-        add(who: world)
-        // What is only there to number the others must not tell states apart.
+        add(participants: world)
+        // Numbering aids must not distinguish states.
         contents = []
         tags = []
     }
@@ -44,7 +44,7 @@ struct ModelFingerprint: Hashable {
         add(tags.count - 1)
     }
 
-    /// A time relative to now; further away than 15 s makes no difference.
+    /// Adds a time relative to now. Differences beyond 15 s do not matter.
     private mutating func add(time: Int?, _ now: Int) { add(time.map { 16 + max(-15, min(15, $0 - now)) } ?? 255) }
 
     private mutating func add(time: MonotonicInstant?, _ now: Int) {
@@ -66,7 +66,7 @@ struct ModelFingerprint: Hashable {
         add(truth.loaded.next * 4 + truth.loaded.prev)
         for page in truth.pages { add(page.count) }
         if !truth.isInvalidated, let expiry = setting.expiry {
-            // Beyond every window after its deadline a record does not grow older.
+            // After the last window of its policies, the age of a record does not matter.
             let window = max(whole(setting.rules.policy.staleWhileRevalidate), whole(setting.rules.policy.staleIfError))
             add(max(truth.fetchedAt + expiry - now, -window - 1) + 16)
         }
@@ -104,7 +104,7 @@ struct ModelFingerprint: Hashable {
         add(call.record.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)
     }
 
-    private mutating func add(who world: ModelWorld) {
+    private mutating func add(participants world: ModelWorld) {
         add(world.observers)
         for fetch in world.running.sorted(by: { $0.place < $1.place }) {
             add(fetch.place + (fetch.isExplicit ? 4 : 0) + (fetch.isPromised ? 8 : 0))

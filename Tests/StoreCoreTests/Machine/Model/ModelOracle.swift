@@ -1,33 +1,34 @@
 @testable import StoreCore
 
-/// What is true of a key, told without the machine: the laws as a dozen plain rules about one record and a list of patches.
+/// The expected state of a key, computed without the machine: the laws as a dozen plain rules about one record and a list of
+/// patches.
 struct ModelOracle {
     var now = 100
-    /// Whether the truth is known to the engine.
+    /// Whether the engine knows the accepted content.
     var isKnown = false
     var truth: Truth?
     var failure: Failure?
-    /// What the last page at each side failed with.
+    /// The error number of the last failed page in each direction.
     var failedSides: [PageDirection: Int] = [:]
     var patches: [Patch] = []
-    /// How many changes there were that make older fetches worthless.
+    /// The number of changes that outdate older fetches.
     var epoch = 0
-    /// How many changes there were that the response of an earlier mutation may not know of.
+    /// The number of changes that the response to an earlier mutation may not contain.
     var changes = 0
     /// Whether an observed key is fetched when the last mutation is settled.
     var owesFetch = false
-    /// A list was updated before the record whose page keys it keeps was read.
+    /// Whether a list was updated before the record with its page keys was read.
     var keysWait = false
-    /// How often the truth has changed, and which of these changes the cacher is done with.
+    /// The number of changes of the accepted content, and the number of them that the cacher has finished.
     var revision = 0
     var settled = 0
     var hasSaveFailed = false
-    /// Since when the cacher does not know what it should, and whether that is an invalidation of a record which it could not read.
+    /// The time since which a save is pending, and whether it is an invalidation of a record that could not be read.
     var owedSince: Int?
     var owesInvalidation = false
-    /// Whether the cacher could not be read and so may hold anything.
+    /// Whether reading failed, so that the cacher may hold any record.
     var isUnread = false
-    /// Whether the present record is to be fetched again at its deadline.
+    /// Whether the record is to be fetched again at its deadline.
     var isArmed = false
     var triggerWaits = false
     var forceWaits = false
@@ -40,7 +41,7 @@ struct ModelOracle {
         var fetchedAt: Int
         var isInvalidated = false
         var isForbidden = false
-        /// Which content the validator names.
+        /// The number of the content that the validator names.
         var tag: Int?
         var nextKey: String?
         var prevKey: String?
@@ -50,13 +51,13 @@ struct ModelOracle {
             PageCounts(next: pages.count { $0.direction == .next }, prev: pages.count { $0.direction == .prev })
         }
 
-        /// The content is another one: its elements belong to the first page.
+        /// Replaces the content; its elements belong to the first page.
         mutating func replace(_ new: [Int]) {
             content = new
             for place in pages.indices { pages[place].count = place == 0 ? new.count : 0 }
         }
 
-        /// Elements are put behind all others: they belong to the last page.
+        /// Appends elements; they belong to the last page.
         mutating func append(_ more: [Int]) {
             content += more
             if let last = pages.indices.last { pages[last].count += more.count }
@@ -71,7 +72,7 @@ struct ModelOracle {
     struct Patch {
         var id: Ticket
         var mark: Int
-        /// The number of changes when it began, itself included.
+        /// The number of changes when it began, including its own.
         var began: Int
         var isBeforePage = false
         var isConfirmed = false
@@ -79,7 +80,7 @@ struct ModelOracle {
 }
 
 extension ModelOracle {
-    /// What readers see: the patches in their order over the truth (C14).
+    /// The content that readers see: the patches in order over the accepted content (C14).
     var visible: [Int]? { truth.map { $0.content + patches.map(\.mark) } }
 
     func deadline(_ setting: ModelSetting) -> Int? {
@@ -93,7 +94,7 @@ extension ModelOracle {
         return deadline(setting).map { now < $0 } ?? true
     }
 
-    /// Whether a policy lets content be served so long after it expired (RFC 5861).
+    /// Whether a policy allows serving the content within this window after its expiry (RFC 5861).
     func isServable(_ window: Duration, _ setting: ModelSetting) -> Bool {
         guard let truth, !truth.isInvalidated, let deadline = deadline(setting), window > .zero else { return false }
         return now <= deadline + whole(window)
@@ -101,12 +102,12 @@ extension ModelOracle {
 
     var isHeldOff: Bool { failure.map { now < $0.holdsUntil } ?? false }
 
-    /// The earliest moment of a fetch that nobody asked for.
+    /// The earliest time of an automatic fetch.
     private func automaticFetch(_ setting: ModelSetting) -> Int {
         max(lastEnded.map { $0 + whole(setting.rules.policy.minimumInterval) } ?? -1, failure?.holdsUntil ?? -1)
     }
 
-    /// When an observed key, of which nothing is being fetched, is fetched by itself (C10, C16).
+    /// The time of the next automatic fetch of an observed key without a running fetch (C10, C16).
     func due(_ setting: ModelSetting) -> Int? {
         guard isKnown else { return nil }
         if triggerWaits { return automaticFetch(setting) }
@@ -114,7 +115,7 @@ extension ModelOracle {
         return max(deadline, automaticFetch(setting))
     }
 
-    // MARK: What happens to the truth
+    // MARK: Changes of the accepted content
 
     mutating func accept(_ new: Truth, _ setting: ModelSetting) {
         truth = new
@@ -150,14 +151,14 @@ extension ModelOracle {
         invalidationWaits = false
         failedSides = [:]
         let new = said(content, keys: keys)
-        // A list keeps the keys of a record that has still to be read.
+        // The page keys of a list are kept, even if the record that holds them has not been read.
         if keys != nil { keysWait = false } else if !isKnown, setting.isList { keysWait = true }
         let keysWait = keysWait
         accept(new, setting)
         self.keysWait = keysWait
     }
 
-    /// A record of content that did not come from a fetch: only its pages, and that it must not be stored, are known.
+    /// Returns a record for content that did not come from a fetch. It keeps the pages and the storage rule.
     func said(_ content: [Int], keys: (next: String?, prev: String?)? = nil) -> Truth {
         var new = Truth(content: [], fetchedAt: now)
         (new.nextKey, new.prevKey) = keys ?? (truth?.nextKey, truth?.prevKey)
@@ -191,7 +192,7 @@ extension ModelOracle {
         revision += 1
     }
 
-    /// Makes confirmed patches that no open one comes before part of the truth.
+    /// Folds confirmed patches with no pending patch before them into the accepted content.
     mutating func fold() {
         let confirmed = patches.prefix { $0.isConfirmed }
         patches.removeFirst(confirmed.count)
@@ -201,12 +202,12 @@ extension ModelOracle {
         revision += 1
     }
 
-    /// Whether the origin's response to a mutation becomes the truth (C14).
+    /// Whether the response to a mutation becomes the accepted content (C14).
     func accepts(_ patch: Patch, whole: Bool) -> Bool {
         patch.began == changes && (whole ? !patch.isBeforePage : truth != nil)
     }
 
-    /// The origin has responded to a mutation, and nothing has happened since it began.
+    /// Accepts the response to a mutation that no other change followed.
     mutating func takeIn(_ content: [Int], whole: Bool, _ setting: ModelSetting) {
         guard whole else {
             truth?.append(content)
@@ -239,7 +240,7 @@ extension ModelOracle {
         revision += 1
     }
 
-    /// The engine has forgotten the key: what it knew beyond the cacher's record is gone.
+    /// Forgets the key like the engine, which keeps only the cacher's record.
     mutating func forget() {
         (isKnown, truth, failure, failedSides, patches) = (false, nil, nil, [:], [])
         (isArmed, lastEnded, settled) = (false, nil, revision)

@@ -1,27 +1,27 @@
 @testable import StoreCore
 
-/// Goes through every interleaving of a setting's events, breadth first, so that the first violation has the shortest history.
+/// Explores every interleaving of a setting's events, breadth first, so that the first violation has the shortest history.
 struct ModelSearch {
     let setting: ModelSetting
     let origins: [ModelWorld]
 
     private(set) var states = 0
     private(set) var transitions = 0
-    /// How many events the longest history has that was needed to reach a state.
+    /// The length of the longest history needed to reach a new state.
     private(set) var depth = 0
-    /// Whether every state that can be reached was.
+    /// Whether every reachable state was reached.
     private(set) var isComplete = false
     private(set) var failure: String?
 
-    /// What was searched, in one line.
+    /// A summary of the search in one line.
     var summary: String {
-        "\(setting.name): \(states) states, \(transitions) transitions, \(depth) deep\(isComplete ? ", all there are" : "")"
+        "\(setting.name): \(states) states, \(transitions) transitions, \(depth) deep\(isComplete ? ", complete" : "")"
     }
 
     private var seen: Set<ModelFingerprint> = []
     private var steps: [Step] = []
 
-    /// How a state was reached.
+    /// The step that reached a state.
     private struct Step {
         var before: Int
         var event: ModelEvent?
@@ -33,11 +33,11 @@ struct ModelSearch {
         self.origins = origins
     }
 
-    /// Searches until every state is known, or until there are `maxStates`; gives way to other tests again and again.
+    /// Searches until every state is known or `maxStates` is reached. Yields often, so that other tests can run.
     ///
     /// - Parameters:
-    ///   - maxStates: How many states to look at.
-    ///   - preludes: Histories whose ends the search begins with too; events that are not possible are left out of them.
+    /// - maxStates: The number of states to visit.
+    /// - preludes: Histories with ends that are further starting points. Impossible events are skipped.
     mutating func run(maxStates: Int, preludes: [[ModelEvent]] = []) async {
         var frontier: [(world: ModelWorld, step: Int)] = []
         for place in origins.indices {
@@ -76,9 +76,9 @@ struct ModelSearch {
 
     private mutating func finish() { states = steps.count }
 
-    /// Lets an event happen in a state.
+    /// Applies an event to a state.
     ///
-    /// - Returns: The new state; `nil` where it is known already or breaks a law.
+    /// - Returns: The new state; `nil` if it is known or violates a law.
     private mutating func take(_ event: ModelEvent, _ world: ModelWorld, _ step: Int) -> ModelWorld? {
         transitions += 1
         var reached = world
@@ -94,7 +94,7 @@ struct ModelSearch {
         return reached
     }
 
-    /// What happened until a law was broken, and what was seen at each event.
+    /// The events up to the violation of a law, with the state after each.
     private func history(of step: Int, then last: [ModelEvent]) -> String {
         var events = last
         var place = step
@@ -119,22 +119,23 @@ struct ModelSearch {
 }
 
 extension ModelWorld {
-    /// Lets everything that runs end well: then everybody must be answered; and lets everybody leave: then nothing must be left.
+    /// Ends all running work successfully: every caller must then have a result. Then lets all observers and callers leave: then the
+    /// key must be idle.
     func settled() -> (world: ModelWorld, events: [ModelEvent]) {
         var world = self
         var events: [ModelEvent] = []
         world.runOut(&events)
-        world.check(world.callers.allSatisfy(\.isAnswered), "C1", "a caller waits for ever")
+        world.check(world.callers.allSatisfy(\.isAnswered), "C1", "a caller waits forever")
         while world.violations.isEmpty, let event = world.nextLeave { world.run(event, &events) }
         world.runOut(&events)
-        world.check(!world.machine.isRead && world.machine.isIdle && world.observers == 0, "C15", "something is left behind")
+        world.check(!world.machine.isRead && world.machine.isIdle && world.observers == 0, "C15", "the key is not idle")
         return (world, events)
     }
 
     private mutating func run(_ event: ModelEvent, _ events: inout [ModelEvent]) {
         events.append(event)
         apply(event)
-        if events.count > 60 { violate("C15", "it never comes to rest") }
+        if events.count > 60 { violate("C15", "the key never becomes idle") }
     }
 
     private mutating func runOut(_ events: inout [ModelEvent]) {
@@ -152,7 +153,7 @@ extension ModelWorld {
         if let end = nextEnd { return end }
         if observers > 0 { return .leave }
         if !callers.isEmpty { return .depart(0) }
-        // A cacher that once failed is tried again by the next truth.
+        // A failed save is retried by the next change of the accepted content.
         return oracle.hasSaveFailed && oracle.isKnown ? .clear : nil
     }
 }

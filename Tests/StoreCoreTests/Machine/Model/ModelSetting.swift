@@ -2,9 +2,9 @@ internal import Foundation
 
 @testable import StoreCore
 
-/// What one search may do: the rules of the machine, and the events that the world around it is made of.
+/// The configuration of one search: the rules of the machine and the events of its environment.
 ///
-/// All times are whole seconds, so that few of them can be told apart.
+/// All times are whole seconds, which keeps the number of states small.
 final class ModelSetting: Sendable, CustomStringConvertible {
     let name: String
     let rules: KeyRules<[Int]>
@@ -14,34 +14,34 @@ final class ModelSetting: Sendable, CustomStringConvertible {
     let maxCallers: Int
     let maxPatches: Int
 
-    /// What happens in the world besides observers and callers.
+    /// The events besides those of observers and callers.
     struct Features: OptionSet {
         let rawValue: Int
 
         /// Updates, clearing and invalidation.
         static let writes = Features(rawValue: 1)
         static let patches = Features(rawValue: 2)
-        /// The clock goes on; without it there is one moment only.
+        /// Time passes; without it the clock does not move.
         static let time = Features(rawValue: 4)
         static let triggers = Features(rawValue: 8)
         /// The cacher fails.
         static let faults = Features(rawValue: 16)
         /// The whole store is cleared.
         static let clearAll = Features(rawValue: 32)
-        /// The origin confirms what has not changed.
+        /// The origin returns not modified for a matching validator.
         static let validators = Features(rawValue: 64)
-        /// The origin confirms what it was not asked to confirm.
+        /// The origin returns not modified without a validator.
         static let wrongOrigin = Features(rawValue: 128)
         /// Some content must not be stored.
         static let noStore = Features(rawValue: 256)
-        /// The memory in front loses its entry.
+        /// The memory table evicts its entry.
         static let eviction = Features(rawValue: 512)
-        /// Cancelled fetches report all the same.
+        /// Canceled fetches report a result.
         static let late = Features(rawValue: 1024)
         /// The fetch fails.
         static let failures = Features(rawValue: 2048)
         static let forcing = Features(rawValue: 4096)
-        /// The origin responds to mutations.
+        /// The origin returns content for mutations.
         static let responses = Features(rawValue: 8192)
 
         static let all: Features = [
@@ -70,21 +70,21 @@ final class ModelSetting: Sendable, CustomStringConvertible {
     var expiry: Int? { rules.expiry.lifetime.map(whole) }
     var description: String { name }
 
-    /// For how long an unwanted fetch may go on; `nil` for ever.
+    /// The grace period of an unwanted fetch; `nil` for an unlimited one.
     var grace: Int? {
         if case .cancel(let grace) = rules.policy.unwantedFetch { whole(grace) } else { nil }
     }
 }
 
-/// A duration as whole seconds.
+/// Converts a duration to whole seconds.
 func whole(_ duration: Duration) -> Int { Int(duration.components.seconds) }
 
-/// A second of the model's clock, which begins at 100; before the beginning there is nothing but the distant past.
+/// Converts a second of the model's clock, which starts at 100. A negative second is the distant past.
 func instant(_ second: Int) -> MonotonicInstant {
     second < 0 ? .distantPast : MonotonicInstant(nanoseconds: Int64(second) * 1_000_000_000)
 }
 
-/// A clock that stands still while a fact is handled.
+/// A clock that does not move during a transition.
 struct StandingTime: TimeSource {
     let now: MonotonicInstant
     let date: Date
@@ -92,23 +92,23 @@ struct StandingTime: TimeSource {
     func sleep(until deadline: MonotonicInstant) async throws { preconditionFailure("a machine does not wait") }
 }
 
-/// What a fetch of the model fails with.
+/// The error of a failed fetch in the model.
 struct ModelError: Error, Equatable {
     let number: Int
 }
 
-/// The index of a list as it was after the last page.
+/// A copy of a list after its last page, used as its merge index.
 private final class ListCopy {
     let list: [Int]
 
     init(_ list: [Int]) { self.list = list }
 }
 
-/// Elements are told apart by their numbers.
+/// Elements are identified by their numbers.
 private let checkedList = ListRules<[Int]>(
     merge: checkedMerge, count: { $0.count }, resize: ElementIdentity<Int>.by { $0 }.resize)
 
-/// Puts pages together, and leaves a mark in the list when the machine has kept an index of another list.
+/// Merges pages, and adds a marker element if the machine passes the index of another list.
 private let checkedMerge: PageMerge<[Int]> = { list, page, direction, index in
     if let index = index as? ListCopy, index.list != list { list.append(-999) }
     switch direction {

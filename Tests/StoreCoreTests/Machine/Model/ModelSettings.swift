@@ -1,9 +1,9 @@
 @testable import StoreCore
 
-// Which rules are searched with which events.
+// The rules and events of the searches.
 
 extension ModelSetting {
-    /// All events at once, under one set of rules each.
+    /// Settings with all events, one for each set of rules.
     static let wholes: [ModelSetting] = [
         ModelSetting("defaults"),
         ModelSetting("a front alone", expiry: 2, front: true, backing: false),
@@ -31,7 +31,7 @@ extension ModelSetting {
         ModelSetting("a list without grace", isList: true, needs: listNeeds) { $0.unwantedFetch = .cancel(after: .zero) },
     ]
 
-    /// Histories after which there is more to go wrong than at the beginning.
+    /// Histories that lead to states in which more can go wrong than at the beginning.
     static let preludes: [[ModelEvent]] = {
         let observed: [ModelEvent] = [
             .join(forces: false), .read(succeeds: true), .fetched(nil, .modified), .saved(succeeds: true), .arrive(.refresh),
@@ -53,7 +53,7 @@ extension ModelSetting {
         .page(.prev, continueWhenError: true), .truth,
     ]
 
-    /// Few events each, so that all their states can be reached.
+    /// Settings with few events, so that all of their states can be reached.
     static let themes: [ModelSetting] = [
         ModelSetting("reading", world: [.failures, .faults, .forcing, .late]),
         ModelSetting("reading over time", expiry: 2, world: [.failures, .time, .late], needs: [.content, .refresh, .cached]) {

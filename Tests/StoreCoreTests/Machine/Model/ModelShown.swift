@@ -1,6 +1,6 @@
 @testable import StoreCore
 
-/// What an observer sees, in a form that can be compared and printed.
+/// The state that an observer sees, in a comparable and printable form.
 struct ModelShown: Equatable, CustomStringConvertible {
     enum Kind { case loading, completed, error }
     enum Side: Equatable { case none, more, loading, failed(Int) }
@@ -32,7 +32,7 @@ extension ModelShown {
         }
     }
 
-    /// What should be seen, given what runs.
+    /// Creates the expected state from the oracle and the running fetches.
     init?(_ oracle: ModelOracle, running: [ModelFetch]) {
         if running.contains(where: \.isOfContent) {
             self.init(kind: .loading, content: oracle.visible)
@@ -62,18 +62,18 @@ extension ModelShown.Side {
     }
 }
 
-/// The number of an error: its own, or -1 for one of the store's.
+/// Returns the number of an error; -1 for an error of the store.
 func number(of error: any Error) -> Int { (error as? ModelError)?.number ?? -1 }
 
 /// A fetch that the machine has begun.
 struct ModelFetch {
     var ticket: Ticket
     var order: FetchOrder
-    /// What epoch it began in.
+    /// The epoch in which it began.
     var epoch: Int
-    /// Whether somebody asked for it in so many words.
+    /// Whether an observer or caller requested it explicitly.
     var isExplicit = false
-    /// Whether it goes on for itself: a caller was served stale content on the promise of it.
+    /// Whether it continues without an observer or caller, because a caller got stale content.
     var isPromised = false
 
     var isOfContent: Bool { direction == nil }
@@ -95,7 +95,7 @@ struct ModelFetch {
         if case .page(_, let key) = order { key } else { nil }
     }
 
-    /// The pages of the list that it brings, whose first one has the only element.
+    /// The pages of the list that it returns; the first page has the only element.
     var loaded: [LoadedPage] {
         guard pages != PageCounts() else { return [] }
         return (0..<pages.prev).map { _ in LoadedPage(direction: .prev, key: "p", count: 0) } + [LoadedPage(count: 1)]

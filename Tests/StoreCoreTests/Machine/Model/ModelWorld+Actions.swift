@@ -1,16 +1,16 @@
 @testable import StoreCore
 
-// What a machine wants done, carried out as the engine would, and checked on the way.
+// Carries out the actions of the machine like the engine, and checks them.
 
 extension ModelWorld {
     mutating func carryOut(_ turn: inout Turn) {
-        // Reading the memory in front is done on the spot and makes more to do.
+        // A read from the memory table completes at once and may add actions.
         while !turn.actions.isEmpty {
             turn.actions.takeAll().consumeEach { carryOut($0, &turn) }
         }
         if turn.isPublished { moment.published += 1 }
         if turn.mirrors {
-            check(setting.rules.hasFront, "C6", "mirrors where there is no memory in front")
+            check(setting.rules.hasFront, "C6", "mirrors a record without a memory table")
             front = machine.mirrored.map { ($0.record, $0.deadline) }
             wasEvicted = false
         }
@@ -20,11 +20,11 @@ extension ModelWorld {
         switch action {
         case .read(let ticket): beginReading(ticket, &turn)
         case .save(let ticket, let record):
-            check(oracle.truth == ModelOracle.Truth(record), "C6", "saves \(record.content), which is not the truth")
-            check(oracle.truth?.isForbidden != true, "C6", "saves what must not be stored")
+            check(oracle.truth == ModelOracle.Truth(record), "C6", "saves \(record.content), which is not the accepted content")
+            check(oracle.truth?.isForbidden != true, "C6", "saves unstorable content")
             begin(Call(kind: .save, ticket: ticket, record: record, revision: oracle.revision))
         case .remove(let ticket):
-            check(oracle.truth == nil || oracle.truth?.isForbidden == true, "C4", "removes a record that is true")
+            check(oracle.truth == nil || oracle.truth?.isForbidden == true, "C4", "removes the record of the accepted content")
             begin(Call(kind: .remove, ticket: ticket, revision: oracle.revision))
         case .fetch(let ticket, .content(let validator, let pages)):
             beginFetch(ModelFetch(ticket: ticket, order: .content(revalidating: validator, pages: pages), epoch: oracle.epoch))
@@ -37,7 +37,7 @@ extension ModelWorld {
     }
 
     private mutating func beginReading(_ ticket: Ticket, _ turn: inout Turn) {
-        check(!oracle.isKnown, "C6", "reads the cacher although the truth is known")
+        check(!oracle.isKnown, "C6", "reads the cacher although the accepted content is known")
         if let front {
             becomeKnown(front.record)
             let isDated = front.deadline != .distantPast
@@ -54,8 +54,8 @@ extension ModelWorld {
 
     private mutating func begin(_ new: Call) {
         check(call == nil, "C6", "two calls of the cacher at once")
-        check(setting.rules.hasBacking, "C6", "calls a cacher that is not there")
-        check(new.kind == .read || new.revision > oracle.settled, "C6", "saves what is saved already")
+        check(setting.rules.hasBacking, "C6", "calls a cacher although there is none")
+        check(new.kind == .read || new.revision > oracle.settled, "C6", "saves a record again")
         call = new
         call?.isDeferred = isEmptying
     }
@@ -64,12 +64,12 @@ extension ModelWorld {
 
     private mutating func beginFetch(_ fetch: ModelFetch) {
         check(flight == nil, "C1", "two fetches of the content at once")
-        check(isWanted || moment.servedStale || isBeingServedStale, "C1", "a fetch that nobody wants")
-        check(oracle.isKnown, "C1", "a fetch before the truth is known")
+        check(isWanted || moment.servedStale || isBeingServedStale, "C1", "an unwanted fetch")
+        check(oracle.isKnown, "C1", "a fetch before the accepted content is known")
         let resets = isAskedByName && setting.rules.policy.refreshScope == .firstPage
         let pages = resets ? PageCounts() : oracle.truth?.loaded ?? PageCounts()
-        check(fetch.pages == pages, "C13", "fetches \(fetch.pages) in place of \(pages)")
-        check(fetch.tag == (pages == PageCounts() ? oracle.truth?.tag : nil), "C5", "sends a validator that is not the truth's")
+        check(fetch.pages == pages, "C13", "fetches \(fetch.pages) instead of \(pages)")
+        check(fetch.tag == (pages == PageCounts() ? oracle.truth?.tag : nil), "C5", "sends a validator of another record")
         checkCause()
         if !oracle.isValid(setting) { oracle.isArmed = false }
         oracle.triggerWaits = false
@@ -77,24 +77,24 @@ extension ModelWorld {
         running.append(fetch)
     }
 
-    /// Whether an observer, a caller or a dropped fetch asks for the fetch by name, so that it may reset a list.
+    /// Whether an observer, a caller or a dropped fetch requests the fetch explicitly, so that it may reset a list.
     var isAskedByName: Bool {
         let wantsRefresh = callers.contains { $0.need == .refresh && $0.awaits == nil }
         return wantsRefresh || oracle.forceWaits || moment.lostExplicit || moment.event == .join(forces: true)
     }
 
-    /// Whether the present caller gets stale content on the promise of a fetch; his answer comes after the action.
+    /// Whether the arriving caller gets stale content because a fetch begins; its result follows this action.
     private var isBeingServedStale: Bool { oracle.isServable(setting.rules.policy.staleWhileRevalidate, setting) && isArrivalOfContent }
 
     private var isArrivalOfContent: Bool { moment.event == .arrive(.content) || moment.hasBecomeKnown }
 
-    /// Who merely looks must not begin a fetch, and nobody may begin one of his own accord while a failure holds it off.
+    /// Checks that the event may begin a fetch, and that no failure holds off an automatic one.
     private func checkCause() {
         switch moment.event {
         case .arrive(.cached), .arrive(.truth), .arrive(.saved), .arrive(.allSaved), .leave, .depart, .saved, .late:
-            check(moment.hasBecomeKnown, "C1", "a fetch begins because of this")
+            check(moment.hasBecomeKnown, "C1", "an event that must not begin a fetch begins one")
         case .patch:
-            check(moment.hadFlight, "C1", "a fetch begins because of this")
+            check(moment.hadFlight, "C1", "an event that must not begin a fetch begins one")
         case .join(forces: false), .arrive(.content), .arrive(.freshness):
             let isAsked = moment.hasBecomeKnown
             check(isAsked || !oracle.isHeldOff, "C12", "an automatic fetch although a failure holds it off")
@@ -104,7 +104,9 @@ extension ModelWorld {
             check(isAsked || !oracle.isHeldOff, "C12", "prefetches although a failure holds it off")
             check(isAsked || !oracle.isValid(setting), "C1", "prefetches valid content")
         case .arrive(.page(_, continueWhenError: false)):
-            check(moment.hasBecomeKnown || oracle.failure == nil, "C13", "a failed list is fetched for one who does not go on after errors")
+            check(
+                moment.hasBecomeKnown || oracle.failure == nil, "C13",
+                "fetches a failed list although the caller does not continue after errors")
         case .timer:
             check(moment.dueBefore.map { $0 <= oracle.now } ?? false, "C10", "an automatic fetch before its time")
         case .trigger:
@@ -115,12 +117,12 @@ extension ModelWorld {
 
     private mutating func beginPage(_ fetch: ModelFetch, _ direction: PageDirection, _ key: String) {
         check(!running.contains { $0.direction == direction }, "C13", "two fetches of one page at once")
-        check(flight == nil, "C13", "a page beside a fetch of the list")
+        check(flight == nil, "C13", "fetches a page during a fetch of the list")
         let expected = direction == .next ? oracle.truth?.nextKey : oracle.truth?.prevKey
-        check(key == expected, "C13", "fetches page \(key) in place of \(expected ?? "none")")
-        check(isWanted, "C1", "a page that nobody wants")
+        check(key == expected, "C13", "fetches page \(key) instead of \(expected ?? "none")")
+        check(isWanted, "C1", "an unwanted page fetch")
         if moment.event == .arrive(.page(direction, continueWhenError: false)) {
-            check(oracle.failedSides[direction] == nil, "C13", "a failed page is fetched for one who does not go on after errors")
+            check(oracle.failedSides[direction] == nil, "C13", "fetches a failed page although the caller does not continue after errors")
         }
         moment.begun.append(fetch.ticket)
         running.append(fetch)
@@ -128,10 +130,10 @@ extension ModelWorld {
 
     private mutating func cancel(_ ticket: Ticket) {
         guard let place = running.firstIndex(where: { $0.ticket == ticket }) else {
-            return violate("C9", "cancels a fetch that does not run")
+            return violate("C9", "cancels a fetch that is not running")
         }
         let fetch = running.remove(at: place)
-        check(!moment.begun.contains(ticket), "C1", "begins a fetch and cancels it in the same turn")
+        check(!moment.begun.contains(ticket), "C1", "begins a fetch and cancels it in the same transition")
         moment.cancelled.append(fetch)
         late.removeAll { $0.direction == fetch.direction }
         late.append(fetch)

@@ -1,16 +1,16 @@
 @testable import StoreCore
 
-// Whether a caller may be told what he is told.
+// Checks the results that callers get.
 
 extension ModelWorld {
     mutating func receive(_ answer: CallerAnswer<[Int]>, _ id: CallerID) {
         guard let place = callers.firstIndex(where: { $0.id == id }) else {
-            return violate("C9", "answers a caller who has been answered or has left")
+            return violate("C9", "resumes a caller that has a result or has left")
         }
         let caller = callers[place]
-        if log.names != nil { moment.answers.append(told(answer)) }
-        if caller.isAnswered { violate("C9", "answers a caller twice") }
-        if !isRight(answer, for: caller) { violate(law(of: caller.need), "tells a caller for \(caller.need): \(answer)") }
+        if log.names != nil { moment.answers.append(described(answer)) }
+        if caller.isAnswered { violate("C9", "resumes a caller twice") }
+        if !isRight(answer, for: caller) { violate(law(of: caller.need), "a caller for \(caller.need) gets \(answer)") }
         if caller.need == .truth {
             callers[place].isAnswered = true
         } else {
@@ -52,7 +52,7 @@ extension ModelWorld {
         }
     }
 
-    /// Valid content, content just fetched or set, or stale content that a policy lets be served (C3).
+    /// Whether content may be served: it is valid, just fetched or updated, or stale within the window of a policy (C3).
     private mutating func mayServe() -> Bool {
         if oracle.isValid(setting) || moment.isUpdated || moment.isFetchAccepted { return true }
         let policy = setting.rules.policy
@@ -72,7 +72,7 @@ extension ModelWorld {
 
     private func isSaved(_ caller: Caller) -> Bool { isSettled(caller) && !oracle.hasSaveFailed }
 
-    /// Whether the cacher knows everything that was accepted before the caller came.
+    /// Whether everything accepted before the caller arrived is saved.
     private func isAllSaved(_ caller: Caller) -> Bool {
         if oracle.invalidationWaits || oracle.hasSaveFailed { return false }
         return caller.awaits.map { $0 <= oracle.settled } ?? (oracle.settled == oracle.revision)
@@ -88,7 +88,7 @@ extension ModelWorld {
         switch (request, part) {
         case (.loaded, .asked), (.joined, .joined): return hasEnded && moment.pageFailedWith == nil
         case (.failed(let error), .asked), (.failed(let error), .joined):
-            // A fetch of the list that fails takes the requests with it that it has interrupted.
+            // A failed fetch of the list also fails the page requests that it interrupted.
             return (hasEnded && moment.pageFailedWith == number(of: error)) || moment.failedWith == number(of: error)
         case (.superseded, .asked), (.superseded, .joined):
             return moment.isCleared || moment.event == .updateWithKeys || isAskedByName

@@ -2,12 +2,12 @@ internal import Foundation
 
 @testable import StoreCore
 
-// What each event does to the machine, and to the oracle beside it.
+// Applies each event to the machine and to the oracle.
 
 extension ModelWorld {
     typealias Turn = KeyMachine<[Int]>.Turn
 
-    /// Lets one event happen, carries out what follows, and checks every law.
+    /// Applies one event, carries out the resulting actions, and checks every law.
     mutating func apply(_ event: ModelEvent) {
         let before = ModelShown(machine.state)
         moment = Moment()
@@ -17,7 +17,7 @@ extension ModelWorld {
         moment.dueBefore = observers > 0 && flight == nil ? oracle.due(setting) : nil
         var turn = Turn(time: StandingTime(now: instant(oracle.now), date: date), tickets: tickets)
         happen(event, &turn)
-        // Without a cacher behind, what is true counts as saved.
+        // Without a backing cacher, accepted content counts as saved.
         if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
         carryOut(&turn)
         tickets = turn.tickets
@@ -62,7 +62,7 @@ extension ModelWorld {
 
     private mutating func arrive(_ need: CallerNeed, awaits: Int? = nil, _ turn: inout Turn) {
         let id = CallerID(nextNumber())
-        if need == .allSaved { payDebts() }
+        if need == .allSaved { retrySave() }
         let isSaver = need == .allSaved && oracle.isKnown
         callers.append(Caller(id: id, need: need, awaits: isSaver ? oracle.revision : awaits))
         if let answer = machine.callerArrived(id, needing: need, &turn) { receive(answer, id) }
@@ -109,15 +109,15 @@ extension ModelWorld {
         (oracle.owedSince, oracle.owesInvalidation) = (failed ? oracle.now : nil, false)
     }
 
-    /// Another key's record could be saved.
+    /// Another key's record has been saved.
     private mutating func recover(_ turn: inout Turn) {
-        payDebts()
+        retrySave()
         machine.cacherRecovered(&turn)
     }
 
-    /// The cacher is told once more what it has failed to take.
-    private mutating func payDebts() {
-        guard canPayDebts else { return }
+    /// Retries a failed save or invalidation.
+    private mutating func retrySave() {
+        guard canRetrySave else { return }
         if oracle.owesInvalidation {
             (oracle.hasSaveFailed, oracle.owedSince, oracle.owesInvalidation) = (false, nil, false)
             (oracle.isKnown, oracle.invalidationWaits, oracle.failure, oracle.failedSides) = (false, true, nil, [:])
@@ -161,7 +161,7 @@ extension ModelWorld {
     private mutating func clearAll(_ turn: inout Turn) {
         if setting.rules.hasBacking { isEmptying = true }
         front = nil
-        // The engine tells live keys only.
+        // The engine notifies live keys only.
         guard !machine.isIdle else { return }
         (moment.isCleared, moment.isClearedWhole) = (true, true)
         moment.lostExplicit = moment.lostExplicit || callers.contains { $0.need == .refresh && $0.awaits == nil }
@@ -173,7 +173,7 @@ extension ModelWorld {
         machine.cleared(cacherIsCleared: true, &turn)
     }
 
-    /// Whoever writes waits for the cacher.
+    /// Adds a caller that waits for the save of its write.
     private mutating func awaitSave(_ revision: Ticket, _ turn: inout Turn) {
         guard callers.count < setting.maxCallers else { return }
         if !setting.rules.hasBacking { settle(oracle.revision, failed: false) }
@@ -231,7 +231,7 @@ extension ModelWorld {
         }
     }
 
-    /// A mutation is settled without a response that becomes the truth.
+    /// Settles a mutation without a response, or with one that is not accepted.
     private mutating func settled(_ place: Int, succeeds: Bool) {
         if succeeds {
             oracle.patches[place].isConfirmed = true
@@ -240,13 +240,13 @@ extension ModelWorld {
             dropFlight()
         } else {
             oracle.patches.remove(at: place)
-            // What a confirmed mutation makes of the record must not be confirmed by the origin.
+            // The accepted content with a folded patch must not be confirmed by a revalidation of the older record.
             if oracle.patches.first?.isConfirmed == true, flight?.tag != nil { dropFlight() }
         }
         if setting.rules.policy.revalidatesAfterMutation { oracle.owesFetch = true }
     }
 
-    /// A fetch that only observers with content wait for is made up for after the last mutation.
+    /// Owes a fetch after the last mutation if the dropped one was wanted only by observers that have content.
     private mutating func dropFlight() {
         guard let flight, !flight.isExplicit, observers > 0, oracle.visible != nil else { return }
         let isAwaited = callers.contains { $0.wantsFetch && $0.part != .asked && $0.part != .joined }
@@ -255,7 +255,7 @@ extension ModelWorld {
 }
 
 extension ModelWorld {
-    /// The fetch after the last mutation waits where a failure holds it off (C12).
+    /// Delays the fetch after the last mutation while a failure holds it off (C12).
     private mutating func lastSettled() {
         guard oracle.patches.isEmpty else { return }
         moment.isLastPatchSettled = true
@@ -266,7 +266,7 @@ extension ModelWorld {
 }
 
 extension HeldRecord<[Int]> {
-    /// A record of a cacher, with its age on the monotonic clock, as the engine tells it.
+    /// A record of a cacher with its age on the monotonic clock, computed like the engine does.
     init(_ record: CacheRecord<[Int]>, at turn: inout KeyMachine<[Int]>.Turn, _ expiry: Expiry) {
         let remaining = record.remainingLifetime(expiry: expiry, now: turn.date)
         self.init(record, remaining: remaining, needsRefresh: remaining <= .zero, now: turn.now)

@@ -1,12 +1,12 @@
 @testable import StoreCore
 
-// How fetches end.
+// Ends fetches.
 
 extension ModelWorld {
     mutating func fetchEnds(_ direction: PageDirection?, _ outcome: ModelEvent.Outcome, _ turn: inout Turn) {
         guard let place = running.firstIndex(where: { $0.direction == direction }) else { return }
         let fetch = running.remove(at: place)
-        check(fetch.epoch == oracle.epoch, "C5", "a fetch of an older epoch has its result accepted")
+        check(fetch.epoch == oracle.epoch, "C5", "accepts the result of a fetch of an older epoch")
         if let direction {
             pageEnds(fetch, direction, outcome, &turn)
         } else {
@@ -27,7 +27,7 @@ extension ModelWorld {
             new.pages = fetch.loaded
             oracle.owesFetch = false
             oracle.failedSides = [:]
-            // It began after they were confirmed, and so brings what they have done.
+            // The fetch began after these patches were confirmed, so its result contains them.
             oracle.patches.removeAll(where: \.isConfirmed)
             accept(new)
             var fetched = Fetched(response) { $0 }
@@ -40,7 +40,7 @@ extension ModelWorld {
         case .notModified:
             if fetch.tag != nil, var confirmed = oracle.truth {
                 check(
-                    confirmed.tag == fetch.tag, "C5", "a confirmation is accepted for another record than the one whose validator was sent")
+                    confirmed.tag == fetch.tag, "C5", "accepts not modified for a record other than the one with the validator sent")
                 confirmed.fetchedAt = oracle.now
                 (confirmed.isInvalidated, confirmed.isForbidden) = (false, false)
                 accept(confirmed)
@@ -66,7 +66,7 @@ extension ModelWorld {
     private mutating func accept(_ new: ModelOracle.Truth) {
         moment.isFetchAccepted = true
         oracle.accept(new, setting)
-        // From here on a refresh only waits for the cacher.
+        // From now on a refresh waits only for the cacher.
         for place in callers.indices where callers[place].need == .refresh && callers[place].awaits == nil {
             callers[place].awaits = oracle.revision
         }
@@ -83,7 +83,7 @@ extension ModelWorld {
         moment.pageEnded = direction
         switch outcome {
         case .modified, .unstorable:
-            // The second page of a side is its last one.
+            // The second page in a direction is the last one.
             let loaded = direction == .next ? oracle.truth?.loaded.next : oracle.truth?.loaded.prev
             let name = direction == .next ? "n" : "p"
             let key: String? = (loaded ?? 0) > 0 ? nil : name
@@ -91,7 +91,7 @@ extension ModelWorld {
             oracle.append(page, direction, asked: fetch.key, key: key)
             if outcome == .unstorable { oracle.truth?.isForbidden = true }
             let freshness = Freshness(storage: outcome == .unstorable ? .forbidden : .allowed)
-            // What a page says of the other side is of no interest.
+            // The key that a page returns for the other direction is ignored.
             let (next, prev): (String?, String?) = direction == .next ? (key, "x") : ("x", key)
             let response = OriginResponse(.modified(page, freshness), nextKey: next, prevKey: prev)
             machine.pageFinished(direction, fetch.ticket, .success(Fetched(response) { $0 }), &turn)
@@ -105,7 +105,7 @@ extension ModelWorld {
         }
     }
 
-    /// The last word of a fetch that was cancelled: it must go nowhere.
+    /// Reports the result of a canceled fetch, which must be ignored.
     mutating func lateFetchEnds(_ turn: inout Turn) {
         let fetch = late.removeFirst()
         let result = Fetched(OriginResponse(.modified([nextNumber()]), nextKey: "late", prevKey: "late")) { $0 }

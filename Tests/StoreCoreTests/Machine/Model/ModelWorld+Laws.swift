@@ -1,9 +1,9 @@
 @testable import StoreCore
 
-// The laws, as they show in a turn and in a state.
+// Checks the laws after each transition.
 
 extension ModelWorld {
-    // MARK: What must follow from an event
+    // MARK: Consequences of an event
 
     mutating func checkTurn(seenBefore before: ModelShown?) {
         noteExplicit()
@@ -63,15 +63,15 @@ extension ModelWorld {
         let begins = flight.map { moment.begun.contains($0.ticket) } ?? false
         let isForced = moment.event == .join(forces: true) || moment.event == .arrive(.refresh)
         if isForced, oracle.isKnown, callers.last?.awaits == nil || moment.event == .join(forces: true) {
-            check(flight != nil, "C2", "a forced fetch does not run")
+            check(flight != nil, "C2", "no fetch runs after a forced one was requested")
         }
         if moment.isCleared || moment.isInvalidated {
             check(
                 begins == (isWanted || (moment.hasBecomeKnown && isWanted)), "C5",
-                isWanted ? "no new fetch at once" : "a fetch that nobody wants")
-            check(isWanted || running.isEmpty, "C2", "something is left running")
+                isWanted ? "no new fetch begins at once" : "an unwanted fetch begins")
+            check(isWanted || running.isEmpty, "C2", "an unwanted fetch keeps running")
         }
-        if moment.isUpdated, moment.lostExplicit, isWanted { check(begins, "C5", "an explicit refresh is not started again") }
+        if moment.isUpdated, moment.lostExplicit, isWanted { check(begins, "C5", "an explicit refresh is not restarted") }
         if moment.isLastPatchSettled, observers > 0 {
             check(flight != nil || oracle.isHeldOff || !moment.isFetchOwed, "C14", "no fetch after the last mutation")
             check(!begins || moment.hadFlight || moment.isFetchOwed, "C14", "a fetch after the last mutation although none is owed")
@@ -88,7 +88,7 @@ extension ModelWorld {
         checkCancellations()
     }
 
-    /// A fetch is cancelled because it is outdated, because the list is fetched anew, or because nobody wants it.
+    /// A fetch may be canceled if it is outdated, superseded by a fetch of the list, or unwanted.
     private func checkCancellations() {
         for fetch in moment.cancelled {
             let isOutdated = fetch.epoch < oracle.epoch || (fetch.tag != nil && fetch.tag != oracle.truth?.tag)
@@ -98,19 +98,19 @@ extension ModelWorld {
         }
     }
 
-    // MARK: The end of a key's life
+    // MARK: Idle keys
 
-    /// Forgets a key about which nothing goes on, as the engine does.
+    /// Forgets an idle key, as the engine does.
     mutating func retire() {
         guard machine.isIdle else { return }
-        check(running.isEmpty && callers.isEmpty && observers == 0 && call == nil, "C15", "a key is forgotten while something goes on")
-        check(oracle.patches.isEmpty && !oracle.invalidationWaits && !oracle.forceWaits, "C15", "a key is forgotten with open changes")
+        check(running.isEmpty && callers.isEmpty && observers == 0 && call == nil, "C15", "a live key is forgotten")
+        check(oracle.patches.isEmpty && !oracle.invalidationWaits && !oracle.forceWaits, "C15", "a key is forgotten with pending changes")
         if oracle.isKnown { checkSaved() }
         machine = KeyMachine(rules: setting.rules)
         oracle.forget()
     }
 
-    /// The cacher has exactly the truth.
+    /// Checks that the cacher holds exactly the accepted content.
     func checkSaved() {
         let expected = oracle.truth.flatMap { $0.isForbidden ? nil : $0 }
         if setting.rules.hasBacking, !isEmptying, !oracle.isUnread {

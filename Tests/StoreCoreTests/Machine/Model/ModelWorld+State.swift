@@ -1,11 +1,11 @@
 @testable import StoreCore
 
-// What must hold in each state.
+// Checks the laws in each state.
 
 extension ModelWorld {
     func checkState() {
         checkTruth()
-        checkWhatRuns()
+        checkRunningFetches()
         checkWaiters()
         checkCacher()
         checkMirror()
@@ -13,11 +13,11 @@ extension ModelWorld {
     }
 
     private func checkTruth() {
-        check(machine.isRead == oracle.isKnown, "C6", "the truth is \(oracle.isKnown ? "known" : "unknown")")
+        check(machine.isRead == oracle.isKnown, "C6", "the accepted content is \(oracle.isKnown ? "known" : "unknown")")
         let held = machine.held.map { ModelOracle.Truth($0.record) }
-        check(held == oracle.truth, "C5", "the truth is \(oracle.truth as Any), not \(held as Any)")
-        check(machine.content == oracle.visible, "C14", "readers get \(machine.content as Any) in place of \(oracle.visible as Any)")
-        check(machine.patches.map(\.id) == oracle.patches.map(\.id), "C14", "open mutations differ")
+        check(held == oracle.truth, "C5", "the accepted content is \(oracle.truth as Any), not \(held as Any)")
+        check(machine.content == oracle.visible, "C14", "readers get \(machine.content as Any) instead of \(oracle.visible as Any)")
+        check(machine.patches.map(\.id) == oracle.patches.map(\.id), "C14", "pending mutations differ")
         if let deadline = machine.held?.deadline {
             let expected = oracle.truth?.isInvalidated == true ? .distantPast : oracle.deadline(setting).map(instant) ?? .distantFuture
             check(deadline == expected, "C11", "the deadline is \(expected), not \(deadline)")
@@ -25,48 +25,48 @@ extension ModelWorld {
         let (shown, expected) = (ModelShown(machine.state), ModelShown(oracle, running: running))
         check(
             shown == expected, shown?.kind == .loading || expected?.kind == .loading ? "C2" : "C4",
-            "\(shown as Any) in place of \(expected as Any)")
+            "\(shown as Any) instead of \(expected as Any)")
     }
 
-    private func checkWhatRuns() {
-        check(machine.flight?.ticket == flight?.ticket, "C1", "the machine's fetch is not the one that runs")
+    private func checkRunningFetches() {
+        check(machine.flight?.ticket == flight?.ticket, "C1", "the machine's fetch is not the running one")
         for direction in PageDirection.allCases {
             check(!machine[direction].isInterrupted || flight != nil, "C13", "an interrupted page request is not resumed")
             let ticket = running.first { $0.direction == direction }?.ticket
-            check(machine[direction].ticket == ticket, "C13", "the machine's page is not the one that runs")
+            check(machine[direction].ticket == ticket, "C13", "the machine's page fetch is not the running one")
         }
         for fetch in running {
-            check(fetch.epoch == oracle.epoch, fetch.isOfContent ? "C5" : "C13", "a fetch of an older epoch goes on")
+            check(fetch.epoch == oracle.epoch, fetch.isOfContent ? "C5" : "C13", "a fetch of an older epoch keeps running")
             if let tag = fetch.tag {
-                check(tag == oracle.truth?.tag, "C5", "a fetch goes on whose validator is not the truth's any longer")
+                check(tag == oracle.truth?.tag, "C5", "a fetch with an outdated validator keeps running")
             }
         }
     }
 
     private func checkWaiters() {
         check(machine.observers == observers, "C15", "observers are miscounted")
-        check(Set(machine.callers.map(\.number)) == Set(callers.map(\.id)), "C9", "callers are forgotten or kept")
-        check(machine.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers who want a fetch are miscounted")
+        check(Set(machine.callers.map(\.number)) == Set(callers.map(\.id)), "C9", "callers are lost or retained")
+        check(machine.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers that want a fetch are miscounted")
         let refreshing = machine.callers.count { $0.value == .refresh }
-        check(machine.refreshCallers == refreshing, "C9", "callers who wait for a refresh are miscounted")
+        check(machine.refreshCallers == refreshing, "C9", "callers that wait for a refresh are miscounted")
         let isReading = call?.kind == .read
         for caller in callers where !caller.isAnswered {
-            check(isServed(caller), "C1", "nothing is under way for a caller for \(caller.need)")
+            check(isServed(caller), "C1", "no work is in progress for a caller for \(caller.need)")
             let isAtOnce = caller.need == .cached || caller.need == .truth
             // After a failure `validate()` waits for the next fetch, even if the content is valid.
             let isIfValid =
                 caller.need == .content || caller.need == .prefetch || (caller.need == .freshness && oracle.failure == nil)
             if oracle.isKnown {
-                check(!isAtOnce, "C3", "a caller for \(caller.need) waits although the truth is known")
+                check(!isAtOnce, "C3", "a caller for \(caller.need) waits although the accepted content is known")
                 check(!isIfValid || !oracle.isValid(setting), "C3", "a caller waits although the content is valid")
             }
         }
-        if !oracle.isKnown, observers > 0 || oracle.invalidationWaits { check(isReading, "C2", "nobody reads the cacher") }
-        check(oracle.invalidationWaits == machine.invalidatePending, "C5", "an invalidation is lost or stays")
-        check(oracle.forceWaits == machine.forcePending, "C2", "a forced fetch is lost or stays")
+        if !oracle.isKnown, observers > 0 || oracle.invalidationWaits { check(isReading, "C2", "the cacher is not being read") }
+        check(oracle.invalidationWaits == machine.invalidatePending, "C5", "an invalidation is lost or repeated")
+        check(oracle.forceWaits == machine.forcePending, "C2", "a forced fetch is lost or repeated")
     }
 
-    /// Whether something runs that will answer a caller.
+    /// Whether running work will resume the caller.
     private func isServed(_ caller: Caller) -> Bool {
         switch caller.need {
         case .saved, .allSaved: return call != nil
@@ -83,25 +83,25 @@ extension ModelWorld {
     private func checkCacher() {
         let isKept = oracle.hasSaveFailed && oracle.settled == oracle.revision
         guard oracle.isKnown, call == nil else { return }
-        check(oracle.settled == oracle.revision, "C6", "the newest truth is not being saved")
+        check(oracle.settled == oracle.revision, "C6", "the newest accepted content is not being saved")
         check(
             machine.isUnsaved == oracle.hasSaveFailed, "C6",
-            "a record whose save failed is \(machine.isUnsaved ? "kept for nothing" : "not kept")")
+            "a record after a failed save is \(machine.isUnsaved ? "kept although it was saved" : "not kept")")
         if !isKept { checkSaved() }
     }
 
-    /// What a hit in memory returns is exactly what the engine would return.
+    /// Checks that a hit in the memory table returns what the engine would return.
     private func checkMirror() {
         guard setting.rules.hasFront else { return }
         let isHit = front.map { $0.deadline > instant(oracle.now) } ?? false
         if oracle.isKnown {
             if isHit {
                 let isRight = front?.record.content == oracle.visible && oracle.isValid(setting)
-                check(isRight, "C6", "memory answers \(front?.record.content as Any), the engine \(oracle.visible as Any)")
+                check(isRight, "C6", "memory returns \(front?.record.content as Any), the engine returns \(oracle.visible as Any)")
             } else if oracle.isValid(setting), oracle.patches.isEmpty, oracle.truth?.isForbidden == false, !wasEvicted {
-                violate("C6", "memory has no answer, the engine \(oracle.visible as Any)")
+                violate("C6", "memory returns no record, the engine returns \(oracle.visible as Any)")
             }
-            check(front == nil || oracle.truth?.isForbidden == false, "C6", "memory keeps what is gone or must not be stored")
+            check(front == nil || oracle.truth?.isForbidden == false, "C6", "memory keeps removed or unstorable content")
         } else if let front, setting.rules.hasBacking, !isEmptying {
             check(stored == front.record, "C6", "memory and the cacher behind it differ")
         }

@@ -1,15 +1,15 @@
 @testable import StoreCore
 
-// What a world shows, with the names of its contents: for tables that are to be read.
+// Describes states and results with the names of their contents, for use in tables.
 
 extension ModelWorld {
-    func told(_ content: [Int]?) -> String {
+    func described(_ content: [Int]?) -> String {
         content.map { $0.map { log.names?[abs($0)] ?? "\($0)" }.joined(separator: "+") } ?? "nothing"
     }
 
-    func told(_ answer: CallerAnswer<[Int]>) -> String {
+    func described(_ answer: CallerAnswer<[Int]>) -> String {
         switch answer {
-        case .content(let content): told(content)
+        case .content(let content): described(content)
         case .outdated: "outdated"
         case .failure(let error): (error as? StoreError)?.code.rawValue ?? "error"
         case .done: "done"
@@ -19,17 +19,17 @@ extension ModelWorld {
         }
     }
 
-    func told(_ state: LoadingState<[Int]>?) -> String {
+    func described(_ state: LoadingState<[Int]>?) -> String {
         switch state {
         case nil: "no state"
-        case .loading(let content): "loading(\(told(content)))"
-        case .error(_, let content): "error(\(told(content)))"
+        case .loading(let content): "loading(\(described(content)))"
+        case .error(_, let content): "error(\(described(content)))"
         case .completed(let content, let next, let prev):
-            setting.isList ? "completed(\(told(content)), \(told(next)), \(told(prev)))" : "completed(\(told(content)))"
+            setting.isList ? "completed(\(described(content)), \(described(next)), \(described(prev)))" : "completed(\(described(content)))"
         }
     }
 
-    private func told(_ side: AdditionalLoadingState) -> String {
+    private func described(_ side: AdditionalLoadingState) -> String {
         switch side {
         case .fixed(let canRequest): canRequest ? "more" : "end"
         case .loading: "loading"

@@ -2,16 +2,16 @@ internal import Foundation
 
 @testable import StoreCore
 
-/// A machine, and the world around it: which fetches run, what the cacher holds and does, who waits, what was seen.
+/// A machine and its environment: running fetches, the cacher, observers and callers, and the observed results.
 ///
-/// Beside the machine stands a ``ModelOracle``. Each event happens to both; what the machine then wants done is carried out as the
-/// engine would, and every difference between the two, and every breach of a law on the way, is a violation.
+/// Each event is applied to the machine and to a ``ModelOracle``. The actions of the machine are carried out like in the
+/// engine. Any difference between the two, and any broken law, is a violation.
 struct ModelWorld {
     let setting: ModelSetting
     var machine: KeyMachine<[Int]>
     var oracle = ModelOracle()
     var tickets = TicketCounter()
-    /// The last number given to content, a patch, an error or a caller.
+    /// The last number assigned to content, a patch, an error or a caller.
     var lastNumber = 0
 
     // MARK: The cacher
@@ -22,7 +22,7 @@ struct ModelWorld {
     var call: Call?
     var isEmptying = false
 
-    // MARK: What runs, and who is here
+    // MARK: Fetches, observers and callers
 
     var running: [ModelFetch] = []
     var late: [ModelFetch] = []
@@ -30,19 +30,19 @@ struct ModelWorld {
     var callers: [Caller] = []
     var forgottenPatch: Ticket?
 
-    // MARK: What was seen
+    // MARK: Results
 
     var moment = Moment()
     let log: Log
 
-    /// The breaches of laws; shared by all copies of a world, because a search ends with the first.
+    /// The broken laws. All copies of a world share them, because a search ends with the first violation.
     final class Log {
         var violations: [String] = []
-        /// What each number stands for, where a test wants to read it.
+        /// The names of numbers, for tests that print them.
         var names: [Int: String]?
     }
 
-    /// A call of the cacher under way.
+    /// A call of the cacher in progress.
     struct Call {
         enum Kind: Equatable { case read, save, remove }
 
@@ -50,22 +50,22 @@ struct ModelWorld {
         var ticket: Ticket
         var record: CacheRecord<[Int]>?
         var revision = 0
-        /// Whether it waits for the whole cacher to be emptied.
+        /// Whether it waits until the whole cacher is emptied.
         var isDeferred = false
     }
 
-    /// Somebody who waits.
+    /// A waiting caller.
     struct Caller {
         enum Part { case asked, joined, afterFetch }
 
         var id: CallerID
         var need: CallerNeed
-        /// Which truth has to be saved before he is answered; for `.saved`, for `.allSaved` where the truth is known, and for `.refresh`
-        /// once its fetch has ended.
+        /// The revision that must be saved before the caller is resumed. Set for `.saved`, for `.allSaved` once the accepted content
+        /// is known, and for `.refresh` once its fetch has ended.
         var awaits: Int?
-        /// What a caller for a page waits for.
+        /// The part of a page load that the caller waits for.
         var part: Part?
-        /// Whether he was told what he asked, and stays for the truth's sake.
+        /// Whether the caller has its result and stays only to retain the accepted content.
         var isAnswered = false
 
         var wantsFetch: Bool { need.wantsFetch && awaits == nil }
@@ -75,7 +75,7 @@ struct ModelWorld {
         }
     }
 
-    /// What has happened in the present turn.
+    /// The effects of the current transition.
     struct Moment {
         var event = ModelEvent.tick
         var isFetchAccepted = false
@@ -102,7 +102,7 @@ struct ModelWorld {
         var published = 0
     }
 
-    /// A key of which the cacher holds this.
+    /// Creates the world of a key with this record in the cacher.
     init(_ setting: ModelSetting, stored: CacheRecord<[Int]>? = nil, log: Log = Log()) {
         self.setting = setting
         self.log = log
@@ -121,7 +121,7 @@ struct ModelWorld {
     var violations: [String] { log.violations }
     var isWanted: Bool { observers > 0 || callers.contains { $0.wantsFetch } }
 
-    /// A number that was never given before.
+    /// Returns a number not used before.
     mutating func nextNumber(_ name: String = "") -> Int {
         lastNumber += 1
         log.names?[lastNumber] = name
@@ -136,7 +136,7 @@ struct ModelWorld {
 }
 
 extension CallerNeed {
-    /// The need without its arguments' values, as one number.
+    /// The need as one number, without the values of its arguments.
     var kind: UInt8 {
         switch self {
         case .content: 0

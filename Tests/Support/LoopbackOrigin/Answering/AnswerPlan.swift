@@ -1,4 +1,4 @@
-/// The steps that put a response on the wire: what to send, when to pause and how to end. Decided once, without I/O.
+/// The steps that put a response on the wire: bytes to send, pauses, and the end. Planned once, without I/O.
 struct AnswerPlan {
     enum Step {
         case pause(Duration)
@@ -7,18 +7,18 @@ struct AnswerPlan {
         case end(End)
     }
 
-    /// How much of a body is sent at a time, and what pause lies between.
+    /// The number of bytes that are sent at a time, and the pause in between.
     struct Pace {
         var bytes = 65_536
         var pause: Duration?
     }
 
-    /// What becomes of the connection behind the answer.
+    /// The fate of the connection after the response.
     enum End: Equatable {
         case keepAlive
-        /// Closes so that what was sent still arrives.
+        /// Closes after the client has received everything.
         case close
-        /// Closes at once, as a server does whose patience with an idle connection has ended.
+        /// Closes at once, like a server that no longer keeps an idle connection.
         case hangUp
         case reset
         case closeOnNextRequest
@@ -27,11 +27,11 @@ struct AnswerPlan {
         case hang
     }
 
-    /// What is still to be done, in reverse: the last element is next.
+    /// The remaining steps in reverse: the last element is next.
     private(set) var steps: [Step] = []
-    /// The status the head says; `nil` when no head is sent.
+    /// The status in the head; `nil` if no head is sent.
     private(set) var status: Int?
-    /// Whether the answer arrives as its head promises.
+    /// Whether the response arrives as its head promises.
     private(set) var isComplete = true
 
     private var misbehavior: Reading
@@ -58,12 +58,12 @@ struct AnswerPlan {
         steps.reverse()
     }
 
-    /// Takes the next step.
+    /// Removes and returns the next step.
     mutating func next() -> Step? {
         steps.popLast()
     }
 
-    /// Puts steps in front of the others.
+    /// Inserts a step before the others, after an optional pause.
     mutating func putBack(_ step: Step, after pause: Duration?) {
         steps.append(step)
         if let pause { steps.append(.pause(pause)) }
@@ -122,10 +122,10 @@ struct AnswerPlan {
         misbehavior.connection ?? (closes ? .close : .keepAlive)
     }
 
-    /// Whether client or handler want the connection to end here (RFC 9112, section 9.3).
+    /// Returns whether the client or the handler wants the connection to end (RFC 9112, section 9.3).
     private func closes(_ response: LoopbackOrigin.Response) -> Bool {
-        let asked = request.headers.listedTokens("Connection")
-        let isLast = asked.contains("close") || (request.minorVersion == 0 && !asked.contains("keep-alive"))
+        let options = request.headers.listedTokens("Connection")
+        let isLast = options.contains("close") || (request.minorVersion == 0 && !options.contains("keep-alive"))
         return isLast || response.headers.listedTokens("Connection").contains("close")
     }
 
@@ -133,7 +133,7 @@ struct AnswerPlan {
         status >= 200 && status != 204 && status != 304
     }
 
-    /// The status in bytes that are sent verbatim, if they begin as a response does.
+    /// Returns the status in verbatim bytes if they begin like a response.
     private static func status(in bytes: some Collection<UInt8>) -> Int? {
         let line = String(decoding: bytes.prefix(32), as: UTF8.self).split(separator: " ")
         guard line.count > 1, line[0].hasPrefix("HTTP/1.") else { return nil }
@@ -142,7 +142,7 @@ struct AnswerPlan {
 }
 
 extension AnswerPlan {
-    /// A list of misbehaviors as the answers to the questions that the plan asks; of two that contradict each other the later counts.
+    /// A list of misbehaviors in the form that the plan needs; of two contradictory ones, the later counts.
     private struct Reading {
         var headDelay: Duration?
         var bodyDelay: Duration?

@@ -1,16 +1,16 @@
 import Foundation
 
 extension LoopbackOrigin.Response {
-    /// One page of `items` as a JSON array, with RFC 8288 `Link` fields to the first, previous, next and last page.
+    /// Returns one page of `items` as a JSON array, with RFC 8288 `Link` fields to the first, previous, next, and last page.
     ///
-    /// The request chooses with `page`, counted from 1, and `per_page`; a page behind the last is empty, a page that is not a
-    /// positive number is answered with 400. Other query items are kept in the links.
+    /// The query items `page`, counted from 1, and `per_page` select the page. A page after the last one is empty, and a page that is not a
+    /// positive number causes a 400 response. The links keep the other query items.
     ///
     /// - Parameters:
-    ///   - items: All there is.
-    ///   - request: The request to answer.
-    ///   - size: How many items a page has when the request does not say.
-    ///   - maximum: How many items a page has at most.
+    ///   - items: The items of all pages.
+    ///   - request: The request.
+    ///   - size: The number of items per page if the request does not specify one.
+    ///   - maximum: The largest number of items per page.
     public static func pages(
         of items: some Collection<some Encodable>, for request: LoopbackOrigin.Request, size: Int = 20, maximum: Int = 100
     ) -> Self {
@@ -30,7 +30,7 @@ extension LoopbackOrigin.Response {
         return .json(content).setting("Link", to: field).setting("X-Total-Count", to: "\(items.count)")
     }
 
-    /// The request's own address with another page.
+    /// Returns the request's address with another page.
     private static func address(of page: Int, for request: LoopbackOrigin.Request) -> String {
         var components = URLComponents()
         components.queryItems = request.queryItems.filter { $0.name != "page" } + [URLQueryItem(name: "page", value: "\(page)")]

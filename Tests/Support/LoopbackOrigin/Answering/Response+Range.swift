@@ -1,10 +1,10 @@
 import Foundation
 
 extension LoopbackOrigin.Response {
-    /// The part of this response that the request asks for with `Range` (RFC 9110, section 14).
+    /// Returns the part of this response that the request's `Range` field selects (RFC 9110, section 14).
     ///
-    /// One range of bytes is answered with 206, one beyond the end with 416; several ranges, another unit, a syntax error or an
-    /// `If-Range` that does not match get the whole response.
+    /// One range of bytes leads to 206, and a range beyond the end to 416. Several ranges, another unit, a syntax error, or an
+    /// `If-Range` field that does not match lead to the whole response.
     public func ranged(by request: LoopbackOrigin.Request) -> Self {
         guard status == 200, let data else { return self }
         let whole = setting("Accept-Ranges", to: "bytes")
@@ -16,14 +16,14 @@ extension LoopbackOrigin.Response {
             refusal.misbehaviors = misbehaviors
             return refusal
         case .part(let part):
-            var answer = whole.with(status: 206)
+            var response = whole.with(status: 206)
                 .setting("Content-Range", to: "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(data.count)")
-            answer.body = .data(Data(data.dropFirst(part.lowerBound).prefix(part.count)))
-            return answer
+            response.body = .data(Data(data.dropFirst(part.lowerBound).prefix(part.count)))
+            return response
         }
     }
 
-    /// `If-Range` compares strongly (RFC 9110, section 13.1.5).
+    /// Returns whether `If-Range` allows a partial response; it compares strongly (RFC 9110, section 13.1.5).
     private func allowsPart(for request: LoopbackOrigin.Request) -> Bool {
         guard let condition = request.headers["If-Range"] else { return true }
         guard let tag = EntityTag(condition) else { return condition == headers["Last-Modified"] }
@@ -32,7 +32,7 @@ extension LoopbackOrigin.Response {
     }
 }
 
-/// What a `Range` field asks of a body of known size.
+/// The part of a body of known size that a `Range` field selects.
 private enum ByteRange {
     case none
     case unsatisfiable
@@ -42,7 +42,7 @@ private enum ByteRange {
         self = .none
         guard field.lowercased().hasPrefix("bytes=") else { return }
         let bounds = field.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false).map(Self.number)
-        // More or fewer than two parts is a list of ranges, or none at all.
+        // More or fewer than two bounds are several ranges, or a syntax error.
         guard bounds.count == 2 else { return }
         switch (bounds[0], bounds[1]) {
         case (.number(let first), .number(let last)) where first <= last:

@@ -1,36 +1,36 @@
 import Foundation
 
 extension LoopbackOrigin.Response {
-    /// `304 Not Modified` without fields.
+    /// A `304 Not Modified` response without fields.
     public static let notModified = Self(status: 304)
 
-    /// The same response with an `ETag`; without a tag, one that is made from the body, so that equal bodies have equal tags.
+    /// Returns the same response with an `ETag`. The default tag is a hash of the body, so equal bodies have equal tags.
     ///
     /// - Parameter tag: The opaque tag without quotation marks.
     public func tagged(_ tag: String? = nil) -> Self {
         setting("ETag", to: "\"\(tag ?? Self.fingerprint(of: data ?? Data()))\"")
     }
 
-    /// The same response with a weak `ETag`.
+    /// Returns the same response with a weak `ETag`.
     ///
     /// - Parameter tag: The opaque tag without quotation marks.
     public func weaklyTagged(_ tag: String) -> Self {
         setting("ETag", to: "W/\"\(tag)\"")
     }
 
-    /// `304` instead of this response when the request already has it (RFC 9110, section 13).
+    /// Returns a `304` response instead if the request has a matching validator (RFC 9110, section 13).
     ///
-    /// `If-None-Match` compares weakly; only without it does `If-Modified-Since` count, which must equal `Last-Modified` exactly.
+    /// `If-None-Match` compares weakly. Without it, `If-Modified-Since` must equal `Last-Modified` exactly.
     public func revalidated(by request: LoopbackOrigin.Request) -> Self {
         guard status == 200, request.method == .get || request.method == .head, isCurrent(for: request) else { return self }
-        // The fields a 304 must or should carry (RFC 9110, section 15.4.5).
+        // A 304 must or should carry these fields (RFC 9110, section 15.4.5).
         let kept = ["cache-control", "content-location", "date", "etag", "expires", "last-modified", "vary", "age"]
-        var answer = Self.notModified
+        var response = Self.notModified
         for field in headers.fields where kept.contains(field.name.lowercased()) {
-            answer.headers.add(field.name, field.value)
+            response.headers.add(field.name, field.value)
         }
-        answer.misbehaviors = misbehaviors
-        return answer
+        response.misbehaviors = misbehaviors
+        return response
     }
 
     private func isCurrent(for request: LoopbackOrigin.Request) -> Bool {
@@ -43,7 +43,7 @@ extension LoopbackOrigin.Response {
         return request.headers["If-Modified-Since"] == modified
     }
 
-    /// FNV-1a over the body: it need not resist attack, only tell bodies apart.
+    /// Returns the FNV-1a hash of a body, which distinguishes bodies but resists no attack.
     private static func fingerprint(of data: Data) -> String {
         let hash = data.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
         return String(hash, radix: 16)
@@ -63,7 +63,7 @@ struct EntityTag: Equatable {
         opaque = quoted[quoted.index(after: quoted.startIndex)..<end]
     }
 
-    /// The tags of an `If-None-Match` field; a comma inside quotation marks belongs to the tag.
+    /// Returns the tags of an `If-None-Match` field; a comma inside quotation marks belongs to the tag.
     static func list(_ field: String) -> [EntityTag] {
         var tags: [EntityTag] = []
         var rest = field[...]

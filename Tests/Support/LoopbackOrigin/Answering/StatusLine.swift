@@ -4,7 +4,7 @@ enum StatusLine {
         Array("HTTP/1.1 \(status) \(reasons[status] ?? "")\r\n".utf8)
     }
 
-    /// Reason phrases of RFC 9110 and 6585; any other status has an empty one, which RFC 9112 allows.
+    /// Reason phrases of RFC 9110 and RFC 6585; any other status has an empty one, which RFC 9112 allows.
     private static let reasons: [Int: String] = [
         200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content", 205: "Reset Content",
         206: "Partial Content", 300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified",

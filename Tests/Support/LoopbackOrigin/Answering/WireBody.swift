@@ -1,4 +1,4 @@
-/// The bytes behind a head as they go over the wire, described as pieces that may repeat so that a large body need not be held.
+/// The bytes after a head on the wire, as pieces that may repeat, so that large bodies take little memory.
 struct WireBody {
     struct Piece {
         var bytes: [UInt8]
@@ -8,7 +8,7 @@ struct WireBody {
     }
 
     private(set) var pieces: [Piece]
-    /// How many bytes of the first piece have been taken.
+    /// The number of bytes taken from the first piece.
     private var offset = 0
     private(set) var count: Int
 
@@ -17,7 +17,7 @@ struct WireBody {
         count = pieces.reduce(0) { $0 + $1.count }
     }
 
-    /// Keeps only the first `length` bytes.
+    /// Removes all but the first `length` bytes.
     mutating func cut(to length: Int) {
         var room = length
         let kept = pieces.flatMap { piece in
@@ -31,7 +31,7 @@ struct WireBody {
         self = WireBody(kept)
     }
 
-    /// Takes the next `length` bytes, or what is left.
+    /// Removes and returns the next `length` bytes, or the rest.
     mutating func take(upTo length: Int) -> [UInt8] {
         var taken: [UInt8] = []
         let wanted = min(length, count)
@@ -50,11 +50,11 @@ struct WireBody {
         return taken
     }
 
-    /// The same bytes in chunked coding without the last chunk, in chunks of at most `size` bytes.
+    /// Returns the same bytes in chunked coding without the last chunk, in chunks of at most `size` bytes.
     func chunked(by size: Int) -> WireBody {
         var chunks: [Piece] = []
         for piece in pieces {
-            // A short repeating piece would make a chunk of every repetition; gathered, it fills whole chunks.
+            // Gathering a short repeating piece fills whole chunks instead of making one of each repetition.
             let repetitions = max(1, size / piece.bytes.count)
             let (full, rest) = piece.times.quotientAndRemainder(dividingBy: repetitions)
             for (block, times) in [(repetitions, full), (rest, 1)] where block * times > 0 {

@@ -1,5 +1,5 @@
 extension LoopbackOrigin {
-    /// Header fields in the order they were sent, duplicates kept, found by name without regard to case.
+    /// Header fields in the order of transmission, with duplicates; names are case-insensitive.
     ///
     /// ```swift
     /// var headers: LoopbackOrigin.Headers = ["Accept": "text/html", "accept": "text/plain"]
@@ -7,14 +7,14 @@ extension LoopbackOrigin {
     /// headers.values(of: "Accept")  // ["text/html", "text/plain"]
     /// ```
     public struct Headers: Sendable, Hashable {
-        /// One field as it stands on its line.
+        /// One field line.
         public struct Field: Sendable, Hashable {
-            /// The name in the case it was sent in.
+            /// The name in its original case.
             public let name: String
-            /// The value without the white space around it; bytes that are not UTF-8 are read as ISO 8859-1.
+            /// The value without surrounding white space; bytes that are not UTF-8 are read as ISO 8859-1.
             public let value: String
 
-            /// A field of a name and a value, neither of which is checked.
+            /// Makes a field from a name and a value, without checking either.
             public init(name: String, value: String) {
                 self.name = name
                 self.value = value
@@ -24,58 +24,58 @@ extension LoopbackOrigin {
         /// The fields in order.
         public private(set) var fields: [Field]
 
-        /// The given fields in order.
+        /// Makes headers from fields in order.
         public init(_ fields: [Field] = []) {
             self.fields = fields
         }
 
-        /// All values of a field joined with a comma (RFC 9110, section 5.3); `nil` when it was not sent.
+        /// The values of a field, joined with commas (RFC 9110, section 5.3); `nil` if it is missing.
         public subscript(name: String) -> String? {
             let values = values(of: name)
             return values.isEmpty ? nil : values.joined(separator: ", ")
         }
 
-        /// The values of a field, one for each line it was sent on.
+        /// Returns the values of a field, one per line.
         public func values(of name: String) -> [String] {
             fields.filter { Self.areSame($0.name, name) }.map(\.value)
         }
 
-        /// Adds a field behind the others, even if there is one of that name.
+        /// Appends a field, even if the name already exists.
         public mutating func add(_ name: String, _ value: String) {
             fields.append(Field(name: name, value: value))
         }
 
-        /// Replaces every field of that name by one.
+        /// Replaces all fields of a name by one.
         public mutating func set(_ name: String, to value: String) {
             remove(name)
             add(name, value)
         }
 
-        /// Removes every field of that name.
+        /// Removes all fields of a name.
         public mutating func remove(_ name: String) {
             fields.removeAll { Self.areSame($0.name, name) }
         }
 
-        /// The members of a comma-separated list field, over all its lines, trimmed and in lower case.
+        /// Returns the members of a comma-separated list field over all its lines, trimmed and in lowercase.
         func listedTokens(_ name: String) -> [String] {
             (self[name] ?? "").split(separator: ",").map { member in
                 String(member.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed()).lowercased()
             }
         }
 
-        private static func areSame(_ one: String, _ other: String) -> Bool {
-            one.utf8.count == other.utf8.count && one.lowercased() == other.lowercased()
+        private static func areSame(_ left: String, _ right: String) -> Bool {
+            left.utf8.count == right.utf8.count && left.lowercased() == right.lowercased()
         }
     }
 }
 
 extension LoopbackOrigin.Headers: ExpressibleByDictionaryLiteral, CustomStringConvertible {
-    /// The given fields in order, duplicates kept.
+    /// Makes headers from fields in order, duplicates included.
     public init(dictionaryLiteral elements: (String, String)...) {
         self.init(elements.map { Field(name: $0.0, value: $0.1) })
     }
 
-    /// The fields as lines.
+    /// The fields as lines of text.
     public var description: String {
         fields.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
     }

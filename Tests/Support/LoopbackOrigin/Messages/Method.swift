@@ -1,10 +1,10 @@
 extension LoopbackOrigin {
-    /// A request method, such as `GET`; case-sensitive, as RFC 9110 has it.
+    /// A request method, such as `GET`; case-sensitive as in RFC 9110.
     public struct Method: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// The method's name as sent.
+        /// The method's name on the wire.
         public let rawValue: String
 
-        /// A method by its name; `nil` when that is not a token (RFC 9110, section 5.6.2).
+        /// Makes a method from its name; `nil` if the name is not a token (RFC 9110, section 5.6.2).
         public init?(rawValue: String) {
             guard Token.isValid(rawValue.utf8) else { return nil }
             self.rawValue = rawValue
@@ -34,7 +34,7 @@ extension LoopbackOrigin {
     }
 }
 
-/// The `token` of RFC 9110, section 5.6.2: what methods and field names are made of.
+/// The `token` of RFC 9110, section 5.6.2: the grammar of methods and field names.
 enum Token {
     static func isValid(_ bytes: some Collection<UInt8>) -> Bool {
         !bytes.isEmpty && bytes.allSatisfy(isTokenByte)

@@ -1,7 +1,7 @@
 public import Foundation
 
 extension LoopbackOrigin {
-    /// A request as it arrived, complete with its body.
+    /// A complete request as it arrived.
     ///
     /// ```swift
     /// origin.on(.get, "/users/:id") { request in
@@ -11,13 +11,13 @@ extension LoopbackOrigin {
     public struct Request: Sendable {
         /// The position among all requests of this origin, from 1.
         public internal(set) var number: Int
-        /// The connection the request arrived on, from 1 in the order of acceptance.
+        /// The number of the connection, from 1 in the order of acceptance.
         public let connection: Int
         /// The method.
         public let method: Method
         /// The request target exactly as sent.
         public let target: String
-        /// The target's path as sent, percent-encoding kept; of an absolute-form target, the part behind the authority.
+        /// The target's path with its percent-encoding; without the authority of an absolute-form target.
         public let path: String
         /// The target's query, percent-decoded; a plus sign stays a plus sign.
         public let queryItems: [URLQueryItem]
@@ -25,23 +25,23 @@ extension LoopbackOrigin {
         public let minorVersion: Int
         /// The header fields.
         public let headers: Headers
-        /// The fields behind the last chunk of a chunked body.
+        /// The fields after the last chunk of a chunked body.
         public let trailers: Headers
-        /// The body, freed of chunked coding.
+        /// The body without its chunked coding.
         public let body: Data
-        /// Every byte from the request line to the empty line that ends the head.
+        /// The bytes from the request line to the empty line that ends the head.
         public let rawHead: Data
-        /// When the last byte arrived.
+        /// The time when the last byte arrived.
         public let receivedAt: ContinuousClock.Instant
-        /// The values that the route's pattern took from the path, percent-decoded.
+        /// The percent-decoded values of the route pattern's parameters.
         public internal(set) var parameters: [String: String] = [:]
 
-        /// The first value of a query item; `nil` when there is none, empty when it has no value.
+        /// Returns the first value of a query item; `nil` without the item, and empty without a value.
         public func query(_ name: String) -> String? {
             queryItems.first { $0.name == name }.map { $0.value ?? "" }
         }
 
-        /// The value the route's pattern took for `name`; asking for a name the pattern does not have is a programming error.
+        /// Returns the value of a parameter of the route's pattern; a name that the pattern lacks is a programming error.
         public func parameter(_ name: String) -> String {
             guard let value = parameters[name] else {
                 preconditionFailure("the route of \(method) \(path) has no parameter “\(name)”, only \(parameters.keys.sorted())")
@@ -49,9 +49,9 @@ extension LoopbackOrigin {
             return value
         }
 
-        /// The body decoded from JSON.
+        /// Decodes the body from JSON.
         ///
-        /// - Throws: `DecodingError` when the body is something else.
+        /// - Throws: `DecodingError` if the body does not match the type.
         public func decoded<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
             let decoder = JSONDecoder()
             decoder.dateDecodingStrategy = .iso8601
@@ -77,7 +77,7 @@ extension LoopbackOrigin.Request {
         rawHead = Data(parsed.head.raw)
     }
 
-    /// Path and query of a target in any of the forms of RFC 9112, section 3.2.
+    /// Splits a target of any form in RFC 9112, section 3.2, into path and query.
     private static func split(_ target: String) -> (path: String, query: Substring) {
         var rest = target[...]
         if !rest.hasPrefix("/"), let scheme = rest.range(of: "://") {
@@ -97,7 +97,7 @@ extension LoopbackOrigin.Request {
     }
 }
 
-/// Percent-encoding, read leniently: what is not a valid escape stays as it is.
+/// Lenient percent-decoding: an invalid escape stays unchanged.
 enum PercentCoding {
     static func decode(_ text: some StringProtocol) -> String {
         String(text).removingPercentEncoding ?? String(text)

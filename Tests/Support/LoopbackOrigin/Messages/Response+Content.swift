@@ -1,29 +1,29 @@
 public import Foundation
 
 extension LoopbackOrigin.Response {
-    /// A status with an empty body.
+    /// Makes a response with an empty body.
     public static func status(_ status: Int) -> Self {
         Self(status: status)
     }
 
-    /// A plain text in UTF-8.
+    /// Makes a response with plain text in UTF-8.
     public static func text(_ text: String, status: Int = 200) -> Self {
         data(Data(text.utf8), type: "text/plain; charset=utf-8", status: status)
     }
 
-    /// A page of HTML, as captive portals answer with status 200.
+    /// Makes a response with an HTML page, such as captive portals send with status 200.
     public static func html(_ text: String, status: Int = 200) -> Self {
         data(Data(text.utf8), type: "text/html; charset=utf-8", status: status)
     }
 
-    /// Bytes of a media type.
+    /// Makes a response with bytes of a media type.
     public static func data(_ data: Data, type: String = "application/octet-stream", status: Int = 200) -> Self {
         Self(status: status, headers: ["Content-Type": type], body: data)
     }
 
-    /// A value as JSON, keys sorted and dates in ISO 8601, so that equal values are equal bytes.
+    /// Makes a response with a value as JSON, with sorted keys and ISO 8601 dates, so that equal values have equal bytes.
     ///
-    /// A value that cannot be encoded is answered with status 500 and the reason.
+    /// A value that cannot be encoded leads to status 500 with the reason.
     public static func json(_ value: some Encodable, status: Int = 200) -> Self {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -31,16 +31,16 @@ extension LoopbackOrigin.Response {
         do {
             return data(try encoder.encode(value), type: "application/json", status: status)
         } catch {
-            return problem(500, "The value could not be encoded", detail: String(describing: error))
+            return problem(500, "The value cannot be encoded", detail: String(describing: error))
         }
     }
 
-    /// A text that is sent as JSON whether it is or not.
+    /// Makes a response with a text labeled as JSON, valid or not.
     public static func json(literal: String, status: Int = 200) -> Self {
         data(Data(literal.utf8), type: "application/json", status: status)
     }
 
-    /// A problem document (RFC 9457).
+    /// Makes a problem document (RFC 9457).
     public static func problem(_ status: Int, _ title: String, detail: String? = nil) -> Self {
         struct Document: Encodable {
             let status: Int
@@ -51,31 +51,31 @@ extension LoopbackOrigin.Response {
             .setting("Content-Type", to: "application/problem+json")
     }
 
-    /// What a request gets that no route is for.
+    /// Makes the response to a request that matches no route.
     public static func notFound(for request: LoopbackOrigin.Request) -> Self {
-        problem(404, "Not Found", detail: "Nothing answers \(request.method) \(request.path)")
+        problem(404, "Not Found", detail: "No route matches \(request.method) \(request.path)")
     }
 
-    /// A redirect whose `Location` is sent as it is, relative, foreign or nonsense.
+    /// Makes a redirect with an unchecked `Location`: relative, foreign, or malformed.
     public static func redirect(to location: String, status: Int = 302) -> Self {
         Self(status: status, headers: ["Location": location])
     }
 
-    /// A gzip stream that inflates to `count` zero bytes, made without holding them and about a thousandth of them on the wire.
+    /// Makes a gzip stream that inflates to `count` zero bytes, with about a thousandth of them on the wire and none in memory.
     public static func gzipBomb(inflatingTo count: Int, type: String = "application/octet-stream") -> Self {
         var response = Self(headers: ["Content-Type": type, "Content-Encoding": "gzip"])
         response.body = .gzippedZeros(count: count)
         return response
     }
 
-    /// Bytes so many times, made while they are sent.
+    /// Makes a response that repeats bytes, which are generated during transmission.
     public static func repeating(_ data: Data, times: Int, type: String = "application/octet-stream") -> Self {
         var response = Self(headers: ["Content-Type": type])
         response.body = .repeated(data, times: times)
         return response
     }
 
-    /// These bytes instead of a response; the connection closes behind them unless it is told to stay.
+    /// Makes a response of exactly these bytes, head included; by default the connection closes after them.
     public static func verbatim(_ bytes: Data, then connection: LoopbackOrigin.Persistence = .closes) -> Self {
         var response = Self()
         response.body = .verbatim(bytes)
@@ -83,12 +83,12 @@ extension LoopbackOrigin.Response {
         return response
     }
 
-    /// This text instead of a response; the connection closes behind it unless it is told to stay.
+    /// Makes a response of exactly this text, head included; by default the connection closes after it.
     public static func verbatim(_ text: String, then connection: LoopbackOrigin.Persistence = .closes) -> Self {
         verbatim(Data(text.utf8), then: connection)
     }
 
-    /// The same response in gzip coding (uncompressed blocks: a valid stream that does not get smaller).
+    /// Returns the same response in gzip coding with uncompressed blocks: a valid stream that is not smaller.
     public func gzipped() -> Self {
         guard let data else { return self }
         var copy = setting("Content-Encoding", to: "gzip")
@@ -98,11 +98,11 @@ extension LoopbackOrigin.Response {
 }
 
 extension LoopbackOrigin {
-    /// Whether a connection outlives an answer.
+    /// Whether a connection outlives a response.
     public enum Persistence: Sendable, Hashable {
-        /// It closes once the answer is sent.
+        /// The connection closes after the response.
         case closes
-        /// It stays for the next request.
+        /// The connection stays open for the next request.
         case stays
     }
 }

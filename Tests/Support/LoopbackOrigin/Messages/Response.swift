@@ -1,10 +1,10 @@
 public import Foundation
 
 extension LoopbackOrigin {
-    /// What the origin answers: a status, fields, a body, and how it misbehaves while sending them.
+    /// A response: a status, fields, a body, and misbehaviors during its transmission.
     ///
-    /// Nothing but `Content-Length` or `Transfer-Encoding`, and `Connection` where it closes, is added to the fields; so a test can
-    /// assert on exact bytes. Nothing is checked either: an origin that sends nonsense is sometimes what is wanted.
+    /// The origin adds only `Content-Length` or `Transfer-Encoding`, and `Connection` if it closes, so that tests can assert on exact
+    /// bytes. It checks nothing, because some tests need malformed responses.
     ///
     /// ```swift
     /// origin.on(.get, "/slow") { _ in
@@ -12,23 +12,23 @@ extension LoopbackOrigin {
     /// }
     /// ```
     public struct Response: Sendable, Hashable {
-        /// What stands behind the head.
+        /// The bytes after the head.
         public enum Body: Sendable, Hashable {
             /// The given bytes.
             case data(Data)
-            /// A gzip stream that inflates to that many zero bytes, about a thousandth of that on the wire.
+            /// A gzip stream that inflates to that many zero bytes, with about a thousandth of them on the wire.
             case gzippedZeros(count: Int)
-            /// The given bytes so many times, without holding them all.
+            /// The given bytes, repeated without holding them all in memory.
             case repeated(Data, times: Int)
-            /// Not a body but the whole answer, head included, byte by byte.
+            /// The exact bytes of the whole response, head included.
             case verbatim(Data)
         }
 
-        /// How the client learns where the body ends.
+        /// The way in which the client finds the end of the body.
         public enum Framing: Sendable, Hashable {
             /// By `Content-Length`.
             case length
-            /// By chunked coding, in chunks of at most that many bytes; for an HTTP/1.0 client, by the end of the connection.
+            /// By chunked coding, in chunks of at most that many bytes; by the end of the connection for an HTTP/1.0 client.
             case chunked(bytes: Int)
             /// By the end of the connection.
             case untilClosed
@@ -36,16 +36,16 @@ extension LoopbackOrigin {
 
         /// The status code.
         public var status: Int
-        /// The header fields, sent in order and as they are.
+        /// The header fields, sent in order and unchanged.
         public var headers: Headers
-        /// What stands behind the head.
+        /// The bytes after the head.
         public var body: Body
-        /// How the client learns where the body ends.
+        /// The way in which the client finds the end of the body.
         public var framing: Framing
-        /// How the answer departs from what it should be; the order does not matter.
+        /// The deviations from a correct response; their order does not matter.
         public var misbehaviors: [Misbehavior]
 
-        /// A response of the given parts that behaves.
+        /// Makes a correct response.
         public init(status: Int = 200, headers: Headers = [:], body: Data = Data(), framing: Framing = .length) {
             self.status = status
             self.headers = headers
@@ -54,7 +54,7 @@ extension LoopbackOrigin {
             misbehaviors = []
         }
 
-        /// The bytes of a body that is known in advance.
+        /// The bytes of the body if they are in memory.
         public var data: Data? {
             if case .data(let data) = body { data } else { nil }
         }
@@ -62,35 +62,35 @@ extension LoopbackOrigin {
 }
 
 extension LoopbackOrigin.Response {
-    /// The same response with one field of that name and value.
+    /// Returns the same response with one field of that name and value.
     public func setting(_ name: String, to value: String) -> Self {
         var copy = self
         copy.headers.set(name, to: value)
         return copy
     }
 
-    /// The same response with one field more, even if it has one of that name.
+    /// Returns the same response with an additional field, even if the name already exists.
     public func adding(_ name: String, _ value: String) -> Self {
         var copy = self
         copy.headers.add(name, value)
         return copy
     }
 
-    /// The same response with another status.
+    /// Returns the same response with another status.
     public func with(status: Int) -> Self {
         var copy = self
         copy.status = status
         return copy
     }
 
-    /// The same response with another framing of its body.
+    /// Returns the same response with another framing of its body.
     public func framed(_ framing: Framing) -> Self {
         var copy = self
         copy.framing = framing
         return copy
     }
 
-    /// The same response that misbehaves in these ways as well.
+    /// Returns the same response with additional misbehaviors.
     public func misbehaving(_ ways: LoopbackOrigin.Misbehavior...) -> Self {
         var copy = self
         copy.misbehaviors += ways

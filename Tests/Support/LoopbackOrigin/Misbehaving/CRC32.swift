@@ -8,7 +8,7 @@ enum CRC32 {
         }
     }
 
-    /// The checksum of `count` zero bytes, in a number of steps that grows with the logarithm of `count`.
+    /// Returns the checksum of `count` zero bytes in logarithmic time.
     ///
     /// A zero bit multiplies the register by x modulo the polynomial, so `count` zero bytes multiply it by x to the power of 8 · `count`.
     static func checksum(zeros count: Int) -> UInt32 {
@@ -24,13 +24,13 @@ enum CRC32 {
         return ~product(~0, power)
     }
 
-    /// The product of two polynomials modulo the checksum's; the highest bit is the coefficient of x⁰.
-    private static func product(_ one: UInt32, _ other: UInt32) -> UInt32 {
+    /// Returns the product of two polynomials modulo the checksum's; the highest bit is the coefficient of x⁰.
+    private static func product(_ left: UInt32, _ right: UInt32) -> UInt32 {
         var sum: UInt32 = 0
-        var shiftedOther = other
+        var shiftedRight = right
         for bit in (0..<32).reversed() {
-            if one >> UInt32(bit) & 1 == 1 { sum ^= shiftedOther }
-            shiftedOther = shifted(shiftedOther)
+            if left >> UInt32(bit) & 1 == 1 { sum ^= shiftedRight }
+            shiftedRight = shifted(shiftedRight)
         }
         return sum
     }

@@ -1,8 +1,8 @@
-/// Gzip streams (RFC 1952) made by hand, because no compressor comes with every platform.
+/// Hand-made gzip streams (RFC 1952), because no compressor is available on every platform.
 enum Gzip {
     private static let header: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF]
 
-    /// `bytes` in blocks without compression (RFC 1951, section 3.2.4).
+    /// Returns `bytes` in uncompressed blocks (RFC 1951, section 3.2.4).
     static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var stream = header
         var rest = bytes[...]
@@ -16,10 +16,10 @@ enum Gzip {
         return stream + littleEndian(CRC32.checksum(bytes)) + littleEndian(UInt32(truncatingIfNeeded: bytes.count))
     }
 
-    /// A stream of `count` zero bytes, described rather than held: in its middle every byte stands for 1032 of them.
+    /// Returns a description of a stream of `count` zero bytes; in its middle, each byte on the wire stands for 1032 of them.
     ///
-    /// A block with codes of its own (RFC 1951, section 3.2.7) says in two zero bits “258 bytes as the one before”, and in the bits
-    /// 1 0 “a zero byte”. So the block is a few literals, and then nothing but zero bits.
+    /// A block with dynamic codes (RFC 1951, section 3.2.7) encodes “repeat the previous byte 258 times” in two zero bits, and “a zero
+    /// byte” in the bits 1 0. The block thus consists of a few literals and then only zero bits.
     static func zeros(count: Int) -> WireBody {
         let copies = max(0, count - 1) / 258
         var bits = BitWriter()
@@ -30,7 +30,7 @@ enum Gzip {
             bits.write(code: 0, length: 1)
             zeroBits -= 1
         }
-        // Few zero bits may end inside a byte; then what follows goes on in it.
+        // A few zero bits may end inside a byte, which the following bits continue.
         let opening = bits.isAligned ? bits.flush() : []
         for _ in 0..<(zeroBits % 8) { bits.write(code: 0, length: 1) }
         bits.write(code: 0b11, length: 2)
@@ -44,10 +44,11 @@ enum Gzip {
         ])
     }
 
-    /// The header of a last block whose codes are: 0 for a length of 258, 10 for a zero byte, 11 for the end, 0 for a distance of 1.
+    /// Writes the header of a final block with these codes: 0 for a length of 258, 10 for a zero byte, 11 for the end, 0 for a distance of
+    /// 1.
     private static func writeCodes(to bits: inout BitWriter) {
-        bits.write(number: 1, bits: 1)  // the last block
-        bits.write(number: 2, bits: 2)  // with codes of its own
+        bits.write(number: 1, bits: 1)  // the final block
+        bits.write(number: 2, bits: 2)  // with dynamic codes
         bits.write(number: 286 - 257, bits: 5)  // literal and length codes
         bits.write(number: 0, bits: 5)  // one distance code
         bits.write(number: 18 - 4, bits: 4)  // code lengths of code lengths, in the order 16 17 18 0 8 7 9 6 10 5 11 4 12 3 13 2 14 1
@@ -72,24 +73,24 @@ enum Gzip {
     }
 }
 
-/// Packs bits into bytes as deflate does: the first bit is the lowest.
+/// Packs bits into bytes as deflate does, the lowest bit first.
 private struct BitWriter {
     private var bytes: [UInt8] = []
     private var used = 0
 
     var isAligned: Bool { used % 8 == 0 }
 
-    /// A number, lowest bit first.
+    /// Writes a number, lowest bit first.
     mutating func write(number: Int, bits: Int) {
         for index in 0..<bits { write(bit: number >> index & 1) }
     }
 
-    /// A Huffman code, highest bit first.
+    /// Writes a Huffman code, highest bit first.
     mutating func write(code: Int, length: Int) {
         for index in (0..<length).reversed() { write(bit: code >> index & 1) }
     }
 
-    /// The bytes so far, the last one filled up with zero bits.
+    /// Removes and returns the bytes so far; zero bits fill up the last one.
     mutating func flush() -> [UInt8] {
         defer { self = BitWriter() }
         return bytes

@@ -1,5 +1,5 @@
 extension LoopbackOrigin {
-    /// One way in which an answer departs from what it should be; several may be combined.
+    /// A deviation from a correct response; several may be combined.
     ///
     /// ```swift
     /// origin.on(.get, "/download") { _ in
@@ -7,35 +7,35 @@ extension LoopbackOrigin {
     /// }
     /// ```
     ///
-    /// Counts of body bytes are counts on the wire: chunk sizes count, what a coding inflates to does not.
+    /// Counts of body bytes refer to the wire: they include chunk sizes, and ignore what a coding inflates to.
     public enum Misbehavior: Sendable, Hashable {
-        /// Nothing is sent for that long.
+        /// Delays the head.
         case delayHead(by: Duration)
-        /// The head is sent, then nothing for that long.
+        /// Sends the head, and delays the body.
         case delayBody(by: Duration)
-        /// The body comes in pieces of that many bytes with a pause between two of them.
+        /// Sends the body in pieces of that many bytes, with a pause between two of them.
         case drip(bytes: Int, every: Duration)
-        /// The head promises the whole body, and the connection ends in its middle.
+        /// Closes the connection in the middle of the body that the head promises.
         case truncate(afterBodyBytes: Int)
-        /// The connection is reset in the middle of the body; with 0 right behind the head.
+        /// Resets the connection in the middle of the body; with 0, directly after the head.
         case reset(afterBodyBytes: Int)
-        /// The connection is reset instead of an answer.
+        /// Resets the connection instead of responding.
         case resetBeforeHead
-        /// In the middle of the body nothing more comes until the client leaves.
+        /// Stops sending in the middle of the body until the client leaves.
         case stall(afterBodyBytes: Int)
-        /// Nothing is ever sent; the connection stays until the client leaves.
+        /// Sends nothing until the client leaves.
         case neverAnswer
-        /// One `Content-Length` for each number, whatever the body's length is.
+        /// Sends one `Content-Length` for each number, whatever the body's length.
         case declareLengths([Int])
-        /// Chunked coding whose next chunk, behind that many body bytes, has a size that is not a number; then the connection ends.
+        /// Sends a chunk with a malformed size after that many body bytes in chunked coding, and then closes the connection.
         case breakChunk(afterBodyBytes: Int)
-        /// The connection is closed behind the answer, and the head does not say so.
+        /// Closes the connection after the response without announcing it in the head.
         case closeSilently
-        /// The connection is closed that long behind the answer, and the head does not say so; a request that arrives meanwhile is not read.
+        /// Closes the connection some time after the response without announcing it; a request that arrives meanwhile is not read.
         case closeLate(after: Duration)
-        /// The connection is closed where no further request arrives for that long, and the head does not say so.
+        /// Closes the connection without announcing it if no further request arrives for that long.
         case closeIdle(after: Duration)
-        /// The connection stays open until the next request arrives on it, and is closed without an answer to that.
+        /// Keeps the connection open until the next request arrives on it, and closes it without a response.
         case closeOnNextRequest
     }
 }

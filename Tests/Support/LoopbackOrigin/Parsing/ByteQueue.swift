@@ -1,14 +1,14 @@
-/// Bytes that have arrived and are not yet understood.
+/// Bytes that have arrived but are not parsed yet.
 struct ByteQueue {
     private var bytes: [UInt8] = []
     private var start = 0
-    /// How far a line end has been looked for, so that a line that arrives byte by byte is not searched from its start each time.
+    /// The end of the search for a line feed, so that a line that arrives byte by byte is not searched again from its start.
     private var searched = 0
 
     var count: Int { bytes.count - start }
     var isEmpty: Bool { count == 0 }
 
-    /// All bytes that wait, for a record of what was refused.
+    /// All unparsed bytes, for the record of a refused request.
     var waiting: ArraySlice<UInt8> { bytes[start...] }
 
     mutating func append(_ more: some Collection<UInt8>) {
@@ -24,14 +24,14 @@ struct ByteQueue {
         bytes.append(contentsOf: more)
     }
 
-    /// Takes up to `count` bytes.
+    /// Removes and returns up to `count` bytes.
     mutating func take(upTo count: Int) -> ArraySlice<UInt8> {
         let end = min(start + count, bytes.count)
         defer { start = end }
         return bytes[start..<end]
     }
 
-    /// Takes the bytes up to and including the next line feed; `nil` when none has arrived.
+    /// Removes and returns the bytes up to and including the next line feed; `nil` if none has arrived.
     mutating func takeLine() -> ArraySlice<UInt8>? {
         searched = max(searched, start)
         guard let end = bytes[searched...].firstIndex(of: UInt8(ascii: "\n")) else {

@@ -1,4 +1,4 @@
-/// Why a request is refused before any handler sees it, and the status that says so.
+/// The reason for refusing a request before any handler sees it, with the status of the response.
 struct MalformedRequest: Error {
     let status: Int
     let reason: String

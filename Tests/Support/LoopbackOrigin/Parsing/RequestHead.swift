@@ -1,6 +1,6 @@
 /// A request line and its fields, checked as strictly as RFC 9112 allows.
 struct RequestHead {
-    /// How the body behind the head ends.
+    /// The end of the body after the head.
     enum Framing: Equatable {
         case length(Int)
         case chunked
@@ -12,7 +12,7 @@ struct RequestHead {
     private(set) var headers = LoopbackOrigin.Headers()
     private(set) var raw: [UInt8]
 
-    /// Reads a request line, its line end included.
+    /// Parses a request line, including its line end.
     init(requestLine line: ArraySlice<UInt8>) throws(MalformedRequest) {
         let parts = try Self.withoutLineEnd(line).split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw MalformedRequest("a request line has three parts") }
@@ -28,7 +28,7 @@ struct RequestHead {
         raw = Array(line)
     }
 
-    /// Reads a field line; returns whether it was the empty line that ends the head.
+    /// Parses a field line; returns whether it was the empty line that ends the head.
     mutating func add(line: ArraySlice<UInt8>) throws(MalformedRequest) -> Bool {
         raw += line
         guard let field = try Self.field(line) else { return true }
@@ -36,7 +36,7 @@ struct RequestHead {
         return false
     }
 
-    /// Checks what the fields say together and finds out how the body ends.
+    /// Checks the fields together, and determines the end of the body.
     func framing() throws(MalformedRequest) -> Framing {
         let hosts = headers.values(of: "Host").count
         guard hosts == 1 || (hosts == 0 && minorVersion == 0) else { throw MalformedRequest("there must be one Host") }
@@ -62,7 +62,7 @@ struct RequestHead {
         headers["Expect"] != nil && minorVersion == 1
     }
 
-    /// Reads a field line; `nil` for the empty line.
+    /// Parses a field line; `nil` for the empty line.
     static func field(_ line: ArraySlice<UInt8>) throws(MalformedRequest) -> LoopbackOrigin.Headers.Field? {
         let content = try withoutLineEnd(line)
         guard !content.isEmpty else { return nil }
@@ -76,7 +76,7 @@ struct RequestHead {
         return .init(name: String(decoding: content[..<colon], as: UTF8.self), value: text(value))
     }
 
-    /// A line feed without its carriage return would let two parsers disagree where a line ends.
+    /// Removes CR LF from a line. A lone line feed is refused, because two parsers could disagree about the end of the line.
     static func withoutLineEnd(_ line: ArraySlice<UInt8>) throws(MalformedRequest) -> ArraySlice<UInt8> {
         let content = line.dropLast(2)
         guard line.suffix(2).elementsEqual([0x0D, 0x0A]), !content.contains(0x0D), !content.contains(0x00) else {
@@ -90,7 +90,7 @@ struct RequestHead {
         case "HTTP/1.1": return 1
         case "HTTP/1.0": return 0
         default:
-            throw version.hasPrefix("HTTP/") ? MalformedRequest(505, "only HTTP/1 is spoken here") : MalformedRequest("not HTTP")
+            throw version.hasPrefix("HTTP/") ? MalformedRequest(505, "only HTTP/1 is supported") : MalformedRequest("not HTTP")
         }
     }
 

@@ -1,14 +1,14 @@
-/// A request that has arrived as a whole.
+/// A complete request.
 struct ParsedRequest {
     let head: RequestHead
     var body: [UInt8] = []
     var trailers = LoopbackOrigin.Headers()
 }
 
-/// Turns the bytes of one connection into requests: a machine without I/O that takes bytes as they come.
+/// Parses the bytes of one connection into requests: a state machine without I/O that accepts bytes in any pieces.
 struct RequestParser {
     enum Output {
-        /// The head is there, and the client waits for leave to send the body.
+        /// The head has arrived, and the client waits for permission to send the body.
         case continueExpected
         case request(ParsedRequest)
     }
@@ -26,7 +26,7 @@ struct RequestParser {
     private let limits: LoopbackOrigin.Limits
     private(set) var queue = ByteQueue()
     private var stage = Stage.requestLine
-    /// The request whose body is arriving; kept out of the stage so that a body grows in place.
+    /// The request with the arriving body; stored outside the stage so that the body grows in place.
     private var draft: ParsedRequest?
     private var trailerBytes = 0
 
@@ -38,15 +38,15 @@ struct RequestParser {
         queue.append(bytes)
     }
 
-    /// The next thing that is complete; `nil` until more bytes arrive.
+    /// Returns the next complete output; `nil` until more bytes arrive.
     ///
-    /// After a throw the connection cannot go on, because nobody knows where the next request begins.
+    /// After an error the connection cannot continue, because the start of the next request is unknown.
     mutating func next() throws(MalformedRequest) -> Output? {
         while true {
             switch stage {
             case .requestLine:
                 guard let line = try line(limit: limits.requestLine, status: 414) else { return nil }
-                // Empty lines in front of a request are ignored (RFC 9112, section 2.2).
+                // RFC 9112, section 2.2, requires empty lines before a request to be ignored.
                 if line.elementsEqual([0x0D, 0x0A]) { continue }
                 stage = .fields(try RequestHead(requestLine: line))
             case .fields(var head):
@@ -68,7 +68,7 @@ struct RequestParser {
             case .chunkEnd:
                 guard let line = try line(limit: 2, status: 400) else { return nil }
                 guard line.count == 2, try RequestHead.withoutLineEnd(line).isEmpty else {
-                    throw MalformedRequest("a chunk is longer than it says")
+                    throw MalformedRequest("a chunk is longer than its size")
                 }
                 stage = .chunkSize
             case .trailers:
@@ -80,7 +80,7 @@ struct RequestParser {
         }
     }
 
-    /// Decides what follows a complete head; an output when the client waits for one.
+    /// Sets the stage after a complete head; returns an output if the client waits for permission.
     private mutating func begin(_ head: RequestHead) throws(MalformedRequest) -> Output? {
         switch try head.framing() {
         case .length(let length):
@@ -96,7 +96,7 @@ struct RequestParser {
         }
     }
 
-    /// Moves up to `missing` bytes into the body; returns whether none is missing any more.
+    /// Moves up to `missing` bytes into the body; returns whether the body is complete.
     private mutating func fill(_ missing: Int, next: (Int) -> Stage) throws(MalformedRequest) -> Bool {
         let bytes = queue.take(upTo: missing)
         draft?.body += bytes

@@ -7,10 +7,10 @@ import Darwin
 #endif
 
 extension LoopbackOrigin {
-    /// Raises this process's soft limit of open descriptors, for tests with a thousand connections and both their ends in one process.
+    /// Raises this process's soft limit of open descriptors, for tests with both ends of a thousand connections in one process.
     ///
-    /// - Parameter count: How many descriptors are wanted; the hard limit is never exceeded.
-    /// - Returns: How many descriptors the process may now have open.
+    /// - Parameter count: The wanted number of descriptors; the hard limit is never exceeded.
+    /// - Returns: The number of descriptors that the process may now open.
     @discardableResult
     public static func allowOpenDescriptors(_ count: Int) -> Int {
         #if canImport(Glibc)
@@ -22,7 +22,7 @@ extension LoopbackOrigin {
         guard getrlimit(resource, &limit) == 0 else { return 0 }
         if limit.rlim_cur < rlim_t(count) {
             limit.rlim_cur = min(rlim_t(count), limit.rlim_max)
-            // A refusal leaves the limit as it was, which is what is returned then.
+            // If the system refuses, the limit stays unchanged and is returned.
             _ = setrlimit(resource, &limit)
             _ = getrlimit(resource, &limit)
         }

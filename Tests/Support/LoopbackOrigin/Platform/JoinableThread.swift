@@ -6,9 +6,9 @@ import Musl
 import Darwin
 #endif
 
-/// A thread whose end can be waited for, which Foundation's `Thread` does not offer.
+/// A thread that can be joined, which Foundation's `Thread` cannot.
 ///
-/// `pthread_t` is a number on one platform and a pointer on the others; it is kept as its bits so that the value is `Sendable` on all.
+/// `pthread_t` is a number on one platform and a pointer on others; storing its bits makes the value `Sendable` on all.
 struct JoinableThread: Sendable {
     private let bits: UInt
 
@@ -41,7 +41,7 @@ struct JoinableThread: Sendable {
         #endif
     }
 
-    /// Waits until the thread has ended; from the thread itself it only lets go of it.
+    /// Waits until the thread has ended; on the thread itself, only detaches it.
     func join() {
         #if canImport(Glibc)
         let handle = bits
@@ -51,7 +51,7 @@ struct JoinableThread: Sendable {
         _ = isCurrent ? pthread_detach(handle) : pthread_join(handle, nil)
     }
 
-    /// Carries the closure through the C argument of the thread's start routine.
+    /// Passes the closure through the C argument of the thread's start routine.
     private final class Work: Sendable {
         let body: @Sendable () -> Void
 

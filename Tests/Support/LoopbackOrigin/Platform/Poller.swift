@@ -6,9 +6,9 @@ import Musl
 import Darwin
 #endif
 
-/// The descriptors one thread waits for, and what it waits for on each.
+/// The descriptors that one thread polls, with its interest in each.
 struct Poller {
-    /// Whom a descriptor belongs to; a connection's number is never used again, its descriptor may be.
+    /// The owner of a descriptor; a connection's number is never reused, but its descriptor may be.
     enum Token: Hashable {
         case mailbox
         case listener
@@ -26,7 +26,7 @@ struct Poller {
         let token: Token
         let canRead: Bool
         let canWrite: Bool
-        /// The peer is gone for good; reported even when nobody asked.
+        /// Whether the peer is gone for good; reported regardless of the interest.
         let isBroken: Bool
     }
 
@@ -34,7 +34,7 @@ struct Poller {
     private var tokens: [Token] = []
     private var slots: [Token: Int] = [:]
 
-    /// Starts waiting on `descriptor`, or changes what is waited for.
+    /// Starts watching `descriptor`, or changes the interest in it.
     mutating func watch(_ descriptor: Int32, for interest: Interest, as token: Token) {
         if let slot = slots[token] {
             entries[slot].events = interest.rawValue
@@ -45,7 +45,7 @@ struct Poller {
         }
     }
 
-    /// Stops waiting; the last entry moves into the gap.
+    /// Stops watching; the last entry fills the gap.
     mutating func forget(_ token: Token) {
         guard let slot = slots.removeValue(forKey: token) else { return }
         let lastEntry = entries.removeLast()
@@ -56,7 +56,7 @@ struct Poller {
         slots[lastToken] = slot
     }
 
-    /// Waits for the first readiness, or for `timeout`; without a timeout, as long as it takes.
+    /// Waits for the first readiness until `timeout`; without a timeout, indefinitely.
     mutating func wait(for timeout: Duration?) -> [Readiness] {
         guard poll(&entries, nfds_t(entries.count), Self.milliseconds(timeout)) > 0 else { return [] }
         var ready: [Readiness] = []
@@ -72,7 +72,7 @@ struct Poller {
         return ready
     }
 
-    /// Whole milliseconds, rounded up: waking early would mean asking again at once.
+    /// Returns whole milliseconds, rounded up, because waking early would only repeat the poll.
     private static func milliseconds(_ duration: Duration?) -> Int32 {
         guard let duration else { return -1 }
         guard duration > .zero else { return 0 }

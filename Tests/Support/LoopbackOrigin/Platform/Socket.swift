@@ -6,26 +6,26 @@ import Musl
 import Darwin
 #endif
 
-/// A TCP socket on 127.0.0.1: the few POSIX calls the origin needs, never blocking, each named for what it does.
+/// A nonblocking TCP socket on 127.0.0.1, with the few POSIX calls that the origin needs.
 struct Socket: Sendable {
     let descriptor: Int32
 
-    /// What one attempt to accept found.
+    /// The result of an attempt to accept.
     enum Acceptance {
         case connection(Socket)
-        case nobody
-        /// The process has no descriptor left; trying again at once would only spin.
+        case noConnection
+        /// The process has no descriptor left; an immediate retry would only spin.
         case exhausted
     }
 
-    /// What one attempt to send or receive came to.
+    /// The result of an attempt to send or receive.
     enum Transfer: Equatable {
         case bytes(Int)
         case wouldBlock
         case ended
     }
 
-    /// A socket bound to `port` that does not listen yet, so that connecting to it is refused while nobody else can take the port.
+    /// Returns a socket that is bound to `port` but does not listen yet: it reserves the port while connections are refused.
     static func bound(to port: UInt16) throws(LoopbackOrigin.Failure) -> Socket {
         let socket = try open()
         socket.set(SO_REUSEADDR, at: SOL_SOCKET, to: Int32(1))
@@ -47,7 +47,7 @@ struct Socket: Sendable {
         guard listen(descriptor, 4096) == 0 else { throw .system("listen", errno) }
     }
 
-    /// The port the socket is bound to.
+    /// The port of the socket.
     var localPort: UInt16 {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -57,27 +57,27 @@ struct Socket: Sendable {
         return outcome == 0 ? UInt16(bigEndian: address.sin_port) : 0
     }
 
-    /// Takes the next connection from the queue.
+    /// Accepts the next connection from the queue.
     func acceptConnection() -> Acceptance {
         let accepted = accept(descriptor, nil, nil)
         guard accepted >= 0 else {
-            return errno == EMFILE || errno == ENFILE ? .exhausted : .nobody
+            return errno == EMFILE || errno == ENFILE ? .exhausted : .noConnection
         }
         let connection = Socket(descriptor: accepted)
         connection.prepare()
-        // Without it a drip of single bytes would be gathered into one packet by Nagle's algorithm.
+        // Otherwise Nagle's algorithm would gather a drip of single bytes into one packet.
         connection.set(TCP_NODELAY, at: Int32(IPPROTO_TCP), to: Int32(1))
         return .connection(connection)
     }
 
-    /// Reads what has arrived into `buffer`.
+    /// Reads available bytes into `buffer`.
     func receive(into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
         let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
         if count > 0 { return .bytes(count) }
         return count < 0 && Self.isTemporary(errno) ? .wouldBlock : .ended
     }
 
-    /// Sends as many of `bytes` as the kernel takes now.
+    /// Sends as many of `bytes` as the kernel accepts now.
     func transmit(_ bytes: ArraySlice<UInt8>) -> Transfer {
         #if canImport(Darwin)
         let flags: Int32 = 0
@@ -89,23 +89,23 @@ struct Socket: Sendable {
         return Self.isTemporary(errno) ? .wouldBlock : .ended
     }
 
-    /// Says that nothing more will be sent; what the peer still sends can be read.
+    /// Closes the sending side; the socket can still read.
     func finishSending() {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Stops accepting and closes, even while a child process that is just being started still holds a copy of the descriptor.
+    /// Stops accepting and closes, even if a child process that is being started still holds a copy of the descriptor.
     func stopListening() {
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
         hangUp()
     }
 
-    /// Closes the socket the usual way.
+    /// Closes the socket normally.
     func hangUp() {
         _ = close(descriptor)
     }
 
-    /// Closes the socket with a reset: the peer sees an error instead of an end.
+    /// Closes the socket with a reset, which the peer sees as an error.
     func reset() {
         set(SO_LINGER, at: SOL_SOCKET, to: linger(l_onoff: 1, l_linger: 0))
         hangUp()
@@ -126,7 +126,7 @@ extension Socket {
         return opened
     }
 
-    /// Never blocks, and is not inherited by child processes, which would keep the port open.
+    /// Makes the socket nonblocking, and prevents child processes from inheriting it, which would keep the port open.
     private func prepare() {
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)

@@ -6,7 +6,7 @@ import Musl
 import Darwin
 #endif
 
-/// A pipe to oneself: writing a byte wakes the thread that polls the reading end.
+/// A pipe within the process: writing a byte wakes the thread that polls the reading end.
 struct WakePipe: Sendable {
     let readingEnd: Int32
     private let writingEnd: Int32
@@ -22,13 +22,13 @@ struct WakePipe: Sendable {
         writingEnd = ends[1]
     }
 
-    /// Wakes the poller; a full pipe means that it is being woken already.
+    /// Wakes the poller; a full pipe already does.
     func ring() {
         var byte: UInt8 = 1
         _ = write(writingEnd, &byte, 1)
     }
 
-    /// Takes out what was written, so that the next poll waits again.
+    /// Reads the written bytes, so that the next poll waits again.
     func silence() {
         var bytes = [UInt8](repeating: 0, count: 64)
         while read(readingEnd, &bytes, bytes.count) == bytes.count {}

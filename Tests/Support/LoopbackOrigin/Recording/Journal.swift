@@ -1,27 +1,27 @@
 import StoreCore
 
-/// Keeps the record and tells those who wait for it to change.
+/// Keeps the record and notifies its waiters of changes.
 final class Journal: Sendable {
     typealias RecordedRequest = LoopbackOrigin.RecordedRequest
 
     private struct State {
         var record = LoopbackOrigin.Record()
         var lastNumber = 0
-        /// Grows with every change, so that a waiter that looked before it cannot miss one.
+        /// Increases with every change, so that a waiter with an older version misses none.
         var version = 0
         var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
         var lastTicket = 0
         var isClosed = false
     }
 
-    /// Guards the record and the waiters together: whoever begins to wait has seen the record as it was at that moment.
+    /// Guards the record and the waiters together, so that no change occurs between reading the record and waiting.
     private let state = Lock(State())
 
     var snapshot: (record: LoopbackOrigin.Record, version: Int) {
         state.withLock { ($0.record, $0.version) }
     }
 
-    /// Counts a new connection; returns its number.
+    /// Counts a new connection, and returns its number.
     func connectionOpened() -> Int {
         change { state in
             state.record.openConnections += 1
@@ -34,7 +34,7 @@ final class Journal: Sendable {
         change { $0.record.openConnections -= 1 }
     }
 
-    /// Enters a request that is complete; returns it with its number.
+    /// Records a complete request, and returns it with its number.
     func requestArrived(_ parsed: ParsedRequest, on connection: Int) -> LoopbackOrigin.Request {
         let arrived = LoopbackOrigin.Request(parsed, number: 0, connection: connection, receivedAt: .now)
         return change { state in
@@ -46,7 +46,7 @@ final class Journal: Sendable {
         }
     }
 
-    /// Enters how an exchange ended, unless its request has been forgotten.
+    /// Records the end of an exchange, unless its request has been forgotten.
     func exchangeEnded(_ exchange: RecordedRequest) {
         change { state in
             guard let first = state.record.requests.first?.number else { return }
@@ -60,7 +60,7 @@ final class Journal: Sendable {
         change { $0.record.rejections.append(rejection) }
     }
 
-    /// Forgets requests and rejections; the counters of connections and the numbers go on.
+    /// Forgets requests and rejections; the connection counters and the request numbers continue.
     func forget() {
         change { state in
             state.record.requests = []
@@ -68,12 +68,12 @@ final class Journal: Sendable {
         }
     }
 
-    /// Makes every waiter look again, although nothing has changed: a deadline may have passed.
+    /// Wakes every waiter without a change, because a deadline may have passed.
     func nudge() {
         change { _ in }
     }
 
-    /// Ends every wait, those to come as well.
+    /// Ends all current and future waits.
     func close() {
         let waiters = state.withLock { state in
             state.isClosed = true
@@ -83,9 +83,9 @@ final class Journal: Sendable {
         for waiter in waiters.values { waiter.resume(throwing: LoopbackOrigin.Failure.stopped) }
     }
 
-    /// Waits until the record differs from what it was at `version`.
+    /// Waits until the record is newer than `version`.
     ///
-    /// - Throws: `CancellationError`, or `Failure.stopped` when the origin is.
+    /// - Throws: `CancellationError`, or `Failure.stopped` if the origin is stopped.
     func change(since version: Int) async throws {
         let ticket = state.withLock { state in
             state.lastTicket += 1
@@ -94,7 +94,7 @@ final class Journal: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let outcome: Result<Void, any Error>? = state.withLock { state in
-                    // A cancellation before this moment is seen here, one after it finds the continuation.
+                    // A cancellation before this moment is noticed here; a later one finds the continuation.
                     if Task.isCancelled { return .failure(CancellationError()) }
                     if state.version != version { return .success(()) }
                     if state.isClosed { return .failure(LoopbackOrigin.Failure.stopped) }
@@ -109,7 +109,7 @@ final class Journal: Sendable {
         }
     }
 
-    /// Changes the record and wakes, outside the lock, everyone who waits for that.
+    /// Changes the record, and then resumes the waiters outside the lock.
     @discardableResult
     private func change<Outcome: Sendable>(_ body: (inout State) -> Outcome) -> Outcome {
         let (outcome, waiters) = state.withLock { state in

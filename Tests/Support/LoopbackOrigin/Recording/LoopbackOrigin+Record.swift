@@ -1,40 +1,40 @@
 extension LoopbackOrigin {
-    /// What the origin has seen until now; an exchange whose answer has arrived in full is found complete.
+    /// The origin's record until now; an exchange with a fully delivered response is complete.
     public var record: Record {
-        // The origin's thread sends the last byte before it enters that it has, so it is asked to finish what it is at. Only a stopped
-        // origin does not answer, and that has nothing more to enter.
+        // The origin's thread sends the last byte before it records it, so this waits until the thread has finished its work. Only a
+        // stopped origin does not reply, and it has nothing more to record.
         try? ask(Mailbox.Letter.settle)
         return service.journal.snapshot.record
     }
 
-    /// The requests it got, in order of arrival, malformed ones excepted.
+    /// The recorded requests in order of arrival, without malformed ones.
     public var requests: [RecordedRequest] { record.requests }
 
-    /// The requests it got for a path, whatever their query.
+    /// Returns the recorded requests to a path, whatever their query.
     public func requests(to path: String) -> [RecordedRequest] {
         record.requests(to: path)
     }
 
-    /// How many connections are open.
+    /// The number of open connections.
     public var openConnections: Int { record.openConnections }
 
-    /// How many connections were accepted since the origin was started.
+    /// The number of accepted connections since the start.
     public var acceptedConnections: Int { record.acceptedConnections }
 
-    /// Forgets the requests recorded so far; their numbers and the count of connections go on.
+    /// Forgets the recorded requests; their numbers and the connection counters continue.
     public func forget() {
         service.journal.forget()
     }
 
-    /// Waits until as many requests have arrived, counting those that are already there.
+    /// Waits until a number of requests have arrived, including earlier ones.
     ///
-    /// A request counts once its body is complete, before it is answered.
+    /// A request counts once its body is complete, before the response.
     ///
     /// - Parameters:
-    ///   - count: How many to wait for.
+    ///   - count: The number of requests.
     ///   - path: Counts only requests to this path.
-    ///   - allowance: How long the wait may last.
-    /// - Returns: The requests that count, perhaps more than `count`.
+    ///   - allowance: The time limit of the wait.
+    /// - Returns: The counted requests, possibly more than `count`.
     /// - Throws: `CancellationError`, or `Failure` with code `timedOut` or `stopped`.
     @discardableResult
     public func waitForRequests(
@@ -44,7 +44,7 @@ extension LoopbackOrigin {
         return counted(try await waitUntil(within: allowance) { counted($0).count >= count })
     }
 
-    /// Waits until the record is as wanted; looks at it now and after every change.
+    /// Waits until the record satisfies a condition; checks it now and after every change.
     ///
     /// ```swift
     /// try await origin.waitUntil { $0.openConnections == 0 }
@@ -52,9 +52,9 @@ extension LoopbackOrigin {
     /// ```
     ///
     /// - Parameters:
-    ///   - allowance: How long the wait may last.
-    ///   - isWanted: Whether the record is as wanted; called outside any lock.
-    /// - Returns: The record that was.
+    ///   - allowance: The time limit of the wait.
+    ///   - isWanted: The condition; called outside any lock.
+    /// - Returns: The record that satisfied it.
     /// - Throws: `CancellationError`, or `Failure` with code `timedOut` or `stopped`.
     @discardableResult
     public func waitUntil(within allowance: Duration = .seconds(300), _ isWanted: (Record) throws -> Bool) async throws -> Record {
@@ -68,7 +68,7 @@ extension LoopbackOrigin {
         }
     }
 
-    /// Calls `hook` behind every exchange, in the order in which they end, from now on and instead of an earlier hook.
+    /// Calls `hook` after each exchange, in the order of their ends; replaces an earlier hook.
     ///
     /// ```swift
     /// origin.onExchange { print($0) }  // GET /users → 200, 512 bytes
@@ -81,10 +81,10 @@ extension LoopbackOrigin {
 }
 
 extension LoopbackOrigin.Failure {
-    /// A wait that ended too late says what there was instead of what it waited for.
+    /// Makes the failure of a wait, with the record instead of the awaited one.
     fileprivate static func timedOut(after allowance: Duration, _ record: LoopbackOrigin.Record) -> Self {
         let seen = record.requests.suffix(10).map(\.description).joined(separator: "; ")
         let counts = "\(record.requests.count) requests, \(record.openConnections) open connections"
-        return Self(code: .timedOut, description: "waited \(allowance) in vain; \(counts); \(seen)")
+        return Self(code: .timedOut, description: "the condition was not met within \(allowance); \(counts); \(seen)")
     }
 }

@@ -1,16 +1,16 @@
 extension LoopbackOrigin {
-    /// What the origin has seen, at one moment.
+    /// The origin's record at one moment.
     public struct Record: Sendable {
         /// The requests in order of arrival.
         public internal(set) var requests: [RecordedRequest] = []
-        /// What was refused as malformed, in order of arrival.
+        /// The malformed requests in order of arrival.
         public internal(set) var rejections: [Rejection] = []
-        /// How many connections are open.
+        /// The number of open connections.
         public internal(set) var openConnections = 0
-        /// How many connections were accepted since the origin was started.
+        /// The number of accepted connections since the start.
         public internal(set) var acceptedConnections = 0
 
-        /// The requests to a path, whatever their query.
+        /// Returns the requests to a path, whatever their query.
         public func requests(to path: String) -> [RecordedRequest] {
             requests.filter { $0.path == path }
         }

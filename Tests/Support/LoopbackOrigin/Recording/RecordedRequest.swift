@@ -1,5 +1,5 @@
 extension LoopbackOrigin {
-    /// A request the origin got, and what became of it.
+    /// A recorded request with its outcome.
     ///
     /// The parts of the request can be read directly:
     ///
@@ -9,28 +9,28 @@ extension LoopbackOrigin {
     /// ```
     @dynamicMemberLookup
     public struct RecordedRequest: Sendable, CustomStringConvertible {
-        /// How an exchange ended.
+        /// The end of an exchange.
         public enum Ending: Sendable, Hashable {
-            /// The kernel took the last byte of what the response promised.
+            /// The kernel accepted the last byte of the promised response.
             case complete
-            /// The response was cut short, withheld or reset on command.
+            /// The response was truncated, withheld, or reset on command.
             case cut
-            /// The client closed the connection before the answer was complete.
+            /// The client closed the connection before the response was complete.
             case clientLeft
-            /// The origin went down or was stopped before the answer was complete.
+            /// The origin went down or was stopped before the response was complete.
             case originLeft
         }
 
         /// The request.
         public let request: Request
-        /// The status that was sent; `nil` until a head was, or when none is.
+        /// The sent status; `nil` before a head was sent, or without one.
         public internal(set) var status: Int?
-        /// How many bytes behind the head the kernel took, chunked coding included.
+        /// The number of bytes after the head that the kernel accepted, including chunked coding.
         public internal(set) var bodyBytesSent = 0
-        /// How the exchange ended; `nil` while it lasts.
+        /// The end of the exchange; `nil` while it lasts.
         public internal(set) var ending: Ending?
 
-        /// Whether the client went away before it had the whole answer.
+        /// Whether the client left before it had the whole response.
         public var clientLeftEarly: Bool { ending == .clientLeft }
 
         /// A part of the request.
@@ -40,26 +40,26 @@ extension LoopbackOrigin {
 
         /// The exchange in one line, such as `GET /users → 200, 512 bytes`.
         public var description: String {
-            let answer = status.map { "\($0), \(bodyBytesSent) bytes" } ?? "no answer"
+            let response = status.map { "\($0), \(bodyBytesSent) bytes" } ?? "no response"
             let remark =
                 switch ending {
                 case .complete: ""
                 case .cut: ", cut short"
                 case .clientLeft: ", client left"
                 case .originLeft: ", origin left"
-                case nil: ", under way"
+                case nil: ", in flight"
                 }
-            return "\(request.method) \(request.target) → \(answer)\(remark)"
+            return "\(request.method) \(request.target) → \(response)\(remark)"
         }
     }
 
     /// Bytes that were refused before any handler saw them.
     public struct Rejection: Sendable, Hashable {
-        /// The connection they arrived on.
+        /// The number of the connection.
         public let connection: Int
-        /// The status they were answered with.
+        /// The status of the response.
         public let status: Int
-        /// What is wrong with them.
+        /// The reason for the refusal.
         public let reason: String
     }
 }

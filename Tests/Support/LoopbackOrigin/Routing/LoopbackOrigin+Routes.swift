@@ -1,41 +1,41 @@
 import StoreCore
 
 extension LoopbackOrigin {
-    /// Answers a method on a path from now on, in place of what answered it before; requests already begun are not affected.
+    /// Sets the handler of a method and a path pattern, in place of an earlier one; requests in progress are unaffected.
     ///
     /// ```swift
     /// origin.on(.get, "/users/:id") { request in .json(["id": request.parameter("id")]) }
     /// origin.on(.get, "/files/*") { request in .text(request.parameter("*")) }
     /// ```
     ///
-    /// Of several patterns that fit, the most specific answers: a word before a parameter, that before `*`. `HEAD` falls back on
-    /// `GET`; a path that has routes but none for the method is answered with 405.
+    /// The most specific matching pattern is used: a word takes precedence over a parameter, and a parameter over `*`. `HEAD` falls back to
+    /// `GET`. A path with routes for other methods only leads to 405.
     ///
     /// - Parameters:
-    ///   - method: The method to answer.
-    ///   - pattern: Words, parameters that begin with a colon, and perhaps `*` for all the rest at the end.
-    ///   - handler: Makes the response; runs on the origin's own thread, so it may wait with `await` but must not block.
+    ///   - method: The method.
+    ///   - pattern: Words, parameters that begin with a colon, and optionally `*` at the end for the rest.
+    ///   - handler: Makes the response; runs on the origin's own thread, so it may suspend but must not block.
     public func on(_ method: Method, _ pattern: String, _ handler: @escaping Handler) {
         service.routes.set(method, RoutePattern(pattern), handler)
     }
 
-    /// Answers each request with the next of `responses`; the last answers all further ones.
+    /// Responds to each request with the next of `responses`; the last one repeats.
     ///
     /// ```swift
     /// origin.on(.get, "/flaky", inTurn: .status(503), .text("too busy", status: 429), .json([1, 2, 3]))
     /// ```
     public func on(_ method: Method, _ pattern: String, inTurn responses: Response...) {
-        let turn = Turn(responses)
-        on(method, pattern) { request in turn.next() ?? .notFound(for: request) }
+        let sequence = ResponseSequence(responses)
+        on(method, pattern) { request in sequence.next() ?? .notFound(for: request) }
     }
 
-    /// Stops answering a method on a path.
+    /// Removes the route of a method and a path pattern.
     public func off(_ method: Method, _ pattern: String) {
         service.routes.set(method, RoutePattern(pattern), nil)
     }
 
-    private final class Turn: Sendable {
-        /// Guards what is still to be answered; the last one stays.
+    private final class ResponseSequence: Sendable {
+        /// Guards the remaining responses; the last one stays.
         private let waiting: Lock<[Response]>
 
         init(_ responses: [Response]) {

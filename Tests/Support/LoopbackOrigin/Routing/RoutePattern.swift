@@ -1,4 +1,4 @@
-/// A path pattern such as `/users/:id/files/*`: words, parameters, and at the end perhaps all the rest.
+/// A path pattern such as `/users/:id/files/*`: words, parameters, and optionally the rest.
 struct RoutePattern: Hashable {
     private enum Segment: Hashable {
         case word(String)
@@ -15,7 +15,7 @@ struct RoutePattern: Hashable {
         }
     }
 
-    /// The parameters' values when `path` fits; the rest is called `*`.
+    /// Returns the parameters' values if `path` matches, and `nil` otherwise; the rest is named `*`.
     func match(_ path: String) -> [String: String]? {
         let parts = Self.split(path)
         var parameters: [String: String] = [:]
@@ -35,7 +35,7 @@ struct RoutePattern: Hashable {
         return parts.count == segments.count ? parameters : nil
     }
 
-    /// Whether this pattern says more about a path that both fit: a word says more than a parameter, that more than all the rest.
+    /// Returns whether this pattern takes precedence over another one: words over parameters, and parameters over the rest.
     func isMoreSpecific(than other: RoutePattern) -> Bool {
         other.weights.lexicographicallyPrecedes(weights)
     }

@@ -1,6 +1,6 @@
 import StoreCore
 
-/// Which handler answers what; may change while requests are being answered.
+/// The handlers by method and pattern; may change while requests are in progress.
 final class RouteTable: Sendable {
     private struct Route {
         let method: LoopbackOrigin.Method
@@ -8,7 +8,7 @@ final class RouteTable: Sendable {
         let handler: LoopbackOrigin.Handler
     }
 
-    /// Guards the list of routes; a handler is only ever called outside.
+    /// Guards the list of routes; handlers are called outside the lock.
     private let routes = Lock<[Route]>([])
     private let fallback: LoopbackOrigin.Handler
 
@@ -16,7 +16,7 @@ final class RouteTable: Sendable {
         self.fallback = fallback
     }
 
-    /// Sets the handler of a method and a pattern, in place of the one they had.
+    /// Sets or removes the handler of a method and a pattern.
     func set(_ method: LoopbackOrigin.Method, _ pattern: RoutePattern, _ handler: LoopbackOrigin.Handler?) {
         routes.withLock { routes in
             routes.removeAll { $0.method == method && $0.pattern == pattern }
@@ -27,7 +27,7 @@ final class RouteTable: Sendable {
         }
     }
 
-    /// Answers a request: by the most specific route, for `HEAD` by that of `GET`, with 405 when only the method has none.
+    /// Responds with the most specific route; `HEAD` falls back to `GET`, and a path without a route for the method leads to 405.
     func respond(to request: LoopbackOrigin.Request) async -> LoopbackOrigin.Response {
         let fitting = routes.withLock { routes in
             routes.compactMap { route in route.pattern.match(request.path).map { (route: route, parameters: $0) } }

@@ -1,16 +1,16 @@
-/// One client's connection: requests in, answers out, one at a time. Lives on the origin's thread and never blocks it.
+/// A client's connection, which handles one request at a time. Lives on the origin's thread and never blocks it.
 final class Connection {
-    /// An exchange under way: from the moment the request is complete until the last byte of its answer is sent.
+    /// An exchange in progress: from the complete request to the last byte of its response.
     private struct Exchange {
         var record: LoopbackOrigin.RecordedRequest
-        /// The handler at work; cancelled when the client leaves.
+        /// The running handler; canceled when the client leaves.
         let handler: Task<Void, Never>
         var plan: AnswerPlan?
     }
 
     private enum Phase {
         case open
-        /// Everything is sent and the sending side closed; what the client still sends is thrown away so that it is not reset.
+        /// Everything is sent, and the sending side is closed; further bytes are discarded, because a close would reset the connection.
         case lingering
         case closed
     }
@@ -24,17 +24,17 @@ final class Connection {
     private var outbound: (bytes: ArraySlice<UInt8>, isBody: Bool) = ([], false)
     private var exchange: Exchange?
     private var closesOnNextRequest = false
-    /// Whether the deadline is the end of the connection's patience with an idle client.
+    /// Whether the deadline closes an idle connection.
     private var closesAtDeadline = false
-    /// Set when a malformed request was answered: behind the answer nothing can be read.
+    /// Whether the connection closes after the response to a malformed request, because no further request can be found.
     private var closesWhenSent = false
 
-    /// When the connection wants to go on although nothing arrives.
+    /// The time at which the connection continues even if nothing arrives.
     private(set) var deadline: ContinuousClock.Instant?
 
     var isClosed: Bool { phase == .closed }
 
-    /// What to wait for; a client that pipelines more than is sensible is not read while it waits for answers.
+    /// The events to poll for; a client with too many pipelined requests is not read until its responses are sent.
     var interest: Poller.Interest {
         var interest: Poller.Interest = exchange == nil || parser.queue.count < 1_048_576 ? .reading : []
         if hasOutbound { interest.insert(.writing) }
@@ -52,7 +52,7 @@ final class Connection {
     }
 }
 
-// What happens to a connection.
+// MARK: Events
 extension Connection {
     func becameReady(_ readiness: Poller.Readiness, buffer: UnsafeMutableRawBufferPointer) {
         if readiness.canRead {
@@ -68,20 +68,20 @@ extension Connection {
         if phase == .lingering || closesAtDeadline { close() } else { proceed() }
     }
 
-    /// The handler has answered; an answer to an exchange that is over comes too late and is dropped.
+    /// Takes the handler's response; drops it if the exchange has ended.
     func answered(_ response: LoopbackOrigin.Response, number: Int) {
         guard let current = exchange, current.record.number == number, current.plan == nil else { return }
         exchange?.plan = AnswerPlan(response, to: current.record.request)
         proceed()
     }
 
-    /// The origin goes down or is stopped.
+    /// Closes the connection because the origin goes down or is stopped.
     func cut(by closing: (Socket) -> Void) {
         leave(.originLeft, by: closing)
     }
 }
 
-// Reading.
+// MARK: Reading
 extension Connection {
     private func read(into buffer: UnsafeMutableRawBufferPointer) {
         switch socket.receive(into: buffer) {
@@ -136,15 +136,15 @@ extension Connection {
     }
 }
 
-// Writing.
+// MARK: Writing
 extension Connection {
-    /// Sends bytes that belong to no exchange.
+    /// Sends bytes outside any exchange.
     private func send(_ bytes: [UInt8]) {
         outbound = (outbound.bytes + bytes, false)
         proceed()
     }
 
-    /// Sends what waits and takes step after step of the answer, until one has to wait.
+    /// Sends the outbound bytes and performs the steps of the response until one has to wait.
     private func proceed() {
         while phase == .open, flush(), deadline == nil {
             if closesWhenSent { return linger() }
@@ -174,7 +174,7 @@ extension Connection {
         exchange?.record.status = status
     }
 
-    /// Sends what waits; returns whether all of it is gone.
+    /// Sends the outbound bytes; returns whether all of them are gone.
     private func flush() -> Bool {
         while hasOutbound {
             switch socket.transmit(outbound.bytes) {
@@ -211,7 +211,7 @@ extension Connection {
     }
 }
 
-// Leaving.
+// MARK: Leaving
 extension Connection {
     private func leave(_ ending: LoopbackOrigin.RecordedRequest.Ending, by closing: (Socket) -> Void = { $0.hangUp() }) {
         guard !isClosed else { return }
@@ -219,7 +219,7 @@ extension Connection {
         close(by: closing)
     }
 
-    /// Enters how the exchange under way ended, if there is one.
+    /// Records the end of the current exchange, if any.
     private func conclude(_ ending: LoopbackOrigin.RecordedRequest.Ending) {
         guard let ended = exchange else { return }
         exchange = nil
@@ -229,7 +229,7 @@ extension Connection {
         service.exchangeEnded(record)
     }
 
-    /// Ends the sending side, and gives the client a second to take what was sent.
+    /// Closes the sending side, and gives the client a second to read the response.
     private func linger() {
         socket.finishSending()
         phase = .lingering

@@ -1,9 +1,9 @@
 import Dispatch
 import StoreCore
 
-/// What other threads want of the origin's thread; as a task executor it also takes the handlers' jobs there.
+/// Commands for the origin's thread; as a task executor, it also runs the handlers' jobs there.
 ///
-/// Handlers run on the origin's own thread, not in the cooperative pool: a test that blocks the pool cannot starve its own server.
+/// Handlers do not run in the cooperative pool, so a test that blocks the pool cannot starve its own server.
 final class Mailbox: TaskExecutor {
     enum Letter: Sendable {
         case job(UnownedJob)
@@ -11,12 +11,12 @@ final class Mailbox: TaskExecutor {
         case nudge(at: ContinuousClock.Instant)
         case goDown(Reply)
         case comeBack(Reply)
-        /// Asks for nothing but a reply, once what has begun is done.
+        /// Asks only for a reply after the current work is done.
         case settle(Reply)
         case stop
     }
 
-    /// Where a caller waits for the thread to have done what it asked for.
+    /// The reply that a caller waits for.
     final class Reply: Sendable {
         private let arrival = DispatchSemaphore(value: 0)
         private let failure = Lock<LoopbackOrigin.Failure?>(nil)
@@ -38,14 +38,14 @@ final class Mailbox: TaskExecutor {
     }
 
     private let pipe: WakePipe
-    /// Guards the letters; the pipe is rung outside, or its reader would wake only to wait for the lock.
+    /// Guards the letters. The pipe is written outside the lock, because its reader would otherwise wake only to wait for the lock.
     private let state = Lock(State())
 
     init() throws(LoopbackOrigin.Failure) {
         pipe = try WakePipe()
     }
 
-    /// Whoever may still post holds the mailbox, so that nobody rings a pipe that is closed.
+    // Every poster retains the mailbox, so no write follows the close.
     deinit {
         pipe.close()
     }
@@ -53,7 +53,7 @@ final class Mailbox: TaskExecutor {
     /// The descriptor that becomes readable when a letter arrives.
     var descriptor: Int32 { pipe.readingEnd }
 
-    /// Leaves a letter; returns whether anyone will read it.
+    /// Posts a letter; returns whether the thread will read it.
     @discardableResult
     func post(_ letter: Letter) -> Bool {
         let (isAccepted, isFirst) = state.withLock { state in
@@ -65,9 +65,9 @@ final class Mailbox: TaskExecutor {
         return isAccepted
     }
 
-    /// Takes all letters.
+    /// Removes and returns all letters.
     func empty() -> [Letter] {
-        // First, because a ring that comes after this is for letters that may not be among those taken.
+        // Silenced first: a later ring may announce letters that are not among those taken.
         pipe.silence()
         return state.withLock { state in
             defer { state.letters = [] }
@@ -75,7 +75,7 @@ final class Mailbox: TaskExecutor {
         }
     }
 
-    /// Takes the last letters and accepts no more.
+    /// Removes and returns the last letters, and accepts no more.
     func close() -> [Letter] {
         state.withLock { state in
             state.isClosed = true
@@ -84,7 +84,7 @@ final class Mailbox: TaskExecutor {
         }
     }
 
-    /// Takes a handler's job to the origin's thread; when that has ended, the handler goes on elsewhere to notice its cancellation.
+    /// Posts a handler's job to the origin's thread; after that thread has ended, the handler runs elsewhere to notice its cancellation.
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         if !post(.job(job)) { runElsewhere(job) }

@@ -1,6 +1,6 @@
-/// The origin's thread: waits for sockets, letters and deadlines, and serves whichever is ready.
+/// The origin's thread: waits for sockets, letters, and deadlines, and serves the ready ones.
 ///
-/// It is made on that thread and never leaves it, so nothing guards its state; all that comes from outside comes as a letter.
+/// Created on that thread and confined to it, so its state needs no guard; all external input arrives as letters.
 final class Reactor {
     private enum Phase {
         case up
@@ -11,15 +11,15 @@ final class Reactor {
     private let service: Service
     private let mailbox: Mailbox
     private let port: UInt16
-    /// The bound socket: listening while the origin is up, merely holding the port while it is down.
+    /// The bound socket: listens while the origin is up, and reserves the port while it is down.
     private var listener: Socket?
     private var phase = Phase.up
     private var poller = Poller()
     private var connections: [Int: Connection] = [:]
-    /// The connections that wait for a moment, and that moment.
+    /// The connections with a deadline.
     private var deadlines: [Int: ContinuousClock.Instant] = [:]
     private var nudges: [ContinuousClock.Instant] = []
-    /// When accepting may be tried again after the process had run out of descriptors.
+    /// The time of the next attempt to accept after the process ran out of descriptors.
     private var acceptsAgain: ContinuousClock.Instant?
 
     init(listener: Socket, port: UInt16, service: Service, mailbox: Mailbox) {
@@ -29,7 +29,7 @@ final class Reactor {
         self.mailbox = mailbox
     }
 
-    /// Serves until a letter says to stop.
+    /// Serves until a letter stops the thread.
     func run() {
         poller.watch(mailbox.descriptor, for: .reading, as: .mailbox)
         listener.map { poller.watch($0.descriptor, for: .reading, as: .listener) }
@@ -45,7 +45,7 @@ final class Reactor {
         service.journal.close()
     }
 
-    /// The time until the next deadline; `nil` when there is none.
+    /// The time until the next deadline; `nil` without one.
     private var timeout: Duration? {
         let moments = [deadlines.values.min(), nudges.min(), acceptsAgain].compactMap(\.self)
         return moments.min().map { ContinuousClock.now.duration(to: $0) }
@@ -59,7 +59,7 @@ final class Reactor {
         }
     }
 
-    /// Lets something happen to a connection, and sees to what it waits for now.
+    /// Passes an event to a connection, and updates its deadline and interest.
     private func serve(_ number: Int, _ event: (Connection) -> Void) {
         guard let connection = connections[number] else { return }
         event(connection)
@@ -88,7 +88,7 @@ final class Reactor {
     private func acceptConnections() {
         while phase == .up, let listener {
             switch listener.acceptConnection() {
-            case .nobody: return
+            case .noConnection: return
             case .exhausted:
                 poller.watch(listener.descriptor, for: [], as: .listener)
                 acceptsAgain = .now + .milliseconds(10)
@@ -102,7 +102,7 @@ final class Reactor {
     }
 }
 
-// Letters.
+// MARK: Letters
 extension Reactor {
     private func readLetters() {
         for letter in mailbox.empty() {
@@ -121,7 +121,7 @@ extension Reactor {
         }
     }
 
-    /// What nobody will read any more: a job must still run, and who waits for a reply must get one.
+    /// Handles a letter that arrives too late: a job must still run, and a reply must still be sent.
     private func returnToSender(_ letter: Mailbox.Letter) {
         switch letter {
         case .job(let job): mailbox.runElsewhere(job)
@@ -135,7 +135,7 @@ extension Reactor {
         phase = .down
         poller.forget(.listener)
         listener?.stopListening()
-        // Without a listener the port would be free for anyone. Should it be lost in between, coming back fails and says so.
+        // The bound socket reserves the port. If the port is lost in between, coming back fails with the reason.
         listener = try? Socket.bound(to: port)
         cutConnections { $0.reset() }
     }

@@ -1,11 +1,11 @@
 import StoreCore
 
-/// What the origin's thread and its owner share: who answers, what was seen, and who wants to hear of it.
+/// The state that the origin's thread shares with its owner: routes, journal, limits, and hook.
 final class Service: Sendable {
     let routes: RouteTable
     let journal = Journal()
     let limits: LoopbackOrigin.Limits
-    /// Guards the hook; it is called outside.
+    /// Guards the hook, which is called outside the lock.
     private let hook = Lock<(@Sendable (LoopbackOrigin.RecordedRequest) -> Void)?>(nil)
 
     init(fallback: @escaping LoopbackOrigin.Handler, limits: LoopbackOrigin.Limits) {

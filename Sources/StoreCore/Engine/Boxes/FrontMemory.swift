@@ -3,24 +3,26 @@
 /// Closures and not a protocol: a closure is compiled where it is written, which is the module that makes the cacher and knows the types
 /// of its key and content. What is generic in here is called once for each update.
 @usableFromInline
-package final class FrontMemory<Param: Hashable & Sendable, Content: Sendable>: Sendable {
+package final class FrontMemory: Sendable {
     /// The record of a key and its monotonic deadline, `.min` where the memory does not know it.
-    let entry: @Sendable (_ key: Param) -> (record: CacheRecord<Content>, deadline: Int64)?
+    let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
     /// Puts a record in, and drops what is over the bounds. What is held elsewhere until the turn is over most often is the content of the
     /// record before.
-    let put: @Sendable (_ key: Param, _ record: CacheRecord<Content>, _ deadline: Int64, _ heldElsewhere: Few<Content>) -> FrontMemoryDrop?
-    let remove: @Sendable (_ key: Param) -> FrontMemoryDrop?
+    let put:
+        @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64, _ heldElsewhere: Few<BoxedContent>) ->
+            FrontMemoryDrop?
+    let remove: @Sendable (_ key: BoxedKey) -> FrontMemoryDrop?
     /// Lets go of a key's record where that is the one that the engine holds, so that nobody else does.
-    let lend: @Sendable (_ key: Param, _ held: Content) -> FrontMemoryDrop?
+    let lend: @Sendable (_ key: BoxedKey, _ held: BoxedContent) -> FrontMemoryDrop?
     let removeAll: @Sendable () -> FrontMemoryDrop
-    let keys: @Sendable () -> [Param]
+    let keys: @Sendable () -> [BoxedKey]
 
     @usableFromInline
     init(
-        entry: @escaping @Sendable (Param) -> (record: CacheRecord<Content>, deadline: Int64)?,
-        put: @escaping @Sendable (Param, CacheRecord<Content>, Int64, Few<Content>) -> FrontMemoryDrop?,
-        remove: @escaping @Sendable (Param) -> FrontMemoryDrop?, lend: @escaping @Sendable (Param, Content) -> FrontMemoryDrop?,
-        removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [Param]
+        entry: @escaping @Sendable (BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?,
+        put: @escaping @Sendable (BoxedKey, CacheRecord<BoxedContent>, Int64, Few<BoxedContent>) -> FrontMemoryDrop?,
+        remove: @escaping @Sendable (BoxedKey) -> FrontMemoryDrop?, lend: @escaping @Sendable (BoxedKey, BoxedContent) -> FrontMemoryDrop?,
+        removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [BoxedKey]
     ) {
         self.entry = entry
         self.put = put
@@ -31,13 +33,13 @@ package final class FrontMemory<Param: Hashable & Sendable, Content: Sendable>: 
     }
 }
 
-extension FrontMemory<Uniform.Key, Uniform.Content> {
-    /// A table as the engine sees it.
+extension FrontMemory {
+    /// A table as the engine calls it.
     @inlinable
     convenience init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
         self.init { key in
             guard let (record, deadline) = table.entry(of: key.value(as: Key.self)) else { return nil }
-            return (record.holding(Uniform.Content(record.content)), deadline)
+            return (record.holding(BoxedContent(record.content)), deadline)
         } put: { key, record, deadline, heldElsewhere in
             let dropped = table.put(
                 key.value(as: Key.self), hash: HashIndex.hash(key), record.holding(record.content.value(as: Value.self)), deadline: deadline
@@ -59,7 +61,7 @@ extension FrontMemory<Uniform.Key, Uniform.Content> {
         } removeAll: {
             FrontMemoryDrop(evicted: 0, records: table.removeAll())
         } keys: {
-            table.keys().map { Uniform.Key($0) }
+            table.keys().map { BoxedKey($0) }
         }
     }
 }

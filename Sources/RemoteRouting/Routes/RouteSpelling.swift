@@ -1,0 +1,260 @@
+// All requirements of `Routable` but `path` have defaults. A conforming type that declares `var method: String` or `func body()` would
+// compile, and the default would be used in its place. The protocols of this file turn such a declaration into an error at compile time.
+//
+// A member with the name of a requirement below is its witness, whatever the member's type is, because the compiler prefers a member of
+// the type to a default. The type of the witness becomes an associated type. `Routable` demands of each associated type a protocol to
+// which only the right type conforms. The compiler names that protocol in its message, so the protocol's name says what to do.
+//
+// The demands belong to `Routable` and not to the associated types: the compiler would otherwise skip a wrong witness for the default.
+
+/// The members of a route that are properties, and names that belong to none of them.
+public protocol _RouteProperties {
+    associatedtype _Method
+    var method: _Method { get }
+    associatedtype _Query
+    var query: _Query { get }
+    associatedtype _Headers
+    var headers: _Headers { get }
+    associatedtype _Body
+    associatedtype _BodyFailure: Error = Never
+    var body: _Body { get throws(_BodyFailure) }
+    associatedtype _Options
+    var options: _Options { get }
+
+    associatedtype _Parameters
+    var parameters: _Parameters { get }
+    associatedtype _QueryItems
+    var queryItems: _QueryItems { get }
+    associatedtype _QueryParameters
+    var queryParameters: _QueryParameters { get }
+    associatedtype _Header
+    var header: _Header { get }
+    associatedtype _HTTPMethodProperty
+    var httpMethod: _HTTPMethodProperty { get }
+    associatedtype _HTTPBodyProperty
+    var httpBody: _HTTPBodyProperty { get }
+    associatedtype _RequiresAuth
+    var requiresAuth: _RequiresAuth { get }
+    associatedtype _Timeouts
+    var timeouts: _Timeouts { get }
+    associatedtype _CachePolicy
+    var cachePolicy: _CachePolicy { get }
+    associatedtype _ResponseLimit
+    var responseLimit: _ResponseLimit { get }
+    associatedtype _ParameterStyle
+    var parameterStyle: _ParameterStyle { get }
+    associatedtype _URL
+    var url: _URL { get }
+    associatedtype _BaseURL
+    var baseURL: _BaseURL { get }
+
+    // Names that a value for the body may well have: only the types of `RouteOptions` are refused.
+    associatedtype _Tags
+    var tags: _Tags { get }
+    static var _tags: _NoMember { get }
+    associatedtype _Accept
+    var accept: _Accept { get }
+    static var _accept: _NoMember { get }
+    associatedtype _IdempotencyKey
+    var idempotencyKey: _IdempotencyKey { get }
+    static var _idempotencyKey: _NoMember { get }
+}
+
+/// The members of a route in the form of functions and static properties, which they do not have.
+///
+/// A protocol of its own, because a property and a function of one name cannot be declared in one place.
+public protocol _RouteFunctions {
+    associatedtype _MethodFunction
+    func method() async throws -> _MethodFunction
+    associatedtype _QueryFunction
+    func query() async throws -> _QueryFunction
+    associatedtype _HeadersFunction
+    func headers() async throws -> _HeadersFunction
+    associatedtype _BodyFunction
+    func body() async throws -> _BodyFunction
+    associatedtype _OptionsFunction
+    func options() async throws -> _OptionsFunction
+
+    associatedtype _StaticMethod
+    static var method: _StaticMethod { get }
+    associatedtype _StaticQuery
+    static var query: _StaticQuery { get }
+    associatedtype _StaticHeaders
+    static var headers: _StaticHeaders { get }
+    associatedtype _StaticBody
+    static var body: _StaticBody { get }
+    associatedtype _StaticOptions
+    static var options: _StaticOptions { get }
+}
+
+/// The demand on the type of `method`.
+public protocol _MethodMustBeHTTPMethod {}
+extension HTTPMethod: _MethodMustBeHTTPMethod {}
+/// The demand on the type of `query`.
+public protocol _QueryMustBeParameters {}
+extension Parameters: _QueryMustBeParameters {}
+/// The demand on the type of `headers`.
+public protocol _HeadersMustBeHeaders {}
+extension Headers: _HeadersMustBeHeaders {}
+/// The demand on the type of `body`.
+public protocol _BodyMustBeRouteBody {}
+extension RouteBody: _BodyMustBeRouteBody {}
+/// The demand on the error of the getter of `body`.
+public protocol _BodyMustNotThrow {}
+extension Never: _BodyMustNotThrow {}
+/// The demand on the type of `options`.
+public protocol _OptionsMustBeRouteOptions {}
+extension RouteOptions: _OptionsMustBeRouteOptions {}
+
+/// The demand not to declare `parameters`: they are the `query` or a `body` such as `.json(fields:)`.
+public protocol _ParametersMustBeQueryOrBody {}
+/// The demand not to declare `queryItems`: they are the `query`.
+public protocol _QueryItemsMustBeQuery {}
+/// The demand not to declare `queryParameters`: they are the `query`.
+public protocol _QueryParametersMustBeQuery {}
+/// The demand not to declare `header`: the fields are `headers`.
+public protocol _HeaderMustBeHeaders {}
+/// The demand not to declare `httpMethod`: it is the `method`.
+public protocol _HTTPMethodMustBeMethod {}
+/// The demand not to declare `httpBody`: it is the `body`.
+public protocol _HTTPBodyMustBeBody {}
+/// The demand not to declare `requiresAuth`: it is a part of `options`.
+public protocol _RequiresAuthMustBeInOptions {}
+/// The demand not to declare `timeouts`: they are a part of `options`.
+public protocol _TimeoutsMustBeInOptions {}
+/// The demand not to declare `cachePolicy`: it is a part of `options`.
+public protocol _CachePolicyMustBeInOptions {}
+/// The demand not to declare `responseLimit`: it is a part of `options`.
+public protocol _ResponseLimitMustBeInOptions {}
+/// The demand not to declare `parameterStyle`: it is a part of `options`.
+public protocol _ParameterStyleMustBeInOptions {}
+/// The demand not to declare `url`: the path is the route's, and the rest the host's.
+public protocol _URLMustBePathAndHost {}
+/// The demand not to declare `baseURL`: it belongs to the host.
+public protocol _BaseURLMustBeOfTheHost {}
+
+/// The demand not to declare `method` as a function.
+public protocol _MethodMustBeProperty {}
+/// The demand not to declare `query` as a function.
+public protocol _QueryMustBeProperty {}
+/// The demand not to declare `headers` as a function.
+public protocol _HeadersMustBeProperty {}
+/// The demand not to declare `body` as a function.
+public protocol _BodyMustBeProperty {}
+/// The demand not to declare `options` as a function.
+public protocol _OptionsMustBeProperty {}
+/// The demand not to declare a property of a route as static.
+///
+/// Routes conform to it, because a case of an enum is a static member too, and may have any name.
+public protocol _RoutePropertyMustNotBeStatic {}
+
+/// The type of a member that a route does not have.
+public struct _NoMember: Sendable, _ParametersMustBeQueryOrBody, _QueryItemsMustBeQuery, _QueryParametersMustBeQuery, _HeaderMustBeHeaders,
+    _HTTPMethodMustBeMethod, _HTTPBodyMustBeBody, _RequiresAuthMustBeInOptions, _TimeoutsMustBeInOptions, _CachePolicyMustBeInOptions,
+    _ResponseLimitMustBeInOptions, _ParameterStyleMustBeInOptions, _URLMustBePathAndHost, _BaseURLMustBeOfTheHost,
+    _MethodMustBeProperty, _QueryMustBeProperty, _HeadersMustBeProperty, _BodyMustBeProperty, _OptionsMustBeProperty,
+    _RoutePropertyMustNotBeStatic
+{}
+
+// Hidden in the documentation of each route type, where they would be listed as its members.
+extension _RouteProperties {
+    /// Not a member of a route: they are the `query` or the `body`.
+    @_documentation(visibility: internal) public var parameters: _NoMember { _NoMember() }
+    /// Not a member of a route: they are the `query`.
+    @_documentation(visibility: internal) public var queryItems: _NoMember { _NoMember() }
+    /// Not a member of a route: they are the `query`.
+    @_documentation(visibility: internal) public var queryParameters: _NoMember { _NoMember() }
+    /// Not a member of a route: the fields are `headers`.
+    @_documentation(visibility: internal) public var header: _NoMember { _NoMember() }
+    /// Not a member of a route: it is the `method`.
+    @_documentation(visibility: internal) public var httpMethod: _NoMember { _NoMember() }
+    /// Not a member of a route: it is the `body`.
+    @_documentation(visibility: internal) public var httpBody: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    @_documentation(visibility: internal) public var requiresAuth: _NoMember { _NoMember() }
+    /// Not a member of a route: they are a part of `options`.
+    @_documentation(visibility: internal) public var timeouts: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    @_documentation(visibility: internal) public var cachePolicy: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    @_documentation(visibility: internal) public var responseLimit: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    @_documentation(visibility: internal) public var parameterStyle: _NoMember { _NoMember() }
+    /// Not a member of a route: it is made of the path and the host.
+    @_documentation(visibility: internal) public var url: _NoMember { _NoMember() }
+    /// Not a member of a route: it is the host's.
+    @_documentation(visibility: internal) public var baseURL: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties {
+    /// Not a member of a route: they are a part of `options`.
+    @_documentation(visibility: internal) public var tags: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    @_documentation(visibility: internal) public var accept: _NoMember { _NoMember() }
+    /// Not a member of a route: it is a part of `options`.
+    @_documentation(visibility: internal) public var idempotencyKey: _NoMember { _NoMember() }
+
+    /// The default for `tags` of any other type.
+    public static var _tags: _NoMember { _NoMember() }
+    /// The default for `accept` of any other type.
+    public static var _accept: _NoMember { _NoMember() }
+    /// The default for `idempotencyKey` of any other type.
+    public static var _idempotencyKey: _NoMember { _NoMember() }
+}
+
+// The compiler uses the most special default and shows its message.
+
+extension _RouteProperties where _Tags == RouteTags {
+    /// The default for `tags` of a route.
+    @available(*, unavailable, message: "tags are set in the options of a route: options.tags[…] = …")
+    public static var _tags: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties where _Accept == MimeType {
+    /// The default for `accept` of a route.
+    @available(*, unavailable, message: "accept is set in the options of a route: RouteOptions(accept: …)")
+    public static var _accept: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties where _Accept == MimeType? {
+    /// The default for `accept` of a route.
+    @available(*, unavailable, message: "accept is set in the options of a route: RouteOptions(accept: …)")
+    public static var _accept: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties where _IdempotencyKey == RouteOptions.IdempotencyKey {
+    /// The default for `idempotencyKey` of a route.
+    @available(*, unavailable, message: "an idempotency key is set in the options of a route: RouteOptions(idempotencyKey: …)")
+    public static var _idempotencyKey: _NoMember { _NoMember() }
+}
+
+extension _RouteProperties where _IdempotencyKey == RouteOptions.IdempotencyKey? {
+    /// The default for `idempotencyKey` of a route.
+    @available(*, unavailable, message: "an idempotency key is set in the options of a route: RouteOptions(idempotencyKey: …)")
+    public static var _idempotencyKey: _NoMember { _NoMember() }
+}
+
+// Disfavored, so that `SomeRoute.body` is the case of that enum.
+extension _RouteFunctions {
+    /// Not a function of a route: `method` is a property.
+    @_documentation(visibility: internal) @_disfavoredOverload public func method() -> _NoMember { _NoMember() }
+    /// Not a function of a route: `query` is a property.
+    @_documentation(visibility: internal) @_disfavoredOverload public func query() -> _NoMember { _NoMember() }
+    /// Not a function of a route: `headers` is a property.
+    @_documentation(visibility: internal) @_disfavoredOverload public func headers() -> _NoMember { _NoMember() }
+    /// Not a function of a route: `body` is a property.
+    @_documentation(visibility: internal) @_disfavoredOverload public func body() -> _NoMember { _NoMember() }
+    /// Not a function of a route: `options` is a property.
+    @_documentation(visibility: internal) @_disfavoredOverload public func options() -> _NoMember { _NoMember() }
+
+    /// Not a property of a route's type: `method` belongs to each value.
+    @_documentation(visibility: internal) @_disfavoredOverload public static var method: _NoMember { _NoMember() }
+    /// Not a property of a route's type: `query` belongs to each value.
+    @_documentation(visibility: internal) @_disfavoredOverload public static var query: _NoMember { _NoMember() }
+    /// Not a property of a route's type: `headers` belongs to each value.
+    @_documentation(visibility: internal) @_disfavoredOverload public static var headers: _NoMember { _NoMember() }
+    /// Not a property of a route's type: `body` belongs to each value.
+    @_documentation(visibility: internal) @_disfavoredOverload public static var body: _NoMember { _NoMember() }
+    /// Not a property of a route's type: `options` belongs to each value.
+    @_documentation(visibility: internal) @_disfavoredOverload public static var options: _NoMember { _NoMember() }
+}

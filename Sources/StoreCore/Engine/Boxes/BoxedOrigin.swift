@@ -1,0 +1,40 @@
+/// How the engine requests content and pages from its origin.
+///
+/// A closure and not a protocol: it is compiled in the module that makes the store, which knows all types.
+@usableFromInline
+typealias Respond = @Sendable (_ request: OriginRequest<BoxedKey>) async throws -> Fetched<BoxedContent>
+
+extension Origin {
+    /// The origin as the engine calls it.
+    @inlinable
+    func boxed() -> Respond {
+        // One call of the origin and nothing else: whatever stands here enlarges the frame of each fetch.
+        { request in Fetched(try await respond(to: request.unboxed())) { BoxedContent($0) } }
+    }
+}
+
+extension OriginRequest<BoxedKey> {
+    @inlinable
+    func unboxed<Value>() -> OriginRequest<Value> {
+        switch self {
+        case .content(let key, let validator): .content(key.value(as: Value.self), revalidating: validator)
+        case .page(let direction, let page, let key): .page(direction, key: page, key.value(as: Value.self))
+        }
+    }
+}
+
+extension ListRules where Content: Sendable {
+    /// The rules as the engine calls them.
+    @inlinable
+    func boxed() -> ListRules<BoxedContent> {
+        ListRules<BoxedContent>(
+            merge: { list, page, direction, index in
+                var replaced: Content?
+                list.change(as: Content.self) { replaced = merge(&$0, page.value(as: Content.self), direction, &index) }
+                return replaced.map { BoxedContent($0) }
+            },
+            count: { count($0.value(as: Content.self)) },
+            resize: { sizes, old, new in resize(sizes, old.value(as: Content.self), new.value(as: Content.self)) },
+            isTwoWay: isTwoWay)
+    }
+}

@@ -1,0 +1,267 @@
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+
+@testable import RemoteRouting
+
+/// The failures behind which a store may serve expired content (RFC 5861 §4), over a real origin.
+@Suite(.timeLimit(.minutes(10)))
+struct StaleIfErrorTests {
+    private static let fresh = Bench.Response.json(User(id: 1, name: "fresh")).setting("Cache-Control", to: "max-age=1")
+
+    private let time = ManualTime(date: Date())
+
+    private func policy(_ change: (inout StorePolicy) -> Void = { _ in }) -> StorePolicy {
+        var policy = StorePolicy(staleIfError: .seconds(3600))
+        change(&policy)
+        return policy
+    }
+
+    private func patient(_ host: inout RemoteHost) {
+        host.retry = .never
+        host.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+    }
+
+    private func store(
+        _ host: RemoteHost, _ policy: StorePolicy, options: @escaping @Sendable () -> RouteOptions = { RouteOptions() }
+    ) -> Store<Int, User> {
+        let fetcher = host.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)", options: options()) }
+        return Store(cacher: MemoryCacher(), fetcher: fetcher, policy: policy, time: time)
+    }
+
+    /// Answers the first request with content and each further one with `response`.
+    private func serve(_ bench: Bench, _ id: Int = 1, first: Bench.Response = fresh, then response: Bench.Response) {
+        bench.on("GET", "/users/\(id)", inTurn: first, response)
+    }
+
+    @Test(arguments: RealTransport.available)
+    func `H9: of all statuses only 500, 502, 503 and 504 let stale content be served`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
+        let users = store(bench.host(patient), policy())
+        // 304 confirms nothing here, 401 has no challenge, and redirects without a location stay.
+        for status in 300...599 {
+            serve(bench, status, then: .status(status))
+            _ = try await users[status].requireData()
+        }
+        time.advance(by: .seconds(5))
+        var served: [Int] = []
+        for status in 300...599 {
+            do {
+                #expect(try await users[status].requireData().name == "fresh")
+                served.append(status)
+            } catch {
+                #expect((error as? RemoteError)?.status == status)
+            }
+        }
+        #expect(served == [500, 502, 503, 504])
+    }
+
+    @Test(
+        arguments: RealTransport.available,
+        [
+            ("a login page", Bench.Response.html("<form>Sign in</form>"), RemoteError.Code.unexpectedType),
+            ("broken JSON", .json(literal: "{\"id\":"), .undecodable), ("another model", .json(["problem": "none"]), .undecodable),
+            ("no content", .status(204), .emptyBody), ("an empty body", .data(Data(), type: "application/json"), .emptyBody),
+            ("a body without end", .repeating(Data(repeating: 65, count: 1000), times: 100), .bodyTooLarge),
+            ("a redirect without end", .redirect(to: "/users/1"), .tooManyRedirects),
+            ("a redirect to nowhere", .redirect(to: "ftp://a.example/x"), .redirectRefused),
+        ])
+    func `H9: a response that is no content hides nothing`(
+        _ transport: RealTransport, _ answer: (name: String, response: Bench.Response, code: RemoteError.Code)
+    ) async throws {
+        let bench = try Bench(transport.kind)
+        serve(bench, then: answer.response)
+        let users = store(bench.host(patient), policy()) { RouteOptions(responseLimit: 10_000) }
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        let error = try await remoteError { _ = try await users[1].requireData() }
+        #expect(error.code == answer.code)
+        #expect(!error.allowsStale)
+    }
+
+    @Test(
+        arguments: RealTransport.available,
+        [
+            ("a reset before the head", Bench.Response.json(User(id: 2, name: "cut")).misbehaving(.resetBeforeHead)),
+            ("a body that is cut", .json(User(id: 2, name: "cut")).misbehaving(.truncate(afterBodyBytes: 3))),
+            ("a body that is reset", .json(User(id: 2, name: "cut")).misbehaving(.reset(afterBodyBytes: 3))),
+            ("a broken chunk", .json(User(id: 2, name: "cut")).misbehaving(.breakChunk(afterBodyBytes: 3))),
+            ("lengths that differ", .json(User(id: 2, name: "cut")).misbehaving(.declareLengths([3, 5]))),
+            ("what is not HTTP", .verbatim("SSH-2.0-OpenSSH_9.2\r\n\r\n")),
+        ])
+    func `H9: failing to get a response lets stale content be served`(
+        _ transport: RealTransport, _ answer: (name: String, response: Bench.Response)
+    ) async throws {
+        let bench = try Bench(transport.kind)
+        serve(bench, then: answer.response)
+        let users = store(bench.host(patient), policy())
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        #expect(try await users[1].requireData().name == "fresh")
+        let error = try await remoteError { _ = try await users[1].requireData(from: .origin) }
+        #expect(error.stage == .transport)
+    }
+
+    @Test(
+        arguments: RealTransport.available,
+        [RouteOptions.Timeouts(head: .milliseconds(50)), .init(attempt: .milliseconds(50)), .init(overall: .milliseconds(50))])
+    func `H9: a deadline that passes lets stale content be served`(
+        _ transport: RealTransport, _ timeouts: RouteOptions.Timeouts
+    ) async throws {
+        let bench = try Bench(transport.kind)
+        serve(bench, then: Bench.Response.json([1]).misbehaving(.neverAnswer))
+        let current = Lock(RouteOptions.Timeouts())
+        let users = store(bench.host(patient), policy()) { RouteOptions(timeouts: current.withLock { $0 }) }
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        current.withLock { $0 = timeouts }
+        #expect(try await users[1].requireData().name == "fresh")
+        let error = try await remoteError { _ = try await users[1].requireData(from: .origin) }
+        #expect(error.stage == .timeout)
+    }
+
+    @Test(arguments: RealTransport.available)
+    func `H9: a body that stops coming lets stale content be served`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
+        serve(bench, then: Bench.Response.json([1, 2, 3]).misbehaving(.stall(afterBodyBytes: 2)))
+        let current = Lock(RouteOptions.Timeouts())
+        let users = store(bench.host(patient), policy()) { RouteOptions(timeouts: current.withLock { $0 }) }
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        current.withLock { $0.idle = .milliseconds(50) }
+        #expect(try await users[1].requireData().name == "fresh")
+    }
+
+    @Test(arguments: RealTransport.available)
+    func `H9: an origin that cannot be reached lets stale content be served`(_ transport: RealTransport) async throws {
+        let bench = try Bench(transport.kind)
+        serve(bench, then: StaleIfErrorTests.fresh)
+        let users = store(bench.host(patient), policy())
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        bench.origin.stop()
+        #expect(try await users[1].requireData().name == "fresh")
+        // Beyond the window it is an error like any other.
+        time.advance(by: .seconds(3600))
+        await #expect(throws: RemoteError.self) { try await users[1].requireData() }
+    }
+
+    @Test(arguments: ["must-revalidate, stale-if-error=60", "no-cache, stale-if-error=60", "stale-if-error=0"], [500, 503, 403])
+    func `H9: an origin that forbids stale content is obeyed`(_ control: String, _ status: Int) async throws {
+        let bench = try Bench()
+        let first = StaleIfErrorTests.fresh.setting("Cache-Control", to: "max-age=1, \(control)")
+        serve(bench, first: first, then: .status(status))
+        let users = store(bench.host(patient), policy())
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        #expect(try await remoteError { _ = try await users[1].requireData() }.status == status)
+    }
+
+    @Test func `H9: an origin's own window covers the same failures as the policy's`() async throws {
+        let bench = try Bench()
+        let first = StaleIfErrorTests.fresh.setting("Cache-Control", to: "max-age=1, stale-if-error=60")
+        let users = store(bench.host(patient), .default)
+        for (id, status) in [503, 403].enumerated() {
+            serve(bench, id, first: first, then: .status(status))
+            _ = try await users[id].requireData()
+        }
+        time.advance(by: .seconds(5))
+        #expect(try await users[0].requireData().name == "fresh")
+        #expect(try await remoteError { _ = try await users[1].requireData() }.status == 403)
+    }
+
+    @Test func `H9, C12: a failure that is held off is judged by what it was`() async throws {
+        let bench = try Bench()
+        let users = store(bench.host(patient), policy { $0.errorExpiry = .seconds(60) })
+        for (id, status) in [503, 401].enumerated() {
+            serve(bench, id, then: .status(status))
+            let observer = RecordingObserver(users[id].publish())
+            try await observer.next { $0.isCompleted }
+            time.advance(by: .seconds(5))
+            await users[id].refresh()
+            // An observer gets the last content with either error (C4).
+            #expect(try await observer.next { $0.error != nil }.content?.name == "fresh")
+            let asked = bench.asked.count
+            if status == 503 {
+                #expect(try await users[id].requireData().name == "fresh")
+            } else {
+                #expect(try await remoteError { _ = try await users[id].requireData() }.status == status)
+            }
+            #expect(bench.asked.count == asked)
+            try await observer.stopAndLeave()
+        }
+    }
+
+    @Test func `H9, C13: a list whose refresh is forbidden is not served stale`() async throws {
+        let bench = try Bench()
+        let fetcher = bench.host(patient).pages(of: Int.self) { (org: Int) in Route(path: "/orgs/\(org)") }
+        let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher, policy: policy(), time: time)
+        for (id, status) in [502, 451].enumerated() {
+            bench.on(
+                "GET", "/orgs/\(id)", inTurn: .json([1]).setting("Cache-Control", to: "max-age=1").setting("Link", to: "</next>; rel=next"),
+                .status(status))
+            bench.on("GET", "/next") { _ in .json([2]) }
+            #expect(try await lists[id].requireData() == [1])
+            #expect(await lists[id].requestNextData() == .loaded)
+        }
+        time.advance(by: .seconds(5))
+        #expect(try await lists[0].requireData() == [1, 2])
+        #expect(try await remoteError { _ = try await lists[1].requireData() }.status == 451)
+    }
+
+    private struct Token: BearerToken { var accessToken: String }
+
+    private final class Signing: RequestInterceptor {
+        let failure = Lock<(any Error)?>(nil)
+
+        func intercept(_ request: inout HTTPRequest) async throws {
+            if let failure = failure.withLock({ $0 }) { throw failure }
+        }
+    }
+
+    private struct SignedOut: Error {}
+
+    /// Errors of what comes before a request, and whether they let stale content be served.
+    private static let causes: [(error: any Error, isServed: Bool)] = [
+        (RemoteError(.transport, .connectionRefused, operation: "GET", "refused"), true),
+        (RemoteError(.timeout, .headTimedOut, operation: "GET", "late"), true),
+        (RemoteError(.decode, .undecodable, operation: "GET", "no token"), false), (SignedOut(), false),
+    ]
+
+    @Test(arguments: causes.indices)
+    func `H9: a refresh of credentials that failed is judged by its cause`(_ index: Int) async throws {
+        let (cause, isServed) = StaleIfErrorTests.causes[index]
+        let bench = try Bench()
+        serve(bench, then: .status(401))
+        let host = bench.host(patient).authorized(by: .bearer(Token(accessToken: "a")) { _, _ in throw cause })
+        let users = store(host, policy())
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        let error = try await remoteError { _ = try await users[1].requireData(from: .origin) }
+        #expect(error.code == .refreshFailed && error.allowsStale == isServed)
+        if isServed {
+            #expect(try await users[1].requireData().name == "fresh")
+        } else {
+            await #expect(throws: RemoteError.self) { try await users[1].requireData() }
+        }
+    }
+
+    @Test(arguments: causes.indices)
+    func `H9: an interceptor that failed is judged by its cause`(_ index: Int) async throws {
+        let (cause, isServed) = StaleIfErrorTests.causes[index]
+        let bench = try Bench()
+        serve(bench, then: .status(500))
+        let signing = Signing()
+        let users = store(bench.host(patient).intercepting(requests: signing), policy())
+        _ = try await users[1].requireData()
+        time.advance(by: .seconds(5))
+        signing.failure.withLock { $0 = cause }
+        if isServed {
+            #expect(try await users[1].requireData().name == "fresh")
+        } else {
+            await #expect(throws: RemoteError.self) { try await users[1].requireData() }
+        }
+        #expect(bench.asked.count == 1)
+    }
+}

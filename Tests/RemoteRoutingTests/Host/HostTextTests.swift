@@ -1,0 +1,164 @@
+import Foundation
+import Testing
+
+@testable import RemoteRouting
+
+struct HostTextTests {
+    private static let addresses: [(text: String, address: String)] = [
+        ("api.example.com", "https://api.example.com/x"),
+        ("API.Example.com", "https://api.example.com/x"),
+        ("api.example.com:8443", "https://api.example.com:8443/x"),
+        ("api.example.com:443", "https://api.example.com/x"),
+        ("localhost:8080", "https://localhost:8080/x"),
+        ("127.0.0.1:08080", "https://127.0.0.1:8080/x"),
+        ("::1", "https://[::1]/x"),
+        ("[::1]", "https://[::1]/x"),
+        ("[2001:db8::1]:8080", "https://[2001:db8::1]:8080/x"),
+        ("https://api.example.com", "https://api.example.com/x"),
+        ("https://api.example.com/", "https://api.example.com/x"),
+        ("HTTPS://API.example.com/v1", "https://api.example.com/v1/x"),
+        ("https://api.example.com/v1/", "https://api.example.com/v1/x"),
+        ("http://localhost:8080/a/b", "http://localhost:8080/a/b/x"),
+        ("http://[::1]:8080", "http://[::1]:8080/x"),
+        ("https://api.example.com:443/v%201", "https://api.example.com/v%201/x"),
+    ]
+
+    @Test(arguments: addresses)
+    func `a text may be a host, a host with its port, or a whole address`(text: String, address: String) async throws {
+        let transport = MemoryTransport { _ in .status(204) }
+        try await RemoteHost(HostConfiguration(text), transport: transport).send("/x")
+        try await RemoteHost(HostConfiguration(stringLiteral: text), transport: transport).send("/x")
+        if text.contains("://") {
+            let url = try #require(URL(string: text))
+            try await RemoteHost(HostConfiguration(url: url), transport: transport).send("/x")
+        }
+        #expect(Set(transport.requests.map(\.url.absoluteString)) == [address])
+    }
+
+    @Test func `a literal is a whole address`() async throws {
+        let transport = MemoryTransport { _ in .status(204) }
+        try await RemoteHost("https://api.example.com:8443/v1", transport: transport).send("/users")
+        #expect(transport.requests.map(\.url.absoluteString) == ["https://api.example.com:8443/v1/users"])
+    }
+
+    private static let faults: [(text: String, code: RouteFault.Code, part: String)] = [
+        ("", .invalidOrigin, "host"),
+        (" ", .invalidOrigin, "host"),
+        (" api.example.com", .invalidOrigin, "host"),
+        ("api.example.com ", .invalidOrigin, "host"),
+        ("api example.com", .invalidOrigin, "host"),
+        ("api.example.com\n", .invalidOrigin, "host"),
+        ("api.example.com\r\nX: y", .invalidOrigin, "port"),
+        ("api..example.com", .invalidOrigin, "host"),
+        (".example.com", .invalidOrigin, "host"),
+        ("bücher.example", .invalidOrigin, "host"),
+        ("api%2eexample.com", .invalidOrigin, "host"),
+        ("api.example.com/v1", .invalidOrigin, "host"),
+        ("api.example.com?a=b", .invalidOrigin, "host"),
+        ("api.example.com#a", .invalidOrigin, "host"),
+        ("//api.example.com", .invalidOrigin, "host"),
+        ("user@api.example.com", .invalidOrigin, "host"),
+        ("user:secret@api.example.com", .invalidOrigin, "host"),
+        (#"api.example.com\@evil.example"#, .invalidOrigin, "host"),
+        (#"api.example.com\evil"#, .invalidOrigin, "host"),
+        ("api.example.com:", .invalidOrigin, "port"),
+        ("api.example.com:0", .invalidOrigin, "port"),
+        ("api.example.com:65536", .invalidOrigin, "port"),
+        ("api.example.com:-1", .invalidOrigin, "port"),
+        ("api.example.com:+80", .invalidOrigin, "port"),
+        ("api.example.com:8o", .invalidOrigin, "port"),
+        ("api.example.com:٨٠", .invalidOrigin, "port"),
+        ("api.example.com:99999999999999999999", .invalidOrigin, "port"),
+        (":8080", .invalidOrigin, "host"),
+        ("[::1", .invalidOrigin, "host"),
+        ("::1]", .invalidOrigin, "host"),
+        ("[::1]x", .invalidOrigin, "port"),
+        ("[fe80::1%25eth0]", .invalidOrigin, "host"),
+        ("mailto:ada@example.com", .invalidOrigin, "host"),
+        ("https:api.example.com", .invalidOrigin, "port"),
+        ("https:/api.example.com", .invalidOrigin, "host"),
+        ("https://", .invalidOrigin, "host"),
+        ("https:///v1", .invalidOrigin, "host"),
+        ("https://:8080", .invalidOrigin, "host"),
+        ("ftp://api.example.com", .invalidOrigin, "scheme"),
+        ("file:///etc/passwd", .invalidOrigin, "scheme"),
+        ("://api.example.com", .invalidOrigin, "scheme"),
+        (" https://api.example.com", .invalidOrigin, "scheme"),
+        ("https://user@api.example.com", .invalidOrigin, "host"),
+        ("https://user:secret@api.example.com/v1", .invalidOrigin, "host"),
+        ("https://api.example.com@evil.example", .invalidOrigin, "host"),
+        (#"https://api.example.com\@evil.example"#, .invalidOrigin, "host"),
+        ("https://api.example.com?a=b", .invalidOrigin, "address"),
+        ("https://api.example.com/v1?", .invalidOrigin, "address"),
+        ("https://api.example.com/v1#a", .invalidOrigin, "address"),
+        ("https://api.example.com:80a/v1", .invalidOrigin, "port"),
+        ("https://api.example.com:/v1", .invalidOrigin, "port"),
+        ("https://api.example.com/../v1", .dotSegment, "path"),
+        ("https://api.example.com/v1/%2e%2e", .dotSegment, "path"),
+        ("https://api.example.com//evil.example", .emptySegment, "path"),
+        ("https://api.example.com/a b", .forbiddenCharacter, "path"),
+        (#"https://api.example.com/a\b"#, .forbiddenCharacter, "path"),
+        ("https://api.example.com/%0d%0a", .forbiddenCharacter, "path"),
+    ]
+
+    @Test(arguments: faults)
+    func `H2: a text that is no host is a typed error before anything is sent`(
+        text: String, code: RouteFault.Code, part: String
+    ) async throws {
+        let transport = MemoryTransport { _ in .status(204) }
+        let host = RemoteHost(HostConfiguration(text), transport: transport)
+        let error = try await #require(throws: RemoteError.self) { try await host.send("/x") }
+        let fault = try #require(error.underlyingError as? RouteFault)
+        #expect(error.code == .invalidRoute && fault.code == code && fault.part == part, "\(fault)")
+        #expect(transport.requests.isEmpty)
+        #expect(!"\(error)".contains("secret") && !"\(error)".contains("evil"))
+    }
+
+    @Test(arguments: faults.filter { $0.text.contains(":") })
+    func `an address that is no host throws at once`(text: String, code: RouteFault.Code, part: String) throws {
+        // Foundation escapes spaces and backslashes of a path, which makes it another address.
+        guard let url = URL(string: text, encodingInvalidCharacters: false) else { return }
+        #expect(throws: RouteFault.self) { try HostConfiguration(url: url) }
+    }
+
+    @Test(arguments: ["/v1", "api.example.com", "//api.example.com/v1", "localhost:8080", "mailto:ada@example.com", "file:///tmp"])
+    func `an address without http or https throws at once`(text: String) throws {
+        let url = try #require(URL(string: text))
+        let fault = try #require(throws: RouteFault.self) { try HostConfiguration(url: url) }
+        #expect(fault.code == .invalidOrigin)
+    }
+
+    @Test func `an address relative to another is resolved`() throws {
+        let url = try #require(URL(string: "v2", relativeTo: URL(string: "https://api.example.com/v1")))
+        let configuration = try HostConfiguration(url: url)
+        #expect(configuration == HostConfiguration("api.example.com", basePath: "/v2"))
+    }
+
+    @Test func `the parts of a text and of arguments are one configuration, unless they contradict each other`() async throws {
+        #expect(HostConfiguration("http://localhost:8080/v1") == HostConfiguration("localhost", scheme: .http, port: 8080, basePath: "/v1"))
+        #expect(HostConfiguration("https://a.example", port: 1, basePath: "/b") == HostConfiguration("a.example:1", basePath: "/b"))
+        #expect(HostConfiguration("http://a.example:1", scheme: .http, port: 1) == HostConfiguration("http://a.example:1"))
+        let contradictions = [
+            (HostConfiguration("http://a.example", scheme: .https), "scheme"), (HostConfiguration("a.example:1", port: 2), "port"),
+            (HostConfiguration("https://a.example/a", basePath: "/b"), "base path"),
+        ]
+        for (configuration, part) in contradictions {
+            let host = RemoteHost(configuration, transport: MemoryTransport { _ in .status(204) })
+            let error = try await #require(throws: RemoteError.self) { try await host.send("/x") }
+            #expect((error.underlyingError as? RouteFault)?.part == part)
+        }
+    }
+
+    @Test func `a configuration with a fault is mended by a part of it, and not by an unchecked one`() async throws {
+        let transport = MemoryTransport { _ in .status(204) }
+        var configuration = HostConfiguration("api.example.com", port: 0)
+        configuration.port = 8080
+        try await RemoteHost(configuration, transport: transport).send("/x")
+        configuration = "user@api.example.com"
+        configuration.port = 8080
+        await #expect(throws: RemoteError.self) { try await RemoteHost(configuration, transport: transport).send("/x") }
+        configuration.host = "other.example"
+        try await RemoteHost(configuration, transport: transport).send("/x")
+        #expect(transport.requests.map(\.url.absoluteString) == ["https://api.example.com:8080/x", "https://other.example:8080/x"])
+    }
+}

@@ -1,0 +1,214 @@
+import Foundation
+import Testing
+
+@testable import RemoteRouting
+
+/// Declarations that resemble those of a route, given to the compiler.
+@Suite(.enabled(if: SwiftCompiler.found != nil, "swiftc or the built module is not found, so there is nothing to compile with"))
+struct RouteSpellingTests {
+    /// A member that a route cannot have, and the protocol that the error names or a part of its message.
+    private static let mistakes: [(member: String, remedy: String)] = [
+        (#"var method: String { "POST" }"#, "_MethodMustBeHTTPMethod"),
+        (#"let method = "POST""#, "_MethodMustBeHTTPMethod"),
+        ("var method: HTTPMethod? { .post }", "_MethodMustBeHTTPMethod"),
+        (#"private var method: String { "POST" }"#, "_MethodMustBeHTTPMethod"),
+        ("var query: [URLQueryItem] { [] }", "_QueryMustBeParameters"),
+        ("var query: [String: String] { [:] }", "_QueryMustBeParameters"),
+        ("var headers: [String: String] { [:] }", "_HeadersMustBeHeaders"),
+        ("var body: Data { Data() }", "_BodyMustBeRouteBody"),
+        ("let body: String", "_BodyMustBeRouteBody"),
+        ("var body: RouteBody? { nil }", "_BodyMustBeRouteBody"),
+        ("var body: RouteBody { get throws { .none } }", "_BodyMustNotThrow"),
+        ("var options: [String: Bool] { [:] }", "_OptionsMustBeRouteOptions"),
+        ("var parameters: Parameters { [:] }", "_ParametersMustBeQueryOrBody"),
+        ("var parameters: [String: String] { [:] }", "_ParametersMustBeQueryOrBody"),
+        ("private let parameters: Parameters = [:]", "_ParametersMustBeQueryOrBody"),
+        ("var queryItems: [URLQueryItem] { [] }", "_QueryItemsMustBeQuery"),
+        ("var queryParameters: Parameters { [:] }", "_QueryParametersMustBeQuery"),
+        ("var header: Headers { [:] }", "_HeaderMustBeHeaders"),
+        ("var httpMethod: HTTPMethod { .post }", "_HTTPMethodMustBeMethod"),
+        ("var httpBody: Data? { nil }", "_HTTPBodyMustBeBody"),
+        ("var requiresAuth: Bool { false }", "_RequiresAuthMustBeInOptions"),
+        ("var timeouts: RouteOptions.Timeouts { .init(overall: .seconds(5)) }", "_TimeoutsMustBeInOptions"),
+        ("var cachePolicy: RouteOptions.CachePolicy { .neverStore }", "_CachePolicyMustBeInOptions"),
+        ("var responseLimit: Int { 5 }", "_ResponseLimitMustBeInOptions"),
+        ("var parameterStyle: ParameterStyle { ParameterStyle(lists: .commas) }", "_ParameterStyleMustBeInOptions"),
+        ("var tags: RouteTags { RouteTags() }", "tags are set in the options of a route"),
+        ("var accept: MimeType { .json }", "accept is set in the options of a route"),
+        ("var accept: MimeType? { .json }", "accept is set in the options of a route"),
+        ("var idempotencyKey: RouteOptions.IdempotencyKey { .unique }", "an idempotency key is set in the options of a route"),
+        ("var idempotencyKey: RouteOptions.IdempotencyKey? { .unique }", "an idempotency key is set in the options of a route"),
+        ("var url: URL { URL(filePath: \"/\") }", "_URLMustBePathAndHost"),
+        ("var baseURL: URL { URL(filePath: \"/\") }", "_BaseURLMustBeOfTheHost"),
+        ("func method() -> HTTPMethod { .post }", "_MethodMustBeProperty"),
+        ("func query() -> Parameters { [:] }", "_QueryMustBeProperty"),
+        ("func headers() -> Headers { [:] }", "_HeadersMustBeProperty"),
+        ("func body() -> RouteBody { .none }", "_BodyMustBeProperty"),
+        ("func body() throws -> RouteBody { .none }", "_BodyMustBeProperty"),
+        ("func options() -> RouteOptions { RouteOptions() }", "_OptionsMustBeProperty"),
+        ("static let method = HTTPMethod.post", "_RoutePropertyMustNotBeStatic"),
+        ("static var query: Parameters { [:] }", "_RoutePropertyMustNotBeStatic"),
+        ("static let headers: Headers = [:]", "_RoutePropertyMustNotBeStatic"),
+        ("static var body: RouteBody { .none }", "_RoutePropertyMustNotBeStatic"),
+        ("static let options = RouteOptions()", "_RoutePropertyMustNotBeStatic"),
+    ]
+
+    @Test func `a member that a route cannot have does not compile, and the error names the remedy`() throws {
+        let compiler = try #require(SwiftCompiler.found)
+        // An enum has no stored properties, and a class needs an initializer for one without a value.
+        let types = ["struct", "final class", "enum"].flatMap { form in
+            Self.mistakes.filter { form == "struct" || !$0.member.contains("let ") || $0.member.hasPrefix("static") }.map { (form, $0) }
+        }
+        let lines = types.enumerated().map { number, type in
+            let start = "\(type.0) Route\(number): Routable { \(type.0 == "enum" ? "case one; " : "")"
+            return start + "var path: RoutePath { \"/\" }; \(type.1.member) }"
+        }
+        let found = try compiler.diagnostics(of: (["import Foundation; import RemoteRouting"] + lines).joined(separator: "\n"))
+        for (number, (form, mistake)) in types.enumerated() {
+            let isFound = found.contains { $0.line == number + 2 && $0.text.contains(mistake.remedy) }
+            #expect(isFound, "\(mistake.member) compiles in a \(form), or its error does not name \(mistake.remedy)")
+        }
+        #expect(!found.contains { $0.line == 0 }, "\(found.first { $0.line == 0 }?.text ?? "")")
+    }
+
+    @Test func `neither a wrong member in an extension, a refined protocol or a generic type nor a body without a method compiles`() throws
+    {
+        let compiler = try #require(SwiftCompiler.found)
+        let found = try compiler.diagnostics(
+            of: """
+                import RemoteRouting
+                struct Extended {}
+                extension Extended: Routable { var path: RoutePath { "/" }; var method: String { "POST" } }
+                protocol Refined: Routable {}
+                extension Refined { var method: String { "POST" } }
+                struct Refining: Refined { var path: RoutePath { "/" } }
+                struct Generic<Value: Sendable>: Routable { var path: RoutePath { "/" }; var method: Value }
+                public struct Open: Routable { public var path: RoutePath { "/" }; public var method: String { "POST" } }
+                let right = [Route(path: "/x", method: .post, body: .none), Route(path: "/x", method: .put), Route(path: "/x")]
+                let wrong = Route(path: "/x", body: .json(fields: ["a": 1]))
+                """)
+        #expect(found.filter { $0.line > 8 }.map(\.line) == [10])
+        #expect(found.contains { $0.line == 10 && $0.text.contains("missing argument for parameter 'method'") })
+        #expect(Set(found.filter { $0.text.contains("'_MethodMustBeHTTPMethod'") }.map(\.line)) == [3, 6, 7, 8])
+    }
+
+    @Test func `correct routes of every form compile, and so do cases with the names of properties`() throws {
+        let compiler = try #require(SwiftCompiler.found)
+        let found = try compiler.diagnostics(
+            of: """
+                import Foundation
+                import RemoteRouting
+
+                struct Item: Codable, Sendable { var id: Int }
+                extension Routable where Self == Route {
+                    static func product(_ id: Int) -> Route { Route(path: "/products/\\(id)") }
+                }
+                enum Everything: Routable {
+                    case body(Int), method, headers, query, options, url, parameters(String), header, requiresAuth
+                    var path: RoutePath { "/" }
+                    var method: HTTPMethod { .post }
+                    var query: Parameters { ["a": 1] }
+                    var headers: Headers { [:] }
+                    var body: RouteBody { .none }
+                    var options: RouteOptions { RouteOptions(requiresAuth: false) }
+                }
+                enum Little: Routable {
+                    case body(Int), method, headers, query, options, url, parameters(String), header
+                    var path: RoutePath { "/" }
+                }
+                protocol Refined: Routable {}
+                extension Refined { var method: HTTPMethod { .post } }
+                struct Refining: Refined { var path: RoutePath { "/" } }
+                struct Stored: Routable { let path: RoutePath; let method: HTTPMethod; var body = RouteBody.none }
+                struct Generic<Value: Encodable & Sendable>: Routable {
+                    var value: Value
+                    var path: RoutePath { "/" }
+                    var body: RouteBody { .json(value) }
+                }
+                struct NewPost: Routable {
+                    let tags: [String]
+                    let accept: Bool
+                    let idempotencyKey: String
+                    var path: RoutePath { "/posts" }
+                    var method: HTTPMethod { .post }
+                    var body: RouteBody { .json(fields: ["tags": tags, "accept": accept]) }
+                    var options: RouteOptions { RouteOptions(idempotencyKey: .key(idempotencyKey)) }
+                }
+                final class Reference: Routable { let path: RoutePath = "/" }
+
+                func send(by api: RemoteHost) async throws {
+                    let item: Item = try await api.send(.product(7))
+                    let same = try await api.send(.product(7), as: Item.self)
+                    try await api.send(.product(item.id + same.id))
+                    _ = try await api.data(for: .product(1))
+                    try await api.send(Little.method)
+                    try await api.send(Little.body(2))
+                    try await api.send(Everything.body(3))
+                    try await api.send(Generic(value: item))
+                    let routes: [any Routable] = [Refining(), Everything.method, Route(path: "/"), Reference()]
+                    for route in routes {
+                        try await api.send(route)
+                        let (body, options) = (route.body, route.options)
+                        let typed: (RouteBody, Int?, String) = (body, options.port, route.method.rawValue)
+                        _ = typed
+                    }
+                }
+                func parts<R: Routable>(of route: R) -> (HTTPMethod, Parameters, Headers, RouteBody, RouteOptions) {
+                    (route.method, route.query, route.headers, route.body, route.options)
+                }
+                """)
+        #expect(found.isEmpty, "\(found.map(\.text).joined(separator: "\n"))")
+    }
+
+    // MARK: At run time
+
+    private struct Bodily: Routable {
+        var path: RoutePath { "/x" }
+        var body: RouteBody { .json(fields: ["a": 1]) }
+    }
+
+    private struct Getting: Routable {
+        var path: RoutePath { "/x" }
+        var method: HTTPMethod { .get }
+        var body: RouteBody { .json(fields: ["a": 1]) }
+    }
+
+    @Test func `a body without a method is an error before anything is sent, and not a GET`() async throws {
+        let transport = MemoryTransport { _ in .json("{}") }
+        let host = RemoteHost("api.example.com", transport: transport)
+        for route in [Bodily() as any Routable, Route(Bodily()), Bodily().tagged(Tag.self, 1)] {
+            let error = try await #require(throws: RemoteError.self) { try await host.send(route) }
+            let fault = try #require(error.underlyingError as? RouteFault)
+            #expect(fault.code == .bodyNotAllowed && fault.part == "method")
+        }
+        try await host.send(Getting())
+        #expect(transport.requests.map(\.method) == [.get])
+        #expect(Minimal().method == .get && Set([Minimal().method, HTTPMethod.get]).count == 1)
+    }
+
+    private enum Tag: RouteTagKey { typealias Value = Int }
+
+    private enum Cases: Routable {
+        case body, method
+        var path: RoutePath { "/x" }
+        var method: HTTPMethod { self == .body ? .put : .post }
+        var body: RouteBody { .json(fields: ["a": 1]) }
+    }
+
+    private struct Minimal: Routable {
+        var path: RoutePath { "/x" }
+    }
+
+    @Test func `each member of a route is used, and a default where there is none`() async throws {
+        let transport = MemoryTransport { _ in .json("{}") }
+        let host = RemoteHost("api.example.com", transport: transport)
+        let routes: [any Routable] = [Cases.method, Cases.body, Minimal(), Route(path: "/x", method: .delete)]
+        for route in routes { try await host.send(route) }
+        #expect(transport.requests.map(\.method) == [.post, .put, .get, .delete])
+        let lengths = transport.requests.map { request -> Int in
+            guard case .data(let data) = request.body else { return 0 }
+            return data.count
+        }
+        #expect(lengths == [7, 7, 0, 0])
+    }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import Testing
+import Trials
+
+/// The compiler of the toolchain, run against the module that these tests link.
+struct SwiftCompiler {
+    /// The compiler's path; `nil` where it or the built module is not found.
+    static let found: SwiftCompiler? = {
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+        let programs = path.split(separator: ":").map { "\($0)/swiftc" } + ["/usr/bin/swiftc"]
+        guard let program = programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }),
+            // The build puts modules beside the programs of the package.
+            let other = try? ChildProcess.path(of: "HostileClient")
+        else { return nil }
+        let products = URL(filePath: other).deletingLastPathComponent()
+        let modules = products.appending(path: "Modules").path
+        guard FileManager.default.fileExists(atPath: modules + "/RemoteRouting.swiftmodule") else { return nil }
+        // The module map of the C target, which the module's own import needs.
+        return SwiftCompiler(program: program, flags: ["-I", modules, "-I", products.appending(path: "CurlShim.build").path])
+    }()
+
+    let program: String
+    let flags: [String]
+
+    /// Type-checks a source text.
+    ///
+    /// - Returns: The errors and warnings with their lines, which count from 1; without notes.
+    func diagnostics(of source: String) throws -> [(line: Int, text: String)] {
+        let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).swift")
+        try Data(source.utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let arguments = ["-swift-version", "6", "-diagnostic-style", "llvm"] + flags + ["-typecheck", file.path]
+        let process = try ChildProcess("/bin/sh", ["-c", #"exec "$@" 2>&1"#, "sh", program] + arguments)
+        let output = process.rest
+        let succeeded = process.wait()
+        var found: [(line: Int, text: String)] = []
+        for text in output.split(separator: "\n") where text.contains(": error: ") || text.contains(": warning: ") {
+            // A message about no place of this file, such as a module that cannot be loaded, has line 0.
+            let line = text.hasPrefix(file.path + ":") ? Int(text.dropFirst(file.path.count + 1).prefix { $0.isNumber }) : 0
+            found.append((line ?? 0, String(text)))
+        }
+        try #require(succeeded || !found.isEmpty, "the compiler failed without an error: \(output.prefix(500))")
+        return found
+    }
+}
