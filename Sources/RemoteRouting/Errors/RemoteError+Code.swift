@@ -13,6 +13,8 @@ extension RemoteError {
         public static let interceptorFailed = Code(rawValue: "interceptorFailed")
         /// Certificates, keys or pins cannot be used.
         public static let invalidTLSOptions = Code(rawValue: "invalidTLSOptions")
+        /// A proxy was named that cannot be used.
+        public static let invalidProxyOptions = Code(rawValue: "invalidProxyOptions")
         /// This platform cannot do what was asked.
         public static let unsupported = Code(rawValue: "unsupported")
 
@@ -22,6 +24,12 @@ extension RemoteError {
         public static let hostNotFound = Code(rawValue: "hostNotFound")
         /// The host is there and does not listen.
         public static let connectionRefused = Code(rawValue: "connectionRefused")
+        /// The proxy's name could not be resolved, or the proxy made no connection.
+        public static let proxyUnreachable = Code(rawValue: "proxyUnreachable")
+        /// The proxy does not connect to the host.
+        public static let proxyRefused = Code(rawValue: "proxyRefused")
+        /// The proxy wants credentials, or other ones: it made no tunnel, or responded with status 407 (RFC 9110 §15.5.8).
+        public static let proxyUnauthorized = Code(rawValue: "proxyUnauthorized")
         /// The host cannot be reached, for a reason that the platform does not tell.
         public static let unreachable = Code(rawValue: "unreachable")
         /// The connection ended in the middle.
@@ -85,12 +93,15 @@ extension RemoteError {
         public static let fileFailed = Code(rawValue: "fileFailed")
 
         /// Those of the way that pass by themselves.
-        static let passing: Set<Code> = [.offline, .hostNotFound, .connectionRefused, .unreachable, .connectionLost]
+        static let passing: Set<Code> = [
+            .offline, .hostNotFound, .connectionRefused, .proxyUnreachable, .unreachable, .connectionLost,
+        ]
 
         /// The failures that come before anything is sent.
         static let precedingSending: Set<Code> = [
-            .unsupported, .invalidTLSOptions, .offline, .hostNotFound, .connectionRefused, .certificateExpired, .certificateUntrusted,
-            .certificateNameMismatch, .pinMismatch, .tlsVersionRefused,
+            .invalidProxyOptions, .unsupported, .invalidTLSOptions, .offline, .hostNotFound, .connectionRefused, .proxyUnreachable,
+            .proxyRefused, .proxyUnauthorized, .certificateExpired, .certificateUntrusted, .certificateNameMismatch, .pinMismatch,
+            .tlsVersionRefused,
         ]
 
         /// At which stage a transport's failure stands.
@@ -98,7 +109,7 @@ extension RemoteError {
             switch self {
             case .cancelled: .cancelled
             case .headTimedOut, .idleTimedOut, .attemptTimedOut, .overallTimedOut: .timeout
-            case .unsupported, .invalidTLSOptions, .bodyUnreadable: .build
+            case .unsupported, .invalidTLSOptions, .invalidProxyOptions, .bodyUnreadable: .build
             default: .transport
             }
         }

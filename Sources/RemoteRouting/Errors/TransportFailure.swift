@@ -71,6 +71,9 @@ extension TransportFailure {
             switch failure.code {
             case .invalidRequest: .unsupported
             case .bodyUnreadable: .bodyUnreadable
+            case .proxyUnreachable: .proxyUnreachable
+            case .proxyRefused: .proxyRefused
+            case .proxyUnauthorized: .proxyUnauthorized
             case .hostNotFound: .hostNotFound
             case .connectionRefused: .connectionRefused
             case .unreachable, .engineFailed: .unreachable

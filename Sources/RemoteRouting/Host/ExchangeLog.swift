@@ -37,6 +37,8 @@ public struct ExchangeLog: Sendable {
         public let fields: [HTTPFields.Field]
         /// The beginning of the body, where bodies are wanted.
         public let body: Data
+        /// How the exchange went; `nil` before a response is complete, and of a stream.
+        public let metrics: ExchangeMetrics?
         /// The tags of the call whose keys ask for logs.
         public let tags: RouteTags
 
@@ -88,16 +90,22 @@ public struct ExchangeLog: Sendable {
 
     func completed(_ response: HTTPResponse, of request: HTTPRequest) {
         let body = response.body.data ?? Data()
-        tell(.completed(status: response.status, bytes: body.count), request, HTTPFields(), body)
+        tell(.completed(status: response.status, bytes: body.count), request, HTTPFields(), body, response.metrics)
     }
 
     func note(_ event: Entry.Event, _ operation: String, attempt: Int, of request: HTTPRequest) {
         tell(event, request, operation: "\(operation) (attempt \(attempt))", HTTPFields(), Data())
     }
 
-    private func tell(_ event: Entry.Event, _ request: HTTPRequest, operation: String? = nil, _ fields: HTTPFields, _ body: Data) {
+    private func tell(
+        _ event: Entry.Event, _ request: HTTPRequest, operation: String? = nil, _ fields: HTTPFields, _ body: Data,
+        _ metrics: ExchangeMetrics? = nil
+    ) {
         let operation = operation ?? "\(request.method.rawValue) \(redaction.text(of: request.url.absoluteString))"
         let fields = fields.fields.map { HTTPFields.Field(name: $0.name, value: redaction.value(of: $0)) }
-        write(Entry(event: event, operation: operation, fields: fields, body: body.prefix(bodyBytes), tags: request.tags.logged))
+        write(
+            Entry(
+                event: event, operation: operation, fields: fields, body: body.prefix(bodyBytes), metrics: metrics,
+                tags: request.tags.logged))
     }
 }

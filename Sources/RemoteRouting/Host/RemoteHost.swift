@@ -54,6 +54,23 @@ public struct RemoteHost: Sendable {
         get { connection.tls }
         set { connection.tls = newValue }
     }
+    /// The proxy that the host's connections go through; the system's by default.
+    ///
+    /// ```swift
+    /// let inside = api.with { $0.proxy = .http("proxy.example.com", port: 3128) }
+    /// ```
+    public var proxy: ProxyOptions {
+        get { connection.proxy }
+        set { connection.proxy = newValue }
+    }
+    /// Whether HTTP/2 is used where the server offers it; true by default.
+    ///
+    /// ``CurlTransport`` uses it over TLS, with libcurl 7.88 or newer, for responses that are not streamed. A transport that cannot do
+    /// without it, as ``URLSessionTransport``, throws ``RemoteError/Code/unsupported`` where this is false.
+    public var allowsHTTP2: Bool {
+        get { connection.allowsHTTP2 }
+        set { connection.allowsHTTP2 = newValue }
+    }
     /// The demands on the host's connections.
     package var connection = ConnectionOptions()
     /// Makes the decoder of JSON responses.

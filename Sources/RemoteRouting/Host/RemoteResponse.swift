@@ -14,13 +14,22 @@ public struct RemoteResponse<Value> {
     public var attempts: Int
     /// The time from the call to the last byte, waits and refreshes included; of a stream, to the head.
     public var duration: Duration
+    /// How the last exchange of the call went; `nil` for a stream.
+    ///
+    /// A stream has its ``RemoteBytes/metrics`` once its last piece was read.
+    public var metrics: ExchangeMetrics? {
+        get { ownMetrics?.metrics }
+        set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }
+    }
+    var ownMetrics: ExchangeMetrics.Box?
     /// The parts of the exchange that decide how long the response may be used.
     var exchange: CachedExchange
 
     /// The same response with another value.
     func map<Other>(_ value: Other) -> RemoteResponse<Other> {
         RemoteResponse<Other>(
-            value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration, exchange: exchange)
+            value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration, ownMetrics: ownMetrics,
+            exchange: exchange)
     }
 }
 

@@ -93,6 +93,7 @@ enum StatusName {
     static func advice(for status: Int) -> String {
         switch status {
         case 401: "sign in, or check the credentials"
+        case 407: "check the credentials of the proxy"
         case 403: "these credentials may not do that"
         case 404, 410: "check the path; there is nothing here"
         case 408, 425, 429, 502, 503, 504: "try again later"

@@ -362,6 +362,7 @@ final class RouteCall: Sendable {
             response.body = HTTPResponse.Body(try await arriving.body.beginning(RemoteError.keptBodyBytes))
         } else if case .whole = delivery {
             response.body = HTTPResponse.Body(try await arriving.body.collect())
+            response.metrics = arriving.metrics
         }
         for interceptor in host.responseInterceptors.reversed() {
             do {
@@ -434,7 +435,8 @@ final class RouteCall: Sendable {
         let status = response.status
         let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
         var failure = self.error(
-            .status, .badStatus, sentRequest, "the server answered \(name); \(StatusName.advice(for: status))", status: status,
+            .status, status == 407 ? .proxyUnauthorized : .badStatus, sentRequest,
+            "the server answered \(name); \(StatusName.advice(for: status))", status: status,
             fields: response.fields)
         failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
         failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)
@@ -446,7 +448,7 @@ final class RouteCall: Sendable {
         let duration = started.duration(to: host.time.now)
         return RemoteResponse(
             value: response.body, status: response.status, fields: response.fields, url: response.url, attempts: attempts,
-            duration: duration, exchange: cachedExchange(response.fields, duration))
+            duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.fields, duration))
     }
 
     /// What a store has to know of the exchange.

@@ -14,6 +14,13 @@ public struct HTTPResponse: Sendable {
     public var url: URL
     /// The body, with its content coding removed.
     public var body: Body
+    var ownMetrics: ExchangeMetrics.Box?
+
+    /// How the exchange went; `nil` until the body has arrived, and where the transport does not tell.
+    public var metrics: ExchangeMetrics? {
+        get { ownMetrics?.metrics ?? body.metrics }
+        set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }
+    }
 
     /// Makes a response whose body is in memory.
     public init(status: Int, fields: HTTPFields = HTTPFields(), url: URL, body: Data = Data()) {
@@ -58,6 +65,11 @@ public struct HTTPResponse: Sendable {
         /// The number of bytes that arrived and were not read, for tests.
         var unreadBytes: Int {
             if case .arriving(let holder) = content { holder.exchange.unreadBytes } else { 0 }
+        }
+
+        /// How the exchange of the body went; `nil` until it has ended well, and of a body in memory.
+        var metrics: ExchangeMetrics? {
+            if case .arriving(let holder) = content { holder.exchange.metrics } else { nil }
         }
 
         var isArriving: Bool {

@@ -22,6 +22,9 @@ public struct RemoteBytes: AsyncSequence, Sendable {
         self.explain = explain
     }
 
+    /// How the exchange went; `nil` until the last piece was read.
+    public var metrics: ExchangeMetrics? { body.metrics }
+
     /// How many bytes there are; `nil` where the server did not say, or packed them.
     public var length: Int64? {
         guard response.fields["Content-Encoding"] == nil else { return nil }

@@ -111,6 +111,8 @@ public final class ExchangeRecorder: Transport {
                     method: request.method.rawValue, url: request.url.absoluteString, status: response.status,
                     fields: fields.map { [$0.name, $0.value] }, body: body))
         }
-        return HTTPResponse(status: response.status, fields: response.fields, url: response.url, body: body)
+        var whole = HTTPResponse(status: response.status, fields: response.fields, url: response.url, body: body)
+        whole.metrics = response.metrics
+        return whole
     }
 }

@@ -33,6 +33,9 @@ final class BodyDecoder: Sendable {
         return decoder
     }
 
+    /// How many bytes were decoded so far.
+    var decodedBytes: Int64 { Int64(state.withLock(\.made)) }
+
     func push(_ data: Data) { state.withLock { $0.inflater.push(data) } }
 
     /// The next decoded bytes; `nil` where more input is needed.
@@ -73,6 +76,7 @@ final class BodyDecoder: Sendable {
     /// Elsewhere the system decodes.
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? { nil }
 
+    var decodedBytes: Int64 { 0 }
     func push(_ data: Data) {}
     func next() throws(TransportFailure) -> Data? { nil }
     func finish() throws(TransportFailure) {}

@@ -4,6 +4,10 @@
 public struct ConnectionOptions: Hashable, Sendable {
     /// The trust that is demanded of secure connections.
     public var tls = TLSOptions()
+    /// The proxy that the connections go through.
+    public var proxy = ProxyOptions.system
+    /// Whether HTTP/2 is used where the server offers it; otherwise HTTP/1.1 is.
+    public var allowsHTTP2 = true
 
     /// Makes the default options.
     public init() {}

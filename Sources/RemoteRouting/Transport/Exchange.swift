@@ -19,6 +19,12 @@ public final class Exchange: Sendable {
         var head: HTTPResponse?
         var buffer: BodyBuffer
         var received = 0
+        /// How the exchange went, where the source tells it.
+        var metrics: WireMetrics?
+        var systemMetrics: ExchangeMetrics.Box?
+        /// When the head and the end arrived, where the source keeps no time.
+        var headTime: MonotonicInstant?
+        var endTime: MonotonicInstant?
         var deadlines: Deadlines
         /// Decodes the body where the source does not.
         var decoder: BodyDecoder?
@@ -72,6 +78,8 @@ public final class Exchange: Sendable {
     /// The limits it keeps.
     package let limits: ExchangeLimits
     private let source: Source
+    /// The beginning, where the source keeps no time.
+    private let started: MonotonicInstant
     /// Guards everything that both sides see. Spilled bytes are written under it: their order is what it guards.
     private let state: Lock<State>
 
@@ -92,7 +100,7 @@ public final class Exchange: Sendable {
         self.limits = limits
         self.source = source
         // A source that keeps the deadlines reads the clock itself.
-        let started = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
+        started = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         state = Lock(
             State(
                 buffer: BodyBuffer(memoryLimit: limits.memoryBytes, spillLimit: limits.spillBytes),
@@ -163,14 +171,17 @@ public final class Exchange: Sendable {
     /// A head, a piece of the body, the end, or several of them in this order; they wake the caller once.
     ///
     /// - Returns: Whether the source goes on, or waits until ``onResume(_:)``'s action is called.
-    func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool) -> WireFlow {
+    func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool, _ metrics: WireMetrics? = nil) -> WireFlow {
         let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         let failure = head.flatMap { Exchange.fault(of: $0) }
         var flow = WireFlow.goesOn
         apply { state in
             if let head { receive(head, failure, at: now, &state) }
             if let data, !data.isEmpty { receive(data, at: now, &state) }
-            if isComplete { finish(&state) }
+            if isComplete {
+                state.metrics = metrics
+                finish(at: now, &state)
+            }
             guard case .receiving = state.phase, source.waitsForReader, !state.wantsWhole,
                 state.buffer.memoryBytes > limits.memoryBytes / 2
             else { return }
@@ -195,6 +206,7 @@ public final class Exchange: Sendable {
         state.head = head
         state.phase = .receiving
         state.deadlines.headCame(at: now)
+        if !source.keepsDeadlines { state.headTime = now }
     }
 
     private func receive(_ data: Data, at now: MonotonicInstant, _ state: inout State) {
@@ -215,13 +227,35 @@ public final class Exchange: Sendable {
         }
     }
 
-    private func finish(_ state: inout State) {
+    private func finish(at now: MonotonicInstant, _ state: inout State) {
         switch state.phase {
-        case .receiving: state.phase = .finished
+        case .receiving:
+            state.phase = .finished
+            if !source.keepsDeadlines { state.endTime = now }
         case .waitingForHead:
             fail(&state, TransportFailure(.protocolViolation, "the connection ended without an answer; look at the server"), stops: false)
         case .finished, .failed: break
         }
+    }
+
+    /// The system's own account of the exchange, which comes before the end.
+    func note(_ metrics: ExchangeMetrics) { state.withLock { $0.systemMetrics = ExchangeMetrics.Box(metrics) } }
+
+    /// How the exchange went; `nil` until it has ended well.
+    var metrics: ExchangeMetrics? {
+        let (metrics, decoder) = state.withLock { state -> (ExchangeMetrics?, BodyDecoder?) in
+            guard case .finished = state.phase else { return (nil, nil) }
+            var metrics = state.systemMetrics?.metrics ?? state.metrics.map { ExchangeMetrics($0) } ?? ExchangeMetrics()
+            metrics.decodedBodyBytes = Int64(state.received)
+            if let end = state.endTime, metrics.total == nil {
+                metrics.firstByte = state.headTime.map { started.duration(to: $0) }
+                metrics.total = started.duration(to: end)
+            }
+            return (metrics, state.decoder)
+        }
+        guard var metrics, let decoder else { return metrics }
+        metrics.decodedBodyBytes = decoder.decodedBytes
+        return metrics
     }
 
     /// What makes a source go on that waits for the reader.

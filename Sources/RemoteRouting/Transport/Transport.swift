@@ -51,7 +51,8 @@ extension Transport {
     ) async throws -> HTTPResponse {
         guard connection == ConnectionOptions() else {
             throw TransportFailure(
-                .unsupported, "this transport cannot keep the host's TLS options; remove them, or use a transport that can")
+                .unsupported, "this transport cannot keep the host's options for TLS, its proxy or HTTP/2; remove them, or use one that can"
+            )
         }
         return try await perform(request, limits: limits)
     }

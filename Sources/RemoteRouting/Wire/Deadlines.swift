@@ -9,7 +9,7 @@ package struct Deadlines: Sendable {
 
     /// How long an exchange and its parts may take; `nil` parts wait without limit.
     package struct Limits: Sendable {
-        /// From the last byte sent to the head.
+        /// From the last byte sent, or from the beginning of the exchange, to the head.
         package var head: Duration?
         /// Between two pieces of the body.
         package var idle: Duration?
@@ -29,13 +29,24 @@ package struct Deadlines: Sendable {
     private let limits: Limits
     private let started: MonotonicInstant
     private var lastActivity: MonotonicInstant
+    private var isWaiting: Bool
     private var hasHead = false
     private var isPaused = false
 
-    package init(_ limits: Limits, started: MonotonicInstant) {
+    /// Makes the deadlines of an exchange that was submitted at a moment.
+    ///
+    /// - Parameter isWaiting: Whether the exchange begins later. The time for the head runs from there, the others run from now.
+    package init(_ limits: Limits, started: MonotonicInstant, isWaiting: Bool = false) {
         self.limits = limits
         self.started = started
+        self.isWaiting = isWaiting
         lastActivity = started
+    }
+
+    /// The exchange begins.
+    package mutating func began(at now: MonotonicInstant) {
+        isWaiting = false
+        lastActivity = now
     }
 
     /// A part of the request was sent, or a part of the body arrived.
@@ -66,6 +77,7 @@ package struct Deadlines: Sendable {
         }
         consider(limits.overall, .overall)
         consider(limits.attempt.map { started.advanced(by: $0) }, .attempt)
+        if isWaiting { return first }
         if !hasHead {
             consider(limits.head.map { lastActivity.advanced(by: $0) }, .head)
         } else if !isPaused {

@@ -14,6 +14,8 @@ package struct HeadReader {
     /// Whether the next line is a status line.
     private var isAtStart = true
     private var isDone = false
+    /// Whether the head is one of HTTP/2, whose connection carries several responses at once.
+    private(set) var isShared = false
 
     package init() {}
 
@@ -37,6 +39,7 @@ package struct HeadReader {
             isAtStart = false
             fields = []
             status = HeadReader.status(of: text)
+            isShared = text.dropFirst(5).first == UInt8(ascii: "2")
             return nil
         }
         if text[text.startIndex] == 0x20 || text[text.startIndex] == 0x09 {

@@ -1,4 +1,5 @@
 #if os(Linux)
+internal import CurlShim
 internal import Foundation
 
 extension WireFailure {
@@ -20,28 +21,37 @@ extension WireFailure {
     }
 
     private static func explain(_ code: Int32, _ text: String, _ systemError: Int32, _ mayHaveArrived: Bool) -> (Code, String) {
-        switch code {
-        case 2, 4: (.engineFailed, "libcurl refused the exchange")
-        case 27 where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange")
-        case 3, 67: (.invalidRequest, "the address is not one that can be sent to; check it")
-        case 5: (.unreachable, "the proxy cannot be found; check its address in the environment, and the network")
-        case 6: (.hostNotFound, "the host's name is not known; check it, and the network")
-        case 7, 28, 97: WireFailure.unconnected(systemError)
-        case 35 where systemError == ECONNRESET || text.contains("SYSCALL") || text.contains("unexpected eof"):
+        switch wire_curl_code(rawValue: code) {
+        case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN: (.engineFailed, "libcurl refused the exchange")
+        case CURLE_OUT_OF_MEMORY where !mayHaveArrived: (.engineFailed, "libcurl has no memory left for the exchange")
+        case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED: (.invalidRequest, "the address is not one that can be sent to; check it")
+        case CURLE_COULDNT_RESOLVE_HOST: (.hostNotFound, "the host's name is not known; check it, and the network")
+        case CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT: WireFailure.unconnected(systemError)
+        case CURLE_SSL_CONNECT_ERROR
+        where systemError == ECONNRESET || text.contains("SYSCALL") || text.contains("unexpected eof"):
             (.connectionLost, "the connection ended while it was secured; try again")
-        case 77: (.tls(.other), "the system's certificate authorities cannot be read; install them (ca-certificates)")
-        case 35 where ["wrong version number", "packet length too long", "http request"].contains { text.contains($0) }:
+        case CURLE_SSL_CACERT_BADFILE:
+            (.tls(.other), "the system's certificate authorities cannot be read; install them (ca-certificates)")
+        case CURLE_SSL_CONNECT_ERROR
+        where ["wrong version number", "packet length too long", "http request"].contains { text.contains($0) }:
             (.tls(.other), "the server does not speak TLS on this port; check the port and the scheme")
-        case 35 where text.contains("alert handshake failure"):
+        case CURLE_SSL_CONNECT_ERROR where text.contains("alert handshake failure"):
             (.tls(.other), "the server refuses a secure connection; it may require a client certificate, or offer only old ciphers")
-        case 35, 51, 53, 54, 58, 59, 60, 64, 66, 80, 82, 83, 90, 91, 98: WireTLS.Fault.other.failure
-        case 18, 42, 52, 55, 65, 81, 92: (.connectionLost, "the connection ended in the middle; try again")
-        case 56 where text.contains("CONNECT") && !mayHaveArrived:
-            (.unreachable, "the proxy refused to connect; check its address and its credentials in the environment")
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION_OLD, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+            CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_PEER_FAILED_VERIFICATION, CURLE_USE_SSL_FAILED, CURLE_SSL_ENGINE_INITFAILED,
+            CURLE_SSL_SHUTDOWN_FAILED, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+            CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT:
+            WireTLS.Fault.other.failure
+        // A GOAWAY right before a request has the code of frames that are none, and is no fault of the server.
+        case CURLE_HTTP2, CURLE_PARTIAL_FILE, CURLE_ABORTED_BY_CALLBACK, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_SEND_FAIL_REWIND,
+            CURLE_AGAIN,
+            CURLE_HTTP2_STREAM:
+            (.connectionLost, "the connection ended in the middle; try again")
         // One code for a reset connection and for chunks that are none.
-        case 56 where !text.contains("chunk"): (.connectionLost, "the connection ended in the middle; try again")
-        // 43: a line of a trailer that is no field.
-        case 1, 8, 16, 23, 27, 43, 56, 61, 95, 100:
+        case CURLE_RECV_ERROR where !text.contains("chunk"): (.connectionLost, "the connection ended in the middle; try again")
+        // A function argument is bad where a line of a trailer is no field.
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_WRITE_ERROR, CURLE_OUT_OF_MEMORY,
+            CURLE_BAD_FUNCTION_ARGUMENT, CURLE_RECV_ERROR, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP3, CURLE_TOO_LARGE:
             (.protocolViolation, "what came is not proper HTTP; look at the server, or at what stands in between")
         default: (.unreachable, "the exchange failed; check the network, then try again")
         }

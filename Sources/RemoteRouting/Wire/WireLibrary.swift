@@ -19,8 +19,11 @@ package struct WireLibrary: Sendable {
         package var tls: String
         /// Whether it looks names up beside the loop, which a lookup would block otherwise.
         package var hasThreads: Bool
+        /// Whether it is built with HTTP/2.
+        package var hasHTTP2: Bool
 
-        package init(name: String, version: UInt32, hasThreads: Bool, tls: String = "") {
+        package init(name: String, version: UInt32, hasThreads: Bool, tls: String = "", hasHTTP2: Bool = false) {
+            self.hasHTTP2 = hasHTTP2
             self.name = name
             self.tls = tls
             self.version = version
@@ -30,11 +33,23 @@ package struct WireLibrary: Sendable {
         init(_ number: Int32) {
             self.init(
                 name: String(cString: wire_library_name(number)), version: wire_library_version(number),
-                hasThreads: wire_library_has_threads(number) != 0, tls: wire_library_tls(number).map { String(cString: $0) } ?? "")
+                hasThreads: wire_library_has_threads(number) != 0, tls: wire_library_tls(number).map { String(cString: $0) } ?? "",
+                hasHTTP2: wire_library_has_http2(number) != 0)
         }
 
         /// Whether libcurl asks before it sends, which keeps an unsafe request from being sent twice on a reused connection.
         package var asksBeforeSending: Bool { version >= UInt32(WIRE_ASKS_BEFORE_SENDING) }
+
+        /// Whether the library may offer HTTP/2 for a request.
+        ///
+        /// Not for a stream: libcurl buffers a whole window of a paused one, and a paused one may stop others on its connection.
+        ///
+        /// - Parameters:
+        ///   - isSecure: Whether the request goes by https; HTTP/2 without TLS is not offered.
+        ///   - isStream: Whether the reader takes the body in its own time.
+        package func mayOfferHTTP2(isSecure: Bool, isStream: Bool) -> Bool {
+            hasHTTP2 && version >= UInt32(WIRE_HAS_TESTED_HTTP2) && isSecure && !isStream
+        }
 
         /// Why the library is not used; `nil` where it is.
         package var problem: String? {

@@ -27,6 +27,9 @@ final class WireLoop {
 
     deinit { wire_loop_free(handle) }
 
+    /// Whether libcurl counts bodies among the bytes of requests.
+    var countsBodies: Bool { library.build.version >= UInt32(WIRE_COUNTS_BODIES) }
+
     func run() {
         wire_thread_prepare()
         while true {
@@ -35,7 +38,7 @@ final class WireLoop {
             for command in commands { perform(command) }
             commands.removeAll(keepingCapacity: true)
             for (ticket, part) in machine.late(at: now) { end(ticket, WireFailure(.timedOut(part), "a deadline has passed")) }
-            while let (ticket, isFresh) = machine.beginNext() { begin(ticket, onFreshConnection: isFresh) }
+            while let (ticket, isFresh) = machine.beginNext(at: now) { begin(ticket, onFreshConnection: isFresh) }
             report()
             if isDraining, machine.count == 0 { return }
             let mayWait = mailbox.mayFallAsleep(known: machine.count)
@@ -73,9 +76,11 @@ final class WireLoop {
                 ))
         }
         transfers[ticket] = WireTransfer(ticket, request, receiver, loop: self, mailbox: mailbox)
+        let isOffered =
+            request.allowsHTTP2 && library.build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream)
         machine.submitted(
-            ticket, mayRepeat: request.mayRepeat, isSecure: request.url.prefix(6).lowercased() == "https:", isStream: request.isStream,
-            request.deadlines, at: now)
+            ticket, mayRepeat: request.mayRepeat, isSecure: request.isSecure, isStream: request.isStream,
+            sharing: isOffered ? request.sharingKey : nil, request.deadlines, at: now)
     }
 
     private func begin(_ ticket: WireMachine.Ticket, onFreshConnection isFresh: Bool) {
@@ -106,7 +111,10 @@ final class WireLoop {
 
     func moved(_ transfer: WireTransfer) { machine.moved(transfer.ticket, at: now) }
 
-    func headCame(_ transfer: WireTransfer) { machine.headCame(transfer.ticket, at: now) }
+    /// Right before a connection is made; true lets libcurl make it.
+    func mayConnect(_ transfer: WireTransfer) -> Bool { machine.mayConnect(transfer.ticket) }
+
+    func headCame(_ transfer: WireTransfer, isShared: Bool) { machine.headCame(transfer.ticket, isShared: isShared, at: now) }
 
     func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
 
@@ -133,6 +141,7 @@ final class WireLoop {
         case .beginAgain:
             transfer.end()
             begin(transfer.ticket, onFreshConnection: true)
+        case .wait: transfer.end()
         case .conclude(let mayHaveArrived):
             transfers[transfer.ticket] = nil
             transfer.conclude(code, mayHaveArrived: mayHaveArrived)

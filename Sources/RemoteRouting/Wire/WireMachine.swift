@@ -23,6 +23,8 @@ package struct WireMachine {
         case beginAgain
         /// The exchange is over.
         case conclude(mayHaveArrived: Bool)
+        /// The exchange was refused a connection, and begins again later.
+        case wait
         /// The exchange is unknown: it was canceled.
         case ignore
     }
@@ -34,6 +36,12 @@ package struct WireMachine {
         let isStream: Bool
         var sends = 0
         var restarts = false
+        /// The exchanges that it may share a connection with; `nil` where it shares none.
+        let sharing: ConnectionSharing.Key?
+        /// Whether it was refused a connection.
+        var isDeferred = false
+        /// Whether the connection that it went out on was made for it.
+        var isOnNewConnection = false
         var needsFreshConnection: Bool
         var deadlines: Deadlines
     }
@@ -49,6 +57,9 @@ package struct WireMachine {
     private var queue: ArraySlice<Ticket> = []
     /// The waiting streams, likewise.
     private var streams: ArraySlice<Ticket> = []
+    /// The exchanges that waited for another one's connection and may begin now.
+    private var released: ArraySlice<Ticket> = []
+    private var sharing = ConnectionSharing()
     private var runningCount = 0
     /// How many streams hold a connection.
     private var streamCount = 0
@@ -79,31 +90,49 @@ package struct WireMachine {
     package mutating func submitted(
         _ ticket: Ticket, mayRepeat: Bool, isSecure: Bool, isStream: Bool = false, _ limits: Deadlines.Limits, at now: MonotonicInstant
     ) {
+        submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, isStream: isStream, sharing: nil, limits, at: now)
+    }
+
+    /// The same for an exchange that may share a connection with others.
+    mutating func submitted(
+        _ ticket: Ticket, mayRepeat: Bool, isSecure: Bool, isStream: Bool, sharing: ConnectionSharing.Key?, _ limits: Deadlines.Limits,
+        at now: MonotonicInstant
+    ) {
         // Over TLS a readable socket may hold a session ticket, so that a look at it says nothing.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)
         entries[ticket] = Entry(
-            mayRepeat: mayRepeat, isStream: isStream, needsFreshConnection: isFresh, deadlines: Deadlines(limits, started: now))
+            mayRepeat: mayRepeat, isStream: isStream, sharing: isFresh ? nil : sharing, needsFreshConnection: isFresh,
+            deadlines: Deadlines(limits, started: now, isWaiting: true))
         if isStream { streams.append(ticket) } else { queue.append(ticket) }
         expect(ticket)
     }
 
     /// Takes out the next exchange that may begin; `nil` where there is none or no room.
-    package mutating func beginNext() -> (ticket: Ticket, onFreshConnection: Bool)? {
-        guard runningCount < width, runningCount + pausedCount < connections else { return nil }
-        let stream = streamCount < streamLimit ? WireMachine.first(of: &streams, in: entries) : nil
-        let other = WireMachine.first(of: &queue, in: entries)
-        // No ticket is as large as the one for none.
-        let ticket = min(stream ?? .max, other ?? .max)
-        guard let isFresh = entries[ticket]?.needsFreshConnection else { return nil }
-        entries[ticket]?.isRunning = true
-        runningCount += 1
-        if ticket == stream {
-            streams.removeFirst()
-            streamCount += 1
-        } else {
-            queue.removeFirst()
+    package mutating func beginNext(at now: MonotonicInstant) -> (ticket: Ticket, onFreshConnection: Bool)? {
+        while runningCount < width, runningCount + pausedCount < connections {
+            let stream = streamCount < streamLimit ? WireMachine.first(of: &streams, in: entries) : nil
+            let other = WireMachine.first(of: &queue, in: entries)
+            let follower = WireMachine.first(of: &released, in: entries)
+            // No ticket is as large as the one for none.
+            let ticket = min(stream ?? .max, other ?? .max, follower ?? .max)
+            guard let entry = entries[ticket] else { return nil }
+            if ticket == stream {
+                streams.removeFirst()
+            } else if ticket == other {
+                queue.removeFirst()
+            } else {
+                released.removeFirst()
+            }
+            // Waiting for the connection of another exchange counts as waiting for the head.
+            if ticket != follower { entries[ticket]?.deadlines.began(at: now) }
+            expect(ticket)
+            if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key) == .waits { continue }
+            entries[ticket]?.isRunning = true
+            runningCount += 1
+            if ticket == stream { streamCount += 1 }
+            return (ticket, entry.needsFreshConnection)
         }
-        return (ticket, isFresh)
+        return nil
     }
 
     /// The first that has not left; those before it are dropped.
@@ -116,8 +145,15 @@ package struct WireMachine {
     }
 
     /// The caller left, or the exchange failed by a decision of the loop; returns whether a transfer runs that has to end.
-    package mutating func left(_ ticket: Ticket) -> Bool {
+    package mutating func left(_ ticket: Ticket) -> Bool { remove(ticket, isOver: false) }
+
+    private mutating func remove(_ ticket: Ticket, isOver: Bool) -> Bool {
         guard let entry = entries.removeValue(forKey: ticket) else { return false }
+        if let key = entry.sharing {
+            released +=
+                entry.isRunning
+                ? sharing.ended(ticket, key, hasFailed: isOver && entry.sends == 0) : sharing.left(ticket, key)
+        }
         release(entry)
         // Bounds the list to twice its use, however many leave before their turn.
         if queue.count + streams.count > 2 * (entries.count - runningCount - pausedCount) + 64 {
@@ -135,7 +171,15 @@ package struct WireMachine {
             entries[ticket]?.needsFreshConnection = true
             return .beginAgain
         }
-        _ = left(ticket)
+        if let key = entry.sharing, entry.isDeferred {
+            sharing.deferred(ticket, key)
+            release(entry)
+            entries[ticket]?.isDeferred = false
+            entries[ticket]?.isRunning = false
+            entries[ticket]?.isPaused = false
+            return .wait
+        }
+        _ = remove(ticket, isOver: true)
         return .conclude(mayHaveArrived: entry.sends > 0)
     }
 
@@ -157,7 +201,19 @@ package struct WireMachine {
             return .restart
         }
         entries[ticket]?.sends += 1
+        entries[ticket]?.isOnNewConnection = !isReused
+        if let key = entry.sharing { released += sharing.sent(ticket, key, isReused: isReused) }
         return .send
+    }
+
+    /// libcurl is about to make a connection; returns whether it may, or the exchange has to wait for one that others make.
+    package mutating func mayConnect(_ ticket: Ticket) -> Bool {
+        guard let entry = entries[ticket], let key = entry.sharing, !entry.needsFreshConnection else { return true }
+        let (isAllowed, others) = sharing.mayConnect(ticket, key)
+        released += others
+        // Another address of the host may be allowed after one was refused.
+        entries[ticket]?.isDeferred = !isAllowed
+        return isAllowed
     }
 
     // MARK: Time and back-pressure
@@ -166,8 +222,13 @@ package struct WireMachine {
     package mutating func moved(_ ticket: Ticket, at now: MonotonicInstant) { entries[ticket]?.deadlines.moved(at: now) }
 
     /// The head arrived.
-    package mutating func headCame(_ ticket: Ticket, at now: MonotonicInstant) {
+    ///
+    /// - Parameter isShared: Whether other exchanges may use the connection at the same time, as with HTTP/2.
+    package mutating func headCame(_ ticket: Ticket, isShared: Bool = false, at now: MonotonicInstant) {
         entries[ticket]?.deadlines.headCame(at: now)
+        if let entry = entries[ticket], let key = entry.sharing {
+            released += sharing.headCame(ticket, key, isShared: isShared, isNew: entry.isOnNewConnection)
+        }
         // The idle time may end before the time for the head would have.
         expect(ticket)
     }

@@ -33,6 +33,17 @@ package struct WireRequest: Sendable {
     package var isStream = false
     /// What is demanded of a secure connection; `nil` for the defaults.
     package var tls: WireTLS?
+    /// The proxy.
+    package var proxy = WireProxy.system
+    /// Whether HTTP/2 may be used where the server offers it.
+    package var allowsHTTP2 = true
+    /// The exchanges that may share a connection with this one.
+    var sharingKey: ConnectionSharing.Key {
+        let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        return ConnectionSharing.Key(origin: String(decoding: authority, as: UTF8.self), tls: tls, proxy: proxy)
+    }
+    /// Whether the address is one of https.
+    var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
     /// The lines of the header, each ended by NUL, as the shim wants them.
     private(set) var lines: [UInt8] = []
 
@@ -103,8 +114,15 @@ package protocol WireReceiver: AnyObject, Sendable {
     func sent(_ total: Int64)
     /// A head, the next bytes of the body, or both arrived; `isComplete` where nothing follows.
     func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow
+    /// The exchange succeeded; the rest of the response arrived, and how all of it went is known.
+    func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics)
     /// The exchange failed.
     func failed(_ failure: WireFailure)
+}
+
+extension WireReceiver {
+    /// Ignores how the exchange went.
+    package func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics) { _ = received(head, body, isComplete: true) }
 }
 
 /// Why an exchange failed.
@@ -112,6 +130,7 @@ package struct WireFailure: Error, Sendable, CustomStringConvertible {
     /// The kinds of failures.
     package enum Code: Hashable, Sendable {
         case invalidRequest, bodyUnreadable
+        case proxyUnreachable, proxyRefused, proxyUnauthorized
         case hostNotFound, connectionRefused, unreachable, connectionLost
         /// The connection could not be secured.
         case tls(WireTLS.Fault)

@@ -50,7 +50,37 @@ final class WireTransfer {
         guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
         self.handle = handle
         source?.prepare()
+        chooseConnection(handle)
         return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
+    }
+
+    private func chooseConnection(_ handle: OpaquePointer) {
+        let build = self.loop.library.build
+        if request.allowsHTTP2, build.mayOfferHTTP2(isSecure: request.isSecure, isStream: request.isStream) {
+            wire_transfer_offer_http2(handle)
+        }
+        switch request.proxy {
+        case .system: break
+        case .none: wire_transfer_use_proxy(handle, "", nil, nil)
+        case .server(let server) where server.user.isEmpty: wire_transfer_use_proxy(handle, server.url, nil, nil)
+        case .server(let server): wire_transfer_use_proxy(handle, server.url, server.user, server.password)
+        }
+    }
+
+    /// What libcurl knows about the proxy of the exchange, which failed.
+    private func traceProxy(_ handle: OpaquePointer) -> WireProxy.Trace {
+        var raw = wire_proxy_trace()
+        wire_transfer_trace_proxy(handle, &raw)
+        let isUsed: Bool
+        switch request.proxy {
+        case .none: isUsed = false
+        case .server: isUsed = true
+        // libcurl does not say whether it follows the environment, but the connection goes elsewhere then.
+        case .system:
+            let port = URL(string: request.url).flatMap { $0.port } ?? (request.isSecure ? 443 : 80)
+            isUsed = raw.port != 0 && Int(raw.port) != port
+        }
+        return WireProxy.Trace(isUsed: isUsed, status: raw.status, reason: raw.reason)
     }
 
     private func withRequest(_ isFresh: Bool, _ certificates: String?, _ body: (UnsafePointer<wire_request>) -> Int32) -> Int32 {
@@ -113,14 +143,30 @@ final class WireTransfer {
     /// libcurl is done: reports what is left and how it ended.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
         let failure = code == 0 && self.failure == nil ? nil : explain(code, mayHaveArrived)
+        let metrics = failure == nil ? measure() : nil
         end()
         isUnreported = false
-        if let failure {
-            if head != nil || !first.isEmpty { deliver(isComplete: false) }
-            receiver.failed(failure)
+        if let metrics {
+            receiver.completed(head, first, metrics)
+            (head, first) = (nil, Data())
         } else {
-            deliver(isComplete: true)
+            if head != nil || !first.isEmpty { deliver() }
+            if let failure { receiver.failed(failure) }
         }
+    }
+
+    private func measure() -> WireMetrics? {
+        guard let handle else { return nil }
+        var raw = wire_metrics()
+        wire_transfer_measure(handle, &raw)
+        let isCopied = if case .bytes = request.body { source == nil } else { false }
+        return WireMetrics(
+            marks: WireMetrics.Marks(
+                nameLookup: raw.name_lookup, connect: raw.connect, secure: raw.secure, firstByte: raw.first_byte, total: raw.total),
+            connections: raw.connections, version: raw.http_version,
+            sentHeadBytes: WireMetrics.headBytes(
+                of: Int64(raw.request), body: raw.sent_body, isCopied: isCopied, countsBodies: loop.countsBodies),
+            sentBodyBytes: raw.sent_body, receivedHeadBytes: Int64(raw.received_head), receivedBodyBytes: raw.received_body)
     }
 
     private func explain(_ code: Int32, _ mayHaveArrived: Bool) -> WireFailure {
@@ -129,23 +175,27 @@ final class WireTransfer {
             return failure
         }
         guard let handle else { return WireFailure(.engineFailed, "the exchange ended twice") }
+        let (text, systemError) = (String(cString: wire_transfer_error(handle)), wire_transfer_system_error(handle))
+        if !mayHaveArrived, let failure = WireFailure(proxyCode: code, text: text, systemError: systemError, traceProxy(handle)) {
+            return failure
+        }
         return WireFailure(
-            curlCode: code, text: String(cString: wire_transfer_error(handle)), systemError: wire_transfer_system_error(handle),
-            verification: wire_transfer_verification(handle), tls: request.tls, mayHaveArrived: mayHaveArrived)
+            curlCode: code, text: text, systemError: systemError, verification: wire_transfer_verification(handle), tls: request.tls,
+            mayHaveArrived: mayHaveArrived)
     }
 
     /// Gives the receiver what this turn brought.
     func report() {
         guard isUnreported, handle != nil else { return }
         isUnreported = false
-        deliver(isComplete: false)
+        deliver()
     }
 
-    private func deliver(isComplete: Bool) {
+    private func deliver() {
         let (head, first) = (head, first)
         self.head = nil
         self.first = Data()
-        guard receiver.received(head, first, isComplete: isComplete) == .pauses, !isComplete, !isPaused else { return }
+        guard receiver.received(head, first, isComplete: false) == .pauses, !isPaused else { return }
         isPaused = true
         loop.paused(self)
     }
@@ -171,7 +221,7 @@ final class WireTransfer {
         do throws(WireFailure) {
             guard let head = try headReader.take(line) else { return true }
             self.head = head
-            loop.headCame(self)
+            loop.headCame(self, isShared: headReader.isShared)
             delayReport()
         } catch {
             failure = error
@@ -192,7 +242,7 @@ final class WireTransfer {
         } else {
             if isUnreported { report() }
             first = Data(body)
-            deliver(isComplete: false)
+            deliver()
         }
         return body.count
     }
@@ -225,6 +275,8 @@ final class WireTransfer {
         return true
     }
 
+    private func mayConnect() -> Bool { loop.mayConnect(self) }
+
     private func willSend(isReused: Bool, isReadable: Bool) -> Bool {
         let isAllowed = loop.willSend(self, isReused: isReused, isReadable: isReadable)
         if isAllowed { hasSent = true }
@@ -254,7 +306,8 @@ final class WireTransfer {
             },
             will_send: { context, isReused, isReadable in
                 WireTransfer.of(context).willSend(isReused: isReused != 0, isReadable: isReadable != 0) ? 0 : 1
-            })
+            },
+            may_connect: { context in WireTransfer.of(context).mayConnect() ? 1 : 0 })
     }
 }
 #endif

@@ -66,6 +66,18 @@ struct RawConnection: Sendable {
         return nil
     }
 
+    /// Reads so many bytes, or to the end of the connection; returns how many there were.
+    func readBytes(_ count: Int) -> Int {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        var left = count
+        while left > 0 {
+            let got = recv(socket, &buffer, min(left, buffer.count), 0)
+            guard got > 0 else { break }
+            left -= got
+        }
+        return count - left
+    }
+
     /// Reads until the connection ends.
     func drain() {
         var buffer = [UInt8](repeating: 0, count: 65_536)

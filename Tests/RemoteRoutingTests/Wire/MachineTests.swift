@@ -18,7 +18,7 @@ struct MachineTests {
 
     private func begun(_ machine: inout WireMachine) -> [UInt64] {
         var tickets: [UInt64] = []
-        while let next = machine.beginNext() { tickets.append(next.ticket) }
+        while let next = machine.beginNext(at: start) { tickets.append(next.ticket) }
         return tickets
     }
 
@@ -97,7 +97,7 @@ struct MachineTests {
 
     @Test func `W2: a connection that the server has closed is replaced before anything is sent`() {
         var machine = machine()
-        #expect(machine.beginNext()?.onFreshConnection == false)
+        #expect(machine.beginNext(at: start)?.onFreshConnection == false)
         #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
         #expect(machine.ended(1) == .beginAgain)
         #expect(machine.willSend(1, isReused: false, isReadable: true) == .send)
@@ -108,9 +108,9 @@ struct MachineTests {
     @Test(arguments: [(true, false), (false, true)])
     func `W2: where a look at the socket says nothing an unsafe request gets a fresh connection`(_ isSecure: Bool, _ cannotAsk: Bool) {
         var machine = machine(cannotAsk: cannotAsk, isSecure: isSecure)
-        #expect(machine.beginNext()?.onFreshConnection == true)
+        #expect(machine.beginNext(at: start)?.onFreshConnection == true)
         var repeatable = self.machine(cannotAsk: cannotAsk, mayRepeat: true, isSecure: isSecure)
-        #expect(repeatable.beginNext()?.onFreshConnection == false)
+        #expect(repeatable.beginNext(at: start)?.onFreshConnection == false)
         #expect(repeatable.willSend(1, isReused: true, isReadable: false) == .send)
         #expect(repeatable.willSend(1, isReused: false, isReadable: false) == .send)
     }
@@ -118,7 +118,7 @@ struct MachineTests {
     @Test(arguments: [true, false])
     func `W2: no request goes out where bytes have arrived that no request asked for`(_ isSecure: Bool) {
         var machine = machine(mayRepeat: true, isSecure: isSecure)
-        #expect(machine.beginNext()?.onFreshConnection == false)
+        #expect(machine.beginNext(at: start)?.onFreshConnection == false)
         #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
         #expect(machine.ended(1) == .beginAgain)
         #expect(machine.willSend(1, isReused: false, isReadable: true) == .send)
@@ -147,12 +147,34 @@ struct MachineTests {
         #expect(machine.late(at: at(200)).map(\.part) != [.head])
     }
 
+    @Test func `H6: the time for the head begins with the exchange, not while it waits for others`() {
+        let limits = Deadlines.Limits(head: .seconds(3), attempt: .seconds(20))
+        var machine = machine(width: 1, 1...2, limits)
+        func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
+        #expect(machine.beginNext(at: at(0))?.ticket == 1)
+        #expect(machine.nextDeadline == at(3))
+        machine.headCame(1, at: at(2))
+        #expect(machine.late(at: at(10)).isEmpty)
+        #expect(machine.nextDeadline == at(20))
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: false))
+        #expect(machine.beginNext(at: at(10))?.ticket == 2)
+        #expect(machine.nextDeadline == at(13))
+        #expect(machine.late(at: at(13)).map(\.part) == [.head])
+        // The wait counts for the attempt.
+        var waiting = self.machine(width: 1, 1...2, limits)
+        _ = waiting.beginNext(at: at(0))
+        _ = waiting.late(at: at(3))
+        waiting.headCame(1, at: at(3))
+        #expect(waiting.late(at: at(20)).map(\.part) == [.attempt, .attempt])
+    }
+
     @Test func `deadlines of many exchanges come in their order`() {
         var machine = WireMachine(width: 1000, connections: 1000)
         for ticket in UInt64(1)...1000 {
             machine.submitted(
                 ticket, mayRepeat: true, isSecure: false, Deadlines.Limits(head: .milliseconds(Int(ticket * 7919 % 1000) + 1)), at: start)
         }
+        #expect(begun(&machine).count == 1000)
         var seen: [Int64] = []
         while let next = machine.nextDeadline {
             for late in machine.late(at: next) {

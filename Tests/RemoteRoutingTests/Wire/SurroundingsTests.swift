@@ -96,7 +96,7 @@ struct SurroundingsTests {
         #expect(!lines.contains("x"), "the proxy is not used")
     }
 
-    @Test func `W11: a proxy that refuses a tunnel is unreachable, and nothing has arrived`() async throws {
+    @Test func `W11: a proxy of the environment that wants credentials is told apart`() async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
@@ -104,7 +104,7 @@ struct SurroundingsTests {
         let proxy = "http://user:secret@127.0.0.1:\(server.port)"
         let (lines, _) = try await client(
             ["errors", "\(origin.port)"], environment: ["-u", "no_proxy", "-u", "NO_PROXY", "http_proxy=\(proxy)", "https_proxy=\(proxy)"])
-        #expect(lines.map { $0.prefix { $0 != " " } } == ["badStatus", "unreachable"], "\(lines)")
+        #expect(lines.map { $0.prefix { $0 != " " } } == ["proxyUnauthorized", "proxyUnauthorized"], "\(lines)")
         #expect(!lines.joined().contains("secret"))
     }
 

@@ -14,8 +14,9 @@ internal import Wire
 /// print(transport)                                            // libcurl 7.88.1
 /// ```
 ///
-/// Requests go by HTTP/1.1. A body of known length is sent with `Content-Length`, any other in chunks. Proxies are those of the
-/// environment (`http_proxy`, `https_proxy`, `no_proxy`). The head of a response may have 1 000 fields and 256 KiB.
+/// Requests go by HTTP/2 where the server offers it over TLS, and otherwise by HTTP/1.1, as those for streamed responses always do. A body of
+/// known length is sent with `Content-Length`, any other in chunks. The proxy is that of the environment unless
+/// ``RemoteHost/proxy`` says otherwise. The head of a response may have 1 000 fields and 256 KiB.
 public final class CurlTransport: Transport, CustomStringConvertible {
     private let client: WireClient
 
@@ -67,6 +68,8 @@ public final class CurlTransport: Transport, CustomStringConvertible {
     ) throws(TransportFailure) {
         var wire = try WireRequest(request, exchange.limits, keepsDeadlines: keepsDeadlines)
         wire.tls = try WireTLS(connection.tls, on: client.build)
+        wire.proxy = try WireProxy(connection.proxy)
+        wire.allowsHTTP2 = connection.allowsHTTP2
         let engine: WireEngine
         do throws(WireFailure) { engine = try client.usableEngine() } catch { throw TransportFailure(error) }
         let ticket = engine.start(wire, CurlReceiver(exchange, request))
@@ -97,6 +100,10 @@ private final class CurlReceiver: WireReceiver {
 
     func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow {
         exchange.receive(head.map { HTTPResponse($0, url: url) }, body, isComplete: isComplete)
+    }
+
+    func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics) {
+        _ = exchange.receive(head.map { HTTPResponse($0, url: url) }, body, isComplete: true, metrics)
     }
 
     func failed(_ failure: WireFailure) {

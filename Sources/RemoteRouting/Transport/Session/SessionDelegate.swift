@@ -102,6 +102,13 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         exchange(of: dataTask)?.receive(data)
     }
 
+    #if canImport(Darwin)
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        guard let transaction = metrics.transactionMetrics.last else { return }
+        exchange(of: task)?.note(ExchangeMetrics(transaction))
+    }
+    #endif
+
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
         if let error {
@@ -130,3 +137,29 @@ extension HTTPResponse {
         self.init(status: response.statusCode, fields: fields, url: response.url ?? fallback ?? URL(filePath: "/"))
     }
 }
+
+#if canImport(Darwin)
+extension ExchangeMetrics {
+    /// What the system says about an exchange, which is its task's only one: redirects are not followed.
+    init(_ system: URLSessionTaskTransactionMetrics) {
+        func time(_ start: Date?, _ end: Date?) -> Duration? {
+            guard let start, let end else { return nil }
+            return .seconds(max(0, end.timeIntervalSince(start)))
+        }
+        version = system.networkProtocolName.flatMap { Version(alpn: $0) }
+        isReused = system.isReusedConnection
+        if !system.isReusedConnection {
+            nameLookup = time(system.domainLookupStartDate, system.domainLookupEndDate)
+            // The end of connecting includes TLS.
+            connect = time(system.connectStartDate, system.secureConnectionStartDate ?? system.connectEndDate)
+            secure = time(system.secureConnectionStartDate, system.secureConnectionEndDate)
+        }
+        firstByte = time(system.fetchStartDate, system.responseStartDate)
+        total = time(system.fetchStartDate, system.responseEndDate)
+        sentHeadBytes = system.countOfRequestHeaderBytesSent
+        sentBodyBytes = system.countOfRequestBodyBytesSent
+        receivedHeadBytes = system.countOfResponseHeaderBytesReceived
+        receivedBodyBytes = system.countOfResponseBodyBytesReceived
+    }
+}
+#endif

@@ -69,7 +69,7 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     public func perform(
         _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
     ) async throws -> HTTPResponse {
-        if let problem = URLSessionTransport.problem(with: connection.tls) { throw TransportFailure(.unsupported, problem) }
+        if let problem = URLSessionTransport.problem(with: connection) { throw TransportFailure(.unsupported, problem) }
         let exchange = Exchange(limits: limits)
         let wire = try URLSessionTransport.wireRequest(request, exchange)
         // Other options get a session of their own, so that neither connections nor sessions of TLS are shared.
@@ -92,6 +92,14 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     }
 
     /// Why the system cannot keep options; `nil` where it can.
+    private static func problem(with connection: ConnectionOptions) -> String? {
+        if connection.proxy != .system {
+            return "URLSession takes the system's proxy, or that of its configuration; leave the host's proxy at .system"
+        }
+        if !connection.allowsHTTP2 { return "URLSession chooses the version of HTTP itself; leave allowsHTTP2 at true" }
+        return problem(with: connection.tls)
+    }
+
     private static func problem(with tls: TLSOptions) -> String? {
         #if canImport(Darwin)
         tls.clientCertificate == nil ? nil : "URLSession takes no client certificate in PEM; use a transport of your own for it"

@@ -112,6 +112,7 @@ const char *wire_library_name(int library) { return libraries[library].name; }
 const char *wire_library_tls(int library) { return libraries[library].tls; }
 const char *wire_library_certificates(int library) { return libraries[library].certificates; }
 int wire_library_has_threads(int library) { return (libraries[library].features & CURL_VERSION_ASYNCHDNS) != 0; }
+int wire_library_has_http2(int library) { return (libraries[library].features & CURL_VERSION_HTTP2) != 0; }
 int wire_library_is_thread_safe(int library) { return (libraries[library].features & CURL_VERSION_THREADSAFE) != 0; }
 
 // MARK: The process's end

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -21,13 +22,33 @@
 
 enum { IDLE_TRANSFERS = 64, EVENTS = 64 };
 
+/// Connections, and the transfers that use them.
+typedef struct {
+    wire_loop *loop;
+    CURLM *multi;
+    /// When libcurl wants to be called, in milliseconds of the monotonic clock; negative for never.
+    int64_t timer;
+} pool;
+
+// libcurl notes for each host whether its last response came by HTTP/2, and shares no connection where it did not. So what must use
+// HTTP/1.1 over TLS, such as a stream, has connections of its own.
+enum { POOL, POOL_OF_HTTP1, POOLS };
+
 struct wire_transfer {
     wire_loop *loop;
+    pool *pool;
     wire_callbacks callbacks;
     void *context;
     CURL *easy;
     struct curl_slist *fields;
     int is_running;
+    /// Whether libcurl has said how it ended.
+    int is_over;
+    int offers_http2;
+    /// The local port of the connection that the request went out on; 0 before that.
+    int port;
+    /// The port that the last connection was to go to.
+    int remote_port;
     /// The sockets that were opened for it: several where addresses race.
     int opened[4];
     int opened_count;
@@ -37,13 +58,15 @@ struct wire_transfer {
 
 struct wire_loop {
     const wire_library *curl;
-    CURLM *multi;
+    pool pools[POOLS];
     int epoll;
     int event;
-    /// When libcurl wants to be called, in milliseconds of the monotonic clock; negative for never.
-    int64_t timer;
     /// The socket of each local port that a request went out from, plus one; it may be closed since.
     int *sockets;
+    /// For each local port, whether its connection has carried a response of HTTP/1, which no other response can share it with.
+    uint8_t *is_exclusive;
+    /// For each local port, how many transfers have sent a request on its connection and have not ended.
+    uint16_t *users;
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
 };
@@ -78,13 +101,15 @@ static int64_t now(void) {
 
 static int on_socket(CURL *easy, int socket, int what, void *context, void *of_socket) {
     (void)easy;
-    wire_loop *loop = context;
+    pool *own = context;
+    wire_loop *loop = own->loop;
     if (what == CURL_POLL_REMOVE) {
         // Closed already where it was libcurl's resolver's.
         epoll_ctl(loop->epoll, EPOLL_CTL_DEL, socket, NULL);
         return 0;
     }
-    struct epoll_event event = {.events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0), .data.fd = socket};
+    struct epoll_event event = {.events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0), 
+        .data.u64 = (uint64_t)(own - loop->pools) << 32 | (uint32_t)socket};
     int operation = of_socket ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int result = epoll_ctl(loop->epoll, operation, socket, &event);
     if (result < 0 && errno == EEXIST) result = epoll_ctl(loop->epoll, EPOLL_CTL_MOD, socket, &event);
@@ -94,9 +119,15 @@ static int on_socket(CURL *easy, int socket, int what, void *context, void *of_s
 
 static int on_timer(CURLM *multi, long milliseconds, void *context) {
     (void)multi;
-    wire_loop *loop = context;
-    loop->timer = milliseconds < 0 ? -1 : milliseconds == 0 ? 0 : now() + milliseconds;
+    pool *own = context;
+    own->timer = milliseconds < 0 ? -1 : milliseconds == 0 ? 0 : now() + milliseconds;
     return 0;
+}
+
+static void free_tables(wire_loop *loop) {
+    free(loop->sockets);
+    free(loop->is_exclusive);
+    free(loop->users);
 }
 
 wire_loop *wire_loop_make(int library, int event, long cached_connections) {
@@ -104,28 +135,37 @@ wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     if (!loop) return NULL;
     // A quarter of a megabyte, of which the system provides what is used.
     loop->sockets = calloc(65536, sizeof *loop->sockets);
-    if (!loop->sockets) {
+    loop->is_exclusive = calloc(65536, 1);
+    loop->users = calloc(65536, sizeof *loop->users);
+    if (!loop->sockets || !loop->is_exclusive || !loop->users) {
+        free_tables(loop);
         free(loop);
         return NULL;
     }
     loop->curl = wire_library_of(library);
     loop->event = event;
-    loop->timer = -1;
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-    struct epoll_event wake = {.events = EPOLLIN, .data.fd = event};
+    struct epoll_event wake = {.events = EPOLLIN, .data.u64 = (uint32_t)event};
     if (loop->epoll < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, event, &wake) < 0) goto failed;
-    loop->multi = loop->curl->curl_multi_init();
-    if (!loop->multi) goto failed;
-    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
-    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
-    // The idle connections that are kept.
-    loop->curl->curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, cached_connections);
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
+        CURLM *multi = loop->curl->curl_multi_init();
+        if (!multi) goto failed;
+        *each = (pool){.loop = loop, .multi = multi, .timer = -1};
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, each);
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_TIMERDATA, each);
+        // The idle connections that are kept.
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, cached_connections);
+        // As many as the server allows: the exchanges that run at once are limited above.
+        loop->curl->curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 10000L);
+    }
     return loop;
 failed:
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++)
+        if (each->multi) loop->curl->curl_multi_cleanup(each->multi);
     if (loop->epoll >= 0) close(loop->epoll);
-    free(loop->sockets);
+    free_tables(loop);
     free(loop);
     return NULL;
 }
@@ -137,17 +177,18 @@ void wire_loop_free(wire_loop *loop) {
         loop->curl->curl_easy_cleanup(transfer->easy);
         free(transfer);
     }
-    loop->curl->curl_multi_cleanup(loop->multi);
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) loop->curl->curl_multi_cleanup(each->multi);
     wire_process_leave();
     close(loop->epoll);
-    free(loop->sockets);
+    free_tables(loop);
     free(loop);
 }
 
 void wire_loop_turn(wire_loop *loop, int milliseconds) {
     struct epoll_event events[EVENTS];
-    if (loop->timer >= 0) {
-        int64_t left = loop->timer == 0 ? 0 : loop->timer - now();
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
+        if (each->timer < 0) continue;
+        int64_t left = each->timer == 0 ? 0 : each->timer - now();
         if (left < 0) left = 0;
         if (milliseconds < 0 || left < milliseconds) milliseconds = (int)left;
     }
@@ -155,7 +196,8 @@ void wire_loop_turn(wire_loop *loop, int milliseconds) {
     wire_process_enter();
     int running;
     for (int index = 0; index < count; index++) {
-        if (events[index].data.fd == loop->event) {
+        int socket = (int)(uint32_t)events[index].data.u64;
+        if (socket == loop->event) {
             uint64_t value;
             // Another turn reads what this one does not.
             ssize_t got = read(loop->event, &value, sizeof value);
@@ -165,11 +207,12 @@ void wire_loop_turn(wire_loop *loop, int milliseconds) {
         uint32_t what = events[index].events;
         int mask = (what & EPOLLIN ? CURL_CSELECT_IN : 0) | (what & EPOLLOUT ? CURL_CSELECT_OUT : 0)
             | (what & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-        loop->curl->curl_multi_socket_action(loop->multi, events[index].data.fd, mask, &running);
+        loop->curl->curl_multi_socket_action(loop->pools[events[index].data.u64 >> 32].multi, socket, mask, &running);
     }
-    if (loop->timer >= 0 && (loop->timer == 0 || loop->timer <= now())) {
-        loop->timer = -1;
-        loop->curl->curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
+        if (each->timer < 0 || (each->timer > 0 && each->timer > now())) continue;
+        each->timer = -1;
+        loop->curl->curl_multi_socket_action(each->multi, CURL_SOCKET_TIMEOUT, 0, &running);
     }
     wire_process_leave();
 }
@@ -177,13 +220,17 @@ void wire_loop_turn(wire_loop *loop, int milliseconds) {
 void *wire_loop_finished(wire_loop *loop, int *code) {
     int left;
     CURLMsg *message;
-    while ((message = loop->curl->curl_multi_info_read(loop->multi, &left))) {
-        if (message->msg != CURLMSG_DONE) continue;
-        char *context = NULL;
-        // The message dies with the handle's removal, so it is read first.
-        *code = message->data.result;
-        loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
-        if (context) return ((wire_transfer *)context)->context;
+    for (pool *each = loop->pools; each < loop->pools + POOLS; each++) {
+        while ((message = loop->curl->curl_multi_info_read(each->multi, &left))) {
+            if (message->msg != CURLMSG_DONE) continue;
+            char *context = NULL;
+            // The message dies with the handle's removal, so it is read first.
+            *code = message->data.result;
+            loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
+            if (!context) continue;
+            ((wire_transfer *)context)->is_over = 1;
+            return ((wire_transfer *)context)->context;
+        }
     }
     return NULL;
 }
@@ -192,6 +239,7 @@ void *wire_loop_finished(wire_loop *loop, int *code) {
 
 static size_t on_header(char *bytes, size_t size, size_t count, void *transfer) {
     wire_transfer *own = transfer;
+    if (own->port && size * count > 6 && memcmp(bytes, "HTTP/1", 6) == 0) own->loop->is_exclusive[own->port] = 1;
     return own->callbacks.header(own->context, bytes, size * count);
 }
 
@@ -222,6 +270,9 @@ typedef struct {
 static int on_open(void *transfer, int purpose, curl_address *address) {
     (void)purpose;
     wire_transfer *own = transfer;
+    if (!own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
+    // The port stands at the same place for both families.
+    own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
     int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
     if (made >= 0) own->opened[own->opened_count++ % 4] = made;
     return made;
@@ -243,11 +294,19 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
     long made = 1;
     own->loop->curl->curl_easy_getinfo(own->easy, CURLINFO_NUM_CONNECTS, &made);
     int port = local_port & 0xFFFF, is_readable = 0;
+    if (own->port) own->loop->users[own->port]--;
+    own->port = port;
+    own->remote_port = remote_port;
+    if (port) own->loop->users[port]++;
     if (made > 0) {
+        own->loop->is_exclusive[port] = 0;
         int count = own->opened_count < 4 ? own->opened_count : 4;
         for (int index = 0; index < count; index++)
             if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
-    } else {
+    } else if (own->loop->is_exclusive[port]) {
+        // A connection that others share may be readable because of them, and its frames name the request that they belong to. A connection
+        // of HTTP/1 is used again only after a response, so that every such connection is known here.
+        //
         // libcurl does not say which socket it uses before it has used it, so it is found by its ports. One that is not found, or cannot be
         // looked at, counts as closed: a fresh connection follows.
         int socket = own->loop->sockets[port] - 1;
@@ -275,8 +334,25 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
     transfer->context = context;
     transfer->error[0] = 0;
     transfer->opened_count = 0;
+    transfer->offers_http2 = 0;
+    transfer->is_over = 0;
+    transfer->port = 0;
+    transfer->remote_port = 0;
     return transfer;
 }
+
+void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const char *user, const char *password) {
+    const wire_library *curl = transfer->loop->curl;
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXY, url);
+    // The environment's exceptions do not hold for a proxy that the app names.
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_NOPROXY, "");
+    if (!user) return;
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYUSERNAME, user);
+    curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYPASSWORD, password);
+}
+
+void wire_transfer_offer_http2(wire_transfer *transfer) { transfer->offers_http2 = 1; }
 
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     const wire_library *curl = transfer->loop->curl;
@@ -289,7 +365,7 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-    curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(transfer->offers_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     curl->curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->buffer_bytes);
     // Older ones are deprecated (RFC 8996).
     curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -347,11 +423,24 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     }
     if (code) return code;
     if (!is_head) curl->curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+    int is_http1 = !transfer->offers_http2 && strncasecmp(request->url, "https:", 6) == 0;
+    transfer->pool = &transfer->loop->pools[is_http1 ? POOL_OF_HTTP1 : POOL];
     wire_process_enter();
-    code = curl->curl_multi_add_handle(transfer->loop->multi, easy) ? CURLE_FAILED_INIT : CURLE_OK;
+    code = curl->curl_multi_add_handle(transfer->pool->multi, easy) ? CURLE_FAILED_INIT : CURLE_OK;
     wire_process_leave();
     transfer->is_running = code == 0;
     return code;
+}
+
+/// The transfer uses its connection no longer.
+static void leave_connection(wire_transfer *transfer) {
+    wire_loop *loop = transfer->loop;
+    int port = transfer->port, socket = loop->sockets[port] - 1;
+    loop->users[port]--;
+    if (transfer->is_over || !transfer->is_running || loop->is_exclusive[port] || loop->curl->version >= WIRE_RESETS_STREAMS) return;
+    // libcurl keeps the end of a canceled stream until it sends something else (https://github.com/curl/curl/issues/17611). Where nothing
+    // else is under way, ending the connection tells the server at once.
+    if (loop->users[port] == 0 && socket >= 0 && is_connection(socket, port, transfer->remote_port)) shutdown(socket, SHUT_RDWR);
 }
 
 void wire_transfer_end(wire_transfer *transfer) {
@@ -359,7 +448,8 @@ void wire_transfer_end(wire_transfer *transfer) {
     const wire_library *curl = loop->curl;
     wire_process_enter();
     // Removed before it is freed or used again.
-    if (transfer->is_running) curl->curl_multi_remove_handle(loop->multi, transfer->easy);
+    if (transfer->is_running) curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);
+    if (transfer->port) leave_connection(transfer);
     transfer->is_running = 0;
     // Before 8.2 a handle keeps a pointer to the last field of its last response, which is freed by then: a response that begins with a
     // folded line would make libcurl follow it.
@@ -380,6 +470,31 @@ void wire_transfer_resume(wire_transfer *transfer, int receiving_waits, int send
     wire_process_enter();
     transfer->loop->curl->curl_easy_pause(transfer->easy, (receiving_waits ? CURLPAUSE_RECV : 0) | (sending_waits ? CURLPAUSE_SEND : 0));
     wire_process_leave();
+}
+
+void wire_transfer_trace_proxy(const wire_transfer *transfer, wire_proxy_trace *trace) {
+    const wire_library *curl = transfer->loop->curl;
+    trace->status = trace->reason = 0;
+    curl->curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_CONNECTCODE, &trace->status);
+    curl->curl_easy_getinfo(transfer->easy, CURLINFO_PROXY_ERROR, &trace->reason);
+    trace->port = transfer->remote_port;
+}
+
+void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics) {
+    const wire_library *curl = transfer->loop->curl;
+    CURL *easy = transfer->easy;
+    memset(metrics, 0, sizeof *metrics);
+    curl->curl_easy_getinfo(easy, CURLINFO_NAMELOOKUP_TIME_T, &metrics->name_lookup);
+    curl->curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &metrics->connect);
+    curl->curl_easy_getinfo(easy, CURLINFO_APPCONNECT_TIME_T, &metrics->secure);
+    curl->curl_easy_getinfo(easy, CURLINFO_STARTTRANSFER_TIME_T, &metrics->first_byte);
+    curl->curl_easy_getinfo(easy, CURLINFO_TOTAL_TIME_T, &metrics->total);
+    curl->curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &metrics->sent_body);
+    curl->curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &metrics->received_body);
+    curl->curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &metrics->request);
+    curl->curl_easy_getinfo(easy, CURLINFO_HEADER_SIZE, &metrics->received_head);
+    curl->curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &metrics->connections);
+    curl->curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &metrics->http_version);
 }
 
 const char *wire_transfer_error(const wire_transfer *transfer) { return transfer->error; }

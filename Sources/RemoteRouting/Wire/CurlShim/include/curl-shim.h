@@ -20,6 +20,12 @@
 #define WIRE_ASKS_BEFORE_SENDING 0x075000
 /// 8.2 forgets the last response of a handle that is reset.
 #define WIRE_RESETS_HANDLES 0x080200
+/// 7.88 has the HTTP/2 that is tested here.
+#define WIRE_HAS_TESTED_HTTP2 0x075800
+/// 8.16 sends the end of a stream at once; from 7.88 on, older ones send it together with the next request on the connection.
+#define WIRE_RESETS_STREAMS 0x081000
+/// 8.7 counts bodies among the bytes of a request.
+#define WIRE_COUNTS_BODIES 0x080700
 
 /// Finds the process's libcurl, or loads `libcurl.so.4`; the same number every time, negative where there is none.
 int wire_library_default(void);
@@ -35,6 +41,8 @@ const char *_Nullable wire_library_tls(int library);
 const char *_Nullable wire_library_certificates(int library);
 /// Whether a name lookup runs beside the loop.
 int wire_library_has_threads(int library);
+/// Whether the library's build has HTTP/2.
+int wire_library_has_http2(int library);
 /// Whether `curl_global_init` may run beside other calls.
 int wire_library_is_thread_safe(int library);
 /// Calls `curl_global_init` once; 0 where that succeeds.
@@ -79,6 +87,8 @@ typedef struct {
     int (*seek)(void *context, int64_t offset);
     /// Right before the request goes out: 0 lets it.
     int (*will_send)(void *context, int is_reused, int is_readable);
+    /// Right before a connection is made: anything but 0 lets it. Otherwise the transfer ends.
+    int (*may_connect)(void *context);
 } wire_callbacks;
 
 #define WIRE_PAUSE 0x10000001
@@ -126,12 +136,46 @@ typedef struct {
 
 /// Makes a transfer for a context, and copies the callbacks; NULL where memory is short.
 wire_transfer *_Nullable wire_transfer_make(wire_loop *loop, const wire_callbacks *callbacks, void *context);
+/// Names the proxy of a transfer that has not begun; an empty address is for none, and a NULL for the user is for no credentials.
+///
+/// Without this call, the environment names the proxy.
+void wire_transfer_use_proxy(
+    wire_transfer *transfer, const char *url, const char *_Nullable user, const char *_Nullable password);
+/// Lets a transfer that has not begun use HTTP/2 where the server offers it over TLS.
+void wire_transfer_offer_http2(wire_transfer *transfer);
 /// Begins the exchange; 0 where that succeeds, otherwise a `CURLcode`.
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
 /// Ends the exchange on the wire at once, and keeps the handle for the next one.
 void wire_transfer_end(wire_transfer *transfer);
 /// Goes on with what was paused.
 void wire_transfer_resume(wire_transfer *transfer, int stays_paused_for_receiving, int stays_paused_for_sending);
+/// What libcurl knows about the proxy of a failed transfer.
+typedef struct {
+    /// The status of the response to CONNECT; 0 where there is none.
+    long status;
+    /// The `CURLproxycode`, which tells the reasons of SOCKS apart.
+    long reason;
+    /// The port that the last connection was to go to; 0 where there is none.
+    int port;
+} wire_proxy_trace;
+
+/// Reads what is known about the proxy.
+void wire_transfer_trace_proxy(const wire_transfer *transfer, wire_proxy_trace *trace);
+
+/// How a transfer went.
+typedef struct {
+    /// Microseconds from the beginning.
+    int64_t name_lookup, connect, secure, first_byte, total;
+    /// Bytes.
+    int64_t sent_body, received_body;
+    long request, received_head;
+    long connections;
+    /// 1: HTTP/1.0, 2: HTTP/1.1, 3: HTTP/2, 30: HTTP/3, 0: unknown.
+    long http_version;
+} wire_metrics;
+
+/// Reads how a transfer went, before it is ended.
+void wire_transfer_measure(const wire_transfer *transfer, wire_metrics *metrics);
 /// What libcurl says about the failure.
 const char *wire_transfer_error(const wire_transfer *transfer);
 /// The reason for which a certificate was refused, by OpenSSL's numbers.

@@ -1,0 +1,233 @@
+#if os(Linux)
+import Foundation
+import Glibc
+import RemoteRouting
+import StoreCore
+import Testing
+import Trials
+
+/// A host at a port of this machine that trusts the authority of the tests.
+func secureHost(_ port: Int, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
+    let authorities = try TLSOptions.Authorities(contentsOf: try TestCertificates.made.get().authority)
+    return RemoteHost(
+        HostConfiguration("127.0.0.1", port: port), transport: try RealTransport.curl.make(),
+        limits: HostLimits(concurrentExchanges: 20_000)
+    ).with {
+        $0.tls.authorities = authorities
+        $0.timeouts = RouteOptions.Timeouts(head: .seconds(600), idle: .seconds(600), overall: .seconds(600))
+        change(&$0)
+    }
+}
+
+/// A port of this machine that nothing listens on.
+func freePort() throws -> Int {
+    let server = try RawServer { _ in }
+    return Int(server.port)
+}
+
+/// nginx, which serves HTTP/2 over TLS.
+final class NginxServer {
+    let port: Int
+    private let process: ChildProcess
+    private let folder: URL
+
+    private static let path = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/bin/nginx"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+
+    /// Why it cannot be used; `nil` where it can.
+    static let problem: String? =
+        path == nil ? "nginx is not installed" : TestCertificates.problem
+
+    /// Starts a server.
+    ///
+    /// - Parameters:
+    ///   - http2: Whether it offers HTTP/2.
+    ///   - streams: How many streams a connection may have.
+    ///   - upstream: The port of a server for `/up`.
+    init(http2: Bool = true, streams: Int = 256, upstream: UInt16 = 1) async throws {
+        let certificates = try TestCertificates.made.get()
+        port = try freePort()
+        folder = FileManager.default.temporaryDirectory.appending(path: "nginx-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder.appending(path: "t"), withIntermediateDirectories: true)
+        let place = folder.path(percentEncoded: false)
+        let text = """
+            daemon off; master_process off; pid \(place)/pid; error_log \(place)/errors;
+            events { worker_connections 4096; }
+            http {
+                access_log \(place)/log;
+                client_body_temp_path \(place)/t/1; proxy_temp_path \(place)/t/2; fastcgi_temp_path \(place)/t/3;
+                uwsgi_temp_path \(place)/t/4; scgi_temp_path \(place)/t/5;
+                http2_max_concurrent_streams \(streams); keepalive_requests 1000000; client_max_body_size 100m;
+                ssl_certificate \(certificates.certificate(.good).path()); ssl_certificate_key \(certificates.key(.good).path());
+                server {
+                    listen 127.0.0.1:\(port) ssl\(http2 ? " http2" : "") backlog=4096;
+                    location / { return 200 "$connection"; }
+                    location /up { proxy_pass http://127.0.0.1:\(upstream); proxy_read_timeout 600s; }
+                }
+            }
+            """
+        let file = folder.appending(path: "nginx.conf")
+        try Data(text.utf8).write(to: file)
+        process = try ChildProcess(try #require(NginxServer.path), ["-c", file.path(), "-e", "\(place)/errors"])
+        try await until("nginx listens") { [port] in isListening(port) }
+    }
+
+    deinit {
+        process.kill()
+        try? FileManager.default.removeItem(at: folder)
+    }
+}
+
+/// Whether a server accepts connections on a port of this machine.
+func isListening(_ port: Int) -> Bool {
+    let made = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    defer { close(made) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = UInt16(port).bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(made, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
+    }
+}
+
+/// A server of HTTP/2 frames that breaks off streams and connections, in Python's standard library.
+///
+/// It says a line for each connection (`C`) and each request (`R`, with the connection's number and the stream's), and
+/// each stream that the client resets (`X`), and the end of a connection (`E`).
+final class FrameServer {
+    let port: Int
+    private let process: ChildProcess
+
+    private static let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first { FileManager.default.isExecutableFile(atPath: $0) }
+
+    /// Why it cannot be used; `nil` where it can.
+    static let problem: String? =
+        python == nil ? "python3 is not installed" : TestCertificates.problem
+
+    /// Starts a server.
+    ///
+    /// - Parameter plan: What it does with the requests of a connection; see the script.
+    init(_ plan: String) throws {
+        let certificates = try TestCertificates.made.get()
+        process = try ChildProcess(
+            try #require(FrameServer.python),
+            ["-u", "-c", FrameServer.script, certificates.certificate(.good).path(), certificates.key(.good).path(), plan])
+        port = try #require(process.readLine().flatMap { Int($0) })
+    }
+
+    /// Ends the server; what it has said.
+    func ending() -> (connections: Int, requests: Int) {
+        process.kill()
+        let lines = process.rest.split(separator: "\n")
+        return (lines.count { $0.hasPrefix("C") }, lines.count { $0.hasPrefix("R") })
+    }
+
+    /// Waits until the server has said so many lines of a kind, or one of another kind.
+    func wait(for count: Int, _ kind: String, or other: String? = nil) {
+        var seen = 0
+        while seen < count, let line = process.readLine() {
+            if line.hasPrefix(kind) { seen += 1 }
+            if let other, line.hasPrefix(other) { return }
+        }
+    }
+
+    private static let script = #"""
+        import socket, ssl, struct, sys, threading, time
+        certificate, key, plan = sys.argv[1:4]
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        context.set_alpn_protocols(['h2'])
+        server = socket.socket()
+        server.bind(('127.0.0.1', 0))
+        server.listen(500)
+        print(server.getsockname()[1], flush=True)
+        PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
+        total = 0
+
+        def frame(kind, flags, stream, body=b''):
+            return struct.pack('>I', len(body))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + body
+
+        def serve(plain, number):
+            global total
+            try:
+                wire = context.wrap_socket(plain, server_side=True)
+            except Exception:
+                return
+            print('C', number, flush=True)
+            def read(count):
+                data = b''
+                while len(data) < count:
+                    more = wire.recv(count - len(data))
+                    if not more: raise EOFError
+                    data += more
+                return data
+            count = 0
+            def good(stream):
+                # 0x88 is ":status: 200" of HPACK's static table.
+                wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 1, stream, b'%d' % number))
+            try:
+                read(len(PREFACE))
+                wire.sendall(frame(4, 0, 0))
+                while True:
+                    head = read(9)
+                    length, kind, flags = int.from_bytes(head[:3], 'big'), head[3], head[4]
+                    stream = int.from_bytes(head[5:9], 'big')
+                    body = read(length)
+                    if kind == 4 and not flags & 1: wire.sendall(frame(4, 1, 0))
+                    if kind == 6 and not flags & 1: wire.sendall(frame(6, 1, 0, body))
+                    if kind == 3: print('X', number, stream, flush=True)
+                    if kind != 1: continue
+                    count += 1
+                    total += 1
+                    print('R', number, stream, flush=True)
+                    reset = lambda code: wire.sendall(frame(3, 0, stream, struct.pack('>I', code)))
+                    if plan == 'good': good(stream)
+                    elif plan == 'never': pass
+                    elif plan == 'reset': reset(2)
+                    elif plan == 'reset-in-body':
+                        wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 0, stream, b'part'))
+                        reset(8)
+                    elif plan == 'refuse-all': reset(7)
+                    elif plan == 'refuse-first': reset(7) if total == 1 else good(stream)
+                    elif plan == 'goaway-unprocessed':
+                        # The third request of the first connection and later ones are not processed.
+                        if number == 1 and count == 3:
+                            wire.sendall(frame(7, 0, 0, struct.pack('>II', stream - 2, 0)))
+                        elif number > 1 or count < 3: good(stream)
+                    elif plan == 'goaway-and-go':
+                        good(stream)
+                        if number == 1 and count == 1:
+                            wire.sendall(frame(7, 0, 0, struct.pack('>II', stream, 0)))
+                    elif plan == 'goaway-in-body':
+                        wire.sendall(frame(1, 4, stream, b'\x88') + frame(0, 0, stream, b'part'))
+                        wire.sendall(frame(7, 0, 0, struct.pack('>II', stream, 2)))
+                        return wire.close()
+                    elif plan in ('bomb', 'flood'):
+                        # 0x90 is "accept-encoding: gzip, deflate", one byte for 30.
+                        if total == 1: good(stream); continue
+                        wire.sendall(frame(1, 0, stream, b'\x88'))
+                        for _ in range(12): wire.sendall(frame(9, 0, stream, b'\x90' * 16000))
+                        while plan == 'flood': wire.sendall(frame(9, 0, stream, b'\x90' * 16000))
+                        wire.sendall(frame(9, 4, stream, b'\x90'))
+                    elif plan == 'close': return wire.close()
+                    elif plan == 'garbage':
+                        wire.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')
+                    elif plan == 'no-status':
+                        wire.sendall(frame(1, 5, stream, b'\x84'))
+                    elif plan == 'short':
+                        # content-length: 9 (index 28), and 4 bytes.
+                        wire.sendall(frame(1, 4, stream, b'\x88\x0f\x0d\x019') + frame(0, 1, stream, b'part'))
+            except Exception:
+                print('E', number, flush=True)
+
+        number = 0
+        while True:
+            plain, _ = server.accept()
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            number += 1
+            threading.Thread(target=serve, args=(plain, number), daemon=True).start()
+        """#
+}
+#endif

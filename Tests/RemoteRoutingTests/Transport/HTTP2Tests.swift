@@ -1,0 +1,301 @@
+#if os(Linux)
+import Foundation
+import LoopbackOrigin
+import StoreCore
+import Testing
+import Trials
+import Wire
+
+@testable import RemoteRouting
+
+/// When HTTP/2 is offered, without any network.
+@Suite
+struct HTTP2OfferTests {
+    @Test(
+        arguments: [
+            (0x075800, true, true, false, true), (0x081700, true, true, false, true), (0x075702, true, true, false, false),
+            (0x075800, false, true, false, false), (0x075800, true, false, false, false), (0x075800, true, true, true, false),
+        ] as [(UInt32, Bool, Bool, Bool, Bool)])
+    func `W5, W9: HTTP 2 is offered over TLS, for what is not streamed, by a libcurl that can`(
+        _ version: UInt32, _ hasHTTP2: Bool, _ isSecure: Bool, _ isStream: Bool, _ expected: Bool
+    ) {
+        let build = WireLibrary.Build(name: "X", version: version, hasThreads: true, hasHTTP2: hasHTTP2)
+        #expect(build.mayOfferHTTP2(isSecure: isSecure, isStream: isStream) == expected)
+    }
+}
+
+/// HTTP/2 with nginx.
+@Suite(
+    .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
+    .timeLimit(.minutes(10)))
+struct HTTP2Tests {
+    /// Sends requests at once; the connections that nginx numbers, and the versions.
+    private func burst(_ host: RemoteHost, _ count: Int, path: RoutePath = "/x") async throws -> (Set<String>, Set<ExchangeMetrics.Version>)
+    {
+        try await withThrowingTaskGroup(of: RemoteResponse<Data>.self) { group in
+            for _ in 0..<count { group.addTask { try await host.dataResponse(for: Route(path: path)) } }
+            var (connections, versions): (Set<String>, Set<ExchangeMetrics.Version>) = ([], [])
+            for try await response in group {
+                connections.insert(String(decoding: response.value, as: UTF8.self))
+                if let version = response.metrics?.version { versions.insert(version) }
+            }
+            return (connections, versions)
+        }
+    }
+
+    @Test func `W9: 200 concurrent GETs use one connection`() async throws {
+        // Responds to none before all have arrived.
+        let arrived = WatchedState(0)
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/up") { _ in
+            arrived.update { $0 += 1 }
+            _ = try? await arrived.wait { $0 >= 200 ? () : nil }
+            return .text("all")
+        }
+        let server = try await NginxServer(upstream: origin.port)
+        let host = try secureHost(server.port)
+        let (first, versions) = try await burst(host, 200)
+        #expect(first.count == 1 && versions == [.http2])
+        let (bodies, again) = try await burst(host, 200, path: "/up")
+        #expect(bodies == ["all"] && again == [.http2] && arrived.current == 200)
+        let (last, _) = try await burst(host, 200)
+        #expect(last == first)
+    }
+
+    @Test func `W9: 200 concurrent GETs that all wait for their first response use one connection`() async throws {
+        let arrived = WatchedState(0)
+        let origin = try LoopbackOrigin()
+        origin.on(.get, "/up") { _ in
+            arrived.update { $0 += 1 }
+            // libcurl takes 100 streams before it knows of more.
+            _ = try? await arrived.wait { $0 >= 90 ? () : nil }
+            return .text("all")
+        }
+        let server = try await NginxServer(upstream: origin.port)
+        let host = try secureHost(server.port)
+        let (bodies, _) = try await burst(host, 200, path: "/up")
+        let (connections, _) = try await burst(host, 10)
+        #expect(bodies == ["all"] && connections.count == 1)
+        // The number of the only connection behind those to the upstream.
+        #expect(arrived.current == 200)
+    }
+
+    @Test(arguments: [1, 10, 128])
+    func `W9: a server that takes few streams gets few connections`(_ streams: Int) async throws {
+        let server = try await NginxServer(streams: streams)
+        let host = try secureHost(server.port)
+        let (connections, versions) = try await burst(host, 400)
+        #expect(versions == [.http2])
+        #expect(connections.count <= 400 / streams + 2, "\(connections.count)")
+    }
+
+    @Test func `W9: 10 000 GETs use one connection`() async throws {
+        let server = try await NginxServer()
+        let host = try secureHost(server.port)
+        let (connections, versions) = try await burst(host, rounds(10_000))
+        #expect(connections.count == 1 && versions == [.http2])
+    }
+
+    @Test(arguments: [false, true])
+    func `W9: without HTTP 2 the version is 1_1`(_ isOffered: Bool) async throws {
+        let server = try await NginxServer(http2: isOffered)
+        let host = try secureHost(server.port) { $0.allowsHTTP2 = !isOffered }
+        let (connections, versions) = try await burst(host, 20)
+        #expect(versions == [.http1_1] && connections.count > 1)
+    }
+
+    @Test func `W4, W9: a first response that is slow delays no other where the server speaks HTTP 1 only`() async throws {
+        let gate = WatchedState(false)
+        let origin = try LoopbackOrigin { request in
+            if request.path == "/up/slow" { _ = try? await gate.wait { $0 ? () : nil } }
+            return .text("done")
+        }
+        for http2 in [false, true] {
+            gate.update { $0 = false }
+            let server = try await NginxServer(http2: http2, upstream: origin.port)
+            let host = try secureHost(server.port)
+            origin.forget()
+            let slow = Task { try await host.data(for: Route(path: "/up/slow")) }
+            try await origin.waitUntil { $0.requests.contains { $0.path == "/up/slow" } }
+            let (bodies, versions) = try await burst(host, 50, path: "/up/x")
+            #expect(bodies == ["done"] && versions == [http2 ? .http2 : .http1_1])
+            gate.update { $0 = true }
+            _ = try await slow.value
+        }
+    }
+
+    @Test func `W5, W9: a streamed response uses HTTP 1_1, beside HTTP 2 and before it`() async throws {
+        let server = try await NginxServer()
+        let host = try secureHost(server.port)
+        for _ in 0..<3 {
+            let bytes = try await host.bytes(for: Route(path: "/x"))
+            for try await _ in bytes {}
+            #expect(bytes.metrics?.version == .http1_1)
+        }
+        let (connections, versions) = try await burst(host, 100)
+        #expect(versions.contains(.http2) && connections.count == 1, "\(connections.count)")
+        let bytes = try await host.bytes(for: Route(path: "/x"))
+        for try await _ in bytes {}
+        #expect(bytes.metrics?.version == .http1_1)
+    }
+
+    @Test(arguments: [true, false], [HTTPMethod.post, .put])
+    func `W6, W9: bodies that are made while they are sent arrive whole over HTTP 2`(
+        _ hasLength: Bool, _ method: HTTPMethod
+    ) async throws {
+        let origin = try LoopbackOrigin { .text("\($0.body.count)") }
+        let server = try await NginxServer(upstream: origin.port)
+        let host = try secureHost(server.port)
+        for count in [0, 1, 70_000, 3_000_000] {
+            let body = HTTPBodyStream(length: hasLength ? Int64(count) : nil, isReplayable: true) {
+                let parts = Parts(stride(from: 0, to: count, by: 50_000).map { Data(count: min(50_000, count - $0)) })
+                return { _ in parts.next() }
+            }
+            let response = try await host.dataResponse(for: Route(path: "/up", method: method, body: .stream(body)))
+            #expect(response.value == Data("\(count)".utf8))
+            #expect(response.metrics?.version == .http2 && response.metrics?.sentBodyBytes == Int64(count))
+        }
+    }
+
+    @Test(arguments: [0, 100, 1_000_000])
+    func `W2, W9: an unsafe request has a fresh connection and arrives once`(_ count: Int) async throws {
+        let origin = try LoopbackOrigin { .text("\($0.body.count)") }
+        let server = try await NginxServer(upstream: origin.port)
+        let host = try secureHost(server.port)
+        _ = try await burst(host, 5)
+        for _ in 0..<5 {
+            let response = try await host.dataResponse(for: Route(path: "/up", method: .post, body: .data(Data(count: count))))
+            #expect(response.value == Data("\(count)".utf8))
+            #expect(response.metrics?.isReused == false && response.metrics?.version == .http2)
+        }
+        #expect(origin.requests.count == 5)
+        let put = Route(path: "/up", method: .put, body: .data(Data(count: count)))
+        #expect(try await host.dataResponse(for: put).metrics?.isReused == true)
+    }
+
+    @Test func `W10: metrics of HTTP 2 tell a new connection from a reused one`() async throws {
+        let server = try await NginxServer()
+        let host = try secureHost(server.port)
+        let first = try #require(try await host.dataResponse(for: Route(path: "/x")).metrics)
+        #expect(first.version == .http2 && first.isReused == false)
+        #expect(try #require(first.secure) > .zero && first.connect != nil && first.nameLookup != nil)
+        let second = try #require(try await host.dataResponse(for: Route(path: "/x")).metrics)
+        #expect(second.version == .http2 && second.isReused == true && second.secure == nil)
+        #expect(second.receivedBodyBytes == second.decodedBodyBytes)
+    }
+}
+
+/// HTTP/2 with a server that breaks off.
+@Suite(
+    .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
+    .timeLimit(.minutes(10)))
+struct HTTP2FaultTests {
+    private func host(_ server: FrameServer) throws -> RemoteHost {
+        try secureHost(server.port) { $0.retry = .never }
+    }
+
+    private func get(_ server: FrameServer, _ method: HTTPMethod = .get) async throws -> RemoteError {
+        let host = try host(server)
+        return try await remoteError { try await host.send(Route(path: "/x", method: method)) }
+    }
+
+    @Test(arguments: [HTTPMethod.get, .post], ["reset", "reset-in-body", "goaway-in-body", "close"])
+    func `W2, W9: a stream that is reset, and a connection that ends, are lost connections`(
+        _ method: HTTPMethod, _ plan: String
+    ) async throws {
+        let server = try FrameServer(plan)
+        let error = try await get(server, method)
+        #expect([.connectionLost, .protocolViolation].contains(error.code), "\(error)")
+        #expect(error.mayHaveArrived)
+        #expect(error.isRetryable == (method == .get && error.code == .connectionLost))
+        let (_, requests) = server.ending()
+        #expect(method == .get || requests == 1)
+    }
+
+    @Test(arguments: ["garbage", "no-status", "short"])
+    func `W1, W9: frames that are none, and responses without a status or cut short, are typed errors`(_ plan: String) async throws {
+        let error = try await get(try FrameServer(plan))
+        #expect([.protocolViolation, .connectionLost].contains(error.code), "\(error)")
+    }
+
+    @Test(arguments: ["bomb", "flood"])
+    func `W1, W4, W9: a packed head that never ends, or has too many fields, is a typed error`(_ plan: String) async throws {
+        let server = try FrameServer(plan)
+        let host = try host(server)
+        #expect(try await host.data(for: Route(path: "/x")).isEmpty == false)
+        for _ in 0..<3 {
+            let error = try await remoteError { try await host.send("/x") }
+            #expect([.protocolViolation, .connectionLost].contains(error.code), "\(error)")
+        }
+    }
+
+    @Test func `W9: a refused stream was not processed, and a safe request is sent again`() async throws {
+        let server = try FrameServer("refuse-first")
+        let host = try host(server)
+        #expect(try await host.data(for: Route(path: "/x")).isEmpty == false)
+        #expect(server.ending().requests == 2)
+    }
+
+    @Test func `W2, W9: a refused unsafe request is not sent again`() async throws {
+        let server = try FrameServer("refuse-all")
+        let error = try await get(server, .post)
+        #expect(error.code == .connectionLost && !error.isRetryable, "\(error)")
+        #expect(server.ending().requests == 1)
+    }
+
+    @Test func `W9: a server that refuses every stream is an error`() async throws {
+        let server = try FrameServer("refuse-all")
+        let error = try await get(server)
+        #expect(error.code == .connectionLost, "\(error)")
+        #expect(server.ending().requests <= 10)
+    }
+
+    @Test(arguments: ["goaway-unprocessed", "goaway-and-go"])
+    func `W9: requests behind a GOAWAY go on another connection`(_ plan: String) async throws {
+        let server = try FrameServer(plan)
+        let host = try host(server).with { $0.retry = .exponential(attempts: 3, base: .zero) }
+        try await withThrowingTaskGroup(of: Data.self) { group in
+            for _ in 0..<20 { group.addTask { try await host.data(for: Route(path: "/x")) } }
+            for try await data in group { #expect(!data.isEmpty) }
+        }
+        for _ in 0..<3 { #expect(try await host.data(for: Route(path: "/x")) == Data("2".utf8)) }
+        let (connections, requests) = server.ending()
+        #expect(connections <= 3 && requests <= 23 + 20, "\(connections) connections, \(requests) requests")
+    }
+
+    @Test(.timeLimit(.minutes(2))) func `W13, W9: canceling resets the streams, or ends the connection where nothing else uses it`()
+        async throws
+    {
+        let server = try FrameServer("never")
+        let host = try host(server)
+        let calls = (0..<20).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
+        server.wait(for: 20, "R")
+        for call in calls { call.cancel() }
+        for call in calls { #expect(await call.result.isFailure) }
+        server.wait(for: 20, "X", or: "E 1")
+        let next = Task { try await host.data(for: Route(path: "/x")) }
+        server.wait(for: 1, "R")
+        next.cancel()
+        _ = await next.result
+    }
+
+    @Test func `W13, W9: 1 000 streams that are never answered end when their callers leave`() async throws {
+        let server = try FrameServer("never")
+        let transport = try RealTransport.curl.make()
+        let host = try host(server).with { $0.transport = transport }
+        for _ in 0..<10 {
+            let calls = (0..<100).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
+            try await Task.sleep(for: .milliseconds(20))
+            for call in calls { call.cancel() }
+            for call in calls { #expect(await call.result.isFailure) }
+        }
+        try await until("nothing is in flight") { transport.exchangeCount == 0 }
+    }
+}
+
+extension Result {
+    fileprivate var isFailure: Bool {
+        if case .failure = self { true } else { false }
+    }
+}
+#endif
