@@ -174,9 +174,16 @@ struct DirectoryHazardTests {
     @Test(arguments: ["", ".storehouse", ".storehouse/parts"])
     func `S5: a target removed during a pass ends the pass with one fatal error`(what: String) async throws {
         for number in 0..<200 { bench["many/\(number)"] = "content \(number)" }
+        // Other downloads wait for the removal, which may be slow: all of them could end before it.
+        let isBeingRemoved = Lock(false)
         bench.origin.withLock { [url = bench.url] origin in
             origin.onTransfer = { path in
-                guard path == "many/100" else { return }
+                guard path == "many/100" else {
+                    while isBeingRemoved.withLock({ $0 }) { Thread.sleep(forTimeInterval: 0.001) }
+                    return
+                }
+                isBeingRemoved.withLock { $0 = true }
+                defer { isBeingRemoved.withLock { $0 = false } }
                 let place = url.appending(path: what)
                 // A running download may create a file in a directory that is being removed.
                 while FileManager.default.fileExists(atPath: place.path(percentEncoded: false)) {
