@@ -73,7 +73,7 @@ extension RemoteHost {
     ///
     /// - Parameters:
     ///   - route: The route to send.
-    ///   - limit: The maximum number of bytes of the body; by default only the route's own limit applies.
+    ///   - limit: The maximum number of bytes of the body; unlimited by default. The route's ``RouteOptions/responseLimit`` overrides it.
     /// - Returns: The body, which is still arriving.
     /// - Throws: ``RemoteError``. Canceling the task ends the exchange.
     public func bytes(for route: some Routable, limit: Int? = nil) async throws -> RemoteBytes {
