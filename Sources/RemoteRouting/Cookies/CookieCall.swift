@@ -11,7 +11,7 @@ struct CookieCall: Sendable {
     /// - Parameters:
     ///   - url: The request's URL.
     ///   - method: The request's method.
-    ///   - hops: The URLs whose redirects led to the request, in order.
+    ///   - hops: The URLs that redirected to the request, in order.
     /// - Returns: The field's value; `nil` if no cookie matches.
     /// - Throws: `CancellationError` if the task is canceled while the cookies load.
     func header(for url: URL, method: HTTPMethod, redirectedFrom hops: [URL]) async throws -> String? {
