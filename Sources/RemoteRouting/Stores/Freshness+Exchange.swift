@@ -2,10 +2,10 @@ package import Foundation
 public import StoreCore
 
 // Implements the rules of a private cache (RFC 9111) and the stale windows of RFC 5861. Ignores `s-maxage`, `proxy-revalidate`, `private`
-// and `public`, which address shared caches. Ignores `immutable` (RFC 8246), because a store never revalidates fresh content.
+// and `public`, which address shared caches. Ignores `immutable` (RFC 8246), because a store does not revalidate fresh content by itself.
 //
-// Uses no heuristic lifetime, which RFC 9111 §4.2.2 allows but does not require. Without explicit freshness, the cacher's `expiry` applies,
-// because the app chose it.
+// Uses no heuristic lifetime, which RFC 9111 §4.2.2 allows but does not require. Without explicit freshness, the cacher's `expiry`
+// applies, because the app chose it.
 
 extension Freshness {
     /// Creates the freshness of a response by the rules of a private cache (RFC 9111, RFC 5861).
