@@ -5,7 +5,7 @@ internal import Dispatch
 internal import Network
 #endif
 
-/// The system's view of the network path: advice for the next attempt, and never a reason not to try.
+/// The system's view of the network path, which advises when to retry and never prevents a request.
 ///
 /// ```swift
 /// for await status in try Connectivity.system().statuses where status == .online {
@@ -13,20 +13,20 @@ internal import Network
 /// }
 /// ```
 ///
-/// Connectivity holds back no request: a path monitor errs, and a request shows the truth. On Apple's systems it follows the system's
-/// path monitor. Other systems have no monitor; there, a ``ManualConnectivity`` reports what the app learns.
+/// Connectivity never blocks a request, because a path monitor can be wrong. On Apple's systems it follows the system's path monitor.
+/// Other systems have no monitor; use a ``ManualConnectivity`` there, and set the status that the app observes.
 public struct Connectivity: Sendable {
     /// The reachability of the network.
     public enum Status: String, Hashable, Sendable {
-        /// There is a path to the network.
+        /// A path to the network exists.
         case online
-        /// There is no path to the network.
+        /// No path to the network exists.
         case offline
-        /// The system does not say.
+        /// The system does not report the status.
         case unknown
     }
 
-    /// A network path as the system sees it.
+    /// A network path as the system describes it.
     ///
     /// ```swift
     /// for await path in try Connectivity.system().paths where path.isExpensive == false {
@@ -36,17 +36,17 @@ public struct Connectivity: Sendable {
     public struct Path: Hashable, Sendable {
         /// The reachability of the network.
         public var status: Status
-        /// Whether the path uses a cellular interface; `nil` if the system does not say. It is never a guess.
+        /// Whether the path uses a cellular interface; `nil` if the system does not report it.
         public var isCellular: Bool?
-        /// Whether the system regards the path as expensive, as cellular and personal hotspots are; `nil` if it does not say.
+        /// Whether the path is expensive, such as cellular or a personal hotspot; `nil` if the system does not report it.
         public var isExpensive: Bool?
 
-        /// Makes a path.
+        /// Creates a path.
         ///
         /// - Parameters:
         ///   - status: The reachability of the network.
         ///   - isCellular: Whether the path uses a cellular interface; `nil` if unknown.
-        ///   - isExpensive: Whether the system regards the path as expensive; `nil` if unknown.
+        ///   - isExpensive: Whether the path is expensive; `nil` if unknown.
         public init(_ status: Status, isCellular: Bool? = nil, isExpensive: Bool? = nil) {
             self.status = status
             self.isCellular = isCellular
@@ -54,21 +54,25 @@ public struct Connectivity: Sendable {
         }
     }
 
-    /// Starts a monitor that reports paths, and returns the closure that stops it.
+    /// Starts a monitor, and returns the closure that stops it.
     private let monitor: @Sendable (_ report: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void
 
-    /// Makes connectivity of a monitor of your own.
+    /// Creates connectivity from a custom monitor.
     ///
-    /// - Parameter monitor: Starts to report the current path and each later one, and returns the closure that stops it. It runs once for
-    ///   each sequence; the sequence stops it when it ends.
+    /// - Parameter monitor: Starts reporting the current path and each later one, and returns the closure that stops it. It is called once
+    ///   for each sequence, which stops it at its end.
     public init(monitor: @escaping @Sendable (_ report: @escaping @Sendable (Path) -> Void) -> @Sendable () -> Void) {
         self.monitor = monitor
     }
 
-    /// The current status, and then each change; a slow reader gets the newest one. Several readers may read at a time.
+    /// The current status, followed by each change.
+    ///
+    /// A slow reader receives only the newest status. Each access creates a sequence of its own.
     public var statuses: AsyncStream<Status> { changes { $0.status } }
 
-    /// The current path, and then each change; a slow reader gets the newest one. Several readers may read at a time.
+    /// The current path, followed by each change.
+    ///
+    /// A slow reader receives only the newest path. Each access creates a sequence of its own.
     public var paths: AsyncStream<Path> { changes { $0 } }
 
     private func changes<Value: Equatable & Sendable>(of part: @escaping @Sendable (Path) -> Value) -> AsyncStream<Value> {
@@ -76,7 +80,7 @@ public struct Connectivity: Sendable {
         let last = Lock<Value?>(nil)
         let stop = monitor { path in
             let value = part(path)
-            // Yields under the lock, so that the stream gets changes in their order; a stream only buffers them.
+            // Yields under the lock to keep the order of changes. Yielding only buffers the value.
             last.withLock { last in
                 guard last != value else { return }
                 last = value
@@ -87,22 +91,22 @@ public struct Connectivity: Sendable {
         return stream
     }
 
-    /// The connectivity that the system's path monitor sees.
+    /// Returns the connectivity that the system's path monitor reports.
     ///
-    /// - Throws: ``RemoteError/Code/unsupported`` where the system has no monitor, as on Linux; use ``ManualConnectivity`` there.
+    /// - Throws: ``RemoteError/Code/unsupported`` if the system has no monitor, as on Linux. Use ``ManualConnectivity`` there.
     public static func system() throws -> Connectivity {
         #if canImport(Network)
         return Connectivity(monitor: SystemPaths.monitor)
         #else
         throw RemoteError(
             .build, .unsupported, operation: "Connectivity.system()",
-            "this system has no path monitor; report what you learn otherwise to a ManualConnectivity")
+            "this system has no path monitor; use a ManualConnectivity")
         #endif
     }
 }
 
 #if canImport(Network)
-/// The paths of the system's path monitor; each sequence has a monitor of its own.
+/// The system's path monitor; each sequence starts its own.
 private enum SystemPaths {
     @Sendable static func monitor(_ report: @escaping @Sendable (Connectivity.Path) -> Void) -> @Sendable () -> Void {
         let monitor = NWPathMonitor()
@@ -110,7 +114,7 @@ private enum SystemPaths {
             switch path.status {
             case .satisfied:
                 report(Connectivity.Path(.online, isCellular: path.usesInterfaceType(.cellular), isExpensive: path.isExpensive))
-            // A path that carries nothing has no interface to describe.
+            // An unsatisfied path has no interface to describe.
             case .unsatisfied: report(Connectivity.Path(.offline))
             case .requiresConnection: report(Connectivity.Path(.unknown))
             @unknown default: report(Connectivity.Path(.unknown))

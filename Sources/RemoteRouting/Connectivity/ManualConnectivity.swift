@@ -1,6 +1,6 @@
 internal import StoreCore
 
-/// Connectivity that code sets, for tests and for systems without a path monitor.
+/// Connectivity set by code, for tests and for systems without a path monitor.
 ///
 /// ```swift
 /// let connectivity = ManualConnectivity(.offline)
@@ -13,10 +13,10 @@ public final class ManualConnectivity: Sendable {
         var lastReader: UInt64 = 0
     }
 
-    /// Guards the path together with its readers, so that a new reader misses no change.
+    /// The path and its readers, under one lock so that a new reader misses no change.
     private let state: Lock<State>
 
-    /// Begins with a path.
+    /// Creates connectivity with an initial path.
     ///
     /// - Parameters:
     ///   - status: The reachability of the network.
@@ -29,10 +29,10 @@ public final class ManualConnectivity: Sendable {
     /// The current path.
     public var path: Connectivity.Path { state.withLock(\.path) }
 
-    /// The number of sequences that are being read.
+    /// The number of active sequences.
     package var readerCount: Int { state.withLock(\.readers.count) }
 
-    /// Sets the path; readers get it if it differs from the one before.
+    /// Sets the path; readers receive it if it differs from the previous path.
     ///
     /// - Parameters:
     ///   - status: The reachability of the network.
@@ -40,14 +40,14 @@ public final class ManualConnectivity: Sendable {
     ///   - isExpensive: Whether the path is expensive; `nil` if unknown.
     public func set(_ status: Connectivity.Status, isCellular: Bool? = nil, isExpensive: Bool? = nil) {
         let path = Connectivity.Path(status, isCellular: isCellular, isExpensive: isExpensive)
-        // Reports under the lock, so that two changes reach all readers in the same order; a reader's stream only buffers them.
+        // Reports under the lock, so that all readers receive changes in the same order. A reader's stream only buffers the path.
         state.withLock { state in
             state.path = path
             for report in state.readers.values { report(path) }
         }
     }
 
-    /// The connectivity to pass on; a slow reader gets only the newest path.
+    /// The connectivity that this object controls; a slow reader receives only the newest path.
     public var connectivity: Connectivity {
         Connectivity { report in
             let reader = self.state.withLock { state in

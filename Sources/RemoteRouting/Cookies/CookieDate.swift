@@ -1,16 +1,16 @@
 internal import Foundation
 
-/// The lenient dates of `Expires` (RFC 6265bis, Dates): tokens in any order, between delimiters of many kinds.
+/// A lenient date parser for `Expires` (RFC 6265bis, Dates), which accepts tokens in any order.
 struct CookieDate {
     private var time: (hour: Int, minute: Int, second: Int)?
     private var day: Int?
     private var month: Int?
     private var year: Int?
 
-    /// Reads a date.
+    /// Parses a date.
     ///
     /// - Parameter text: The attribute's value.
-    /// - Returns: The date in UTC; `nil` where a part is missing or the parts name no day or time.
+    /// - Returns: The date in UTC; `nil` if a part is missing or the parts form no valid date.
     static func parse(_ text: some Sequence<UInt8>) -> Date? {
         var date = CookieDate()
         var token: [UInt8] = []
@@ -33,7 +33,7 @@ struct CookieDate {
         }
     }
 
-    /// Takes a token for the first part that it fits and that is still missing.
+    /// Assigns a token to the first missing part that it matches.
     private mutating func read(_ token: ArraySlice<UInt8>) {
         if token.isEmpty { return }
         if time == nil, let found = Self.time(token) {
@@ -43,18 +43,18 @@ struct CookieDate {
         } else if month == nil, let found = Self.month(token) {
             month = found
         } else if year == nil, let found = Self.number(token, digits: 2...4) {
-            // Two digits: 70–99 is the last century, 00–69 this one.
+            // Two digits: 70–99 means 1970–1999, 00–69 means 2000–2069.
             year = found < 70 ? found + 2000 : found < 100 ? found + 1900 : found
         }
     }
 
     private var date: Date? {
-        // The moment's own check accepts a leap second, which the RFC does not.
+        // CivilMoment accepts a leap second, but RFC 6265bis does not.
         guard let time, let day, let month, let year, year >= 1601, time.second <= 59 else { return nil }
         return CivilMoment(year: year, month: month, day: day, hour: time.hour, minute: time.minute, second: time.second)?.date
     }
 
-    /// Reads as many digits as the part may have; more of them make it another part.
+    /// Parses the leading digits; returns `nil` if their count is outside the range.
     private static func number(_ token: ArraySlice<UInt8>, digits: ClosedRange<Int>) -> Int? {
         let found = token.prefix { $0.isDigit }
         guard digits.contains(found.count) else { return nil }

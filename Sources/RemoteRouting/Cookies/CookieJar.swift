@@ -1,48 +1,50 @@
 internal import Foundation
 public import StoreCore
 
-/// The cookies that servers set, kept by RFC 6265bis and sent back with later requests.
+/// A store of the cookies that servers set, which sends them with later requests (RFC 6265bis).
 ///
 /// ```swift
 /// let jar = CookieJar(
 ///     cacher: FileCacher(directory: scope.directory(named: "cookies")), sharedDomains: ["example.com"], scope: scope)
 /// ```
 ///
-/// - A cookie belongs to the host that set it. A `Domain` attribute widens that only for the domains in `sharedDomains`. The jar has no list
-///   of public suffixes, so a server cannot claim `co.uk`: the cookie stays with the server's own host.
-/// - Cookies with `Max-Age` or `Expires` are saved, one record for each domain. Session cookies stay in memory and end with the jar.
-/// - `Secure` cookies are set and sent over https, and over http within this machine.
-/// - A redirect from another site gets no `SameSite=Strict` cookie, and `Lax` ones with safe methods only.
-/// - The jar keeps 50 cookies of a domain and 3 000 in all, of at most 4 096 bytes (name and value) and for at most 400 days. Above that it
-///   evicts expired cookies, then those of a crowded domain that are not `Secure`, then those used longest ago.
+/// - A cookie belongs to the host that set it. A `Domain` attribute extends it only to a domain in `sharedDomains`. The jar has no list of
+///   public suffixes, so a server cannot claim `co.uk`: such a cookie stays with the server's own host.
+/// - The jar saves cookies with `Max-Age` or `Expires`, one record per domain. Session cookies stay in memory and end with the jar.
+/// - `Secure` cookies are set and sent over https, and over http to loopback addresses.
+/// - After a redirect from another site, the jar sends no `SameSite=Strict` cookie, and `Lax` cookies with safe methods only.
+/// - The jar stores at most 50 cookies per domain and 3 000 in total, each for at most 400 days. It ignores a cookie if its name and value
+///   exceed 4 096 bytes.
+/// - Over a domain's limit, the jar evicts expired cookies, then cookies without `Secure`, then the least recently used. Over the total,
+///   it evicts expired cookies, then the least recently used.
 ///
-/// Give each jar a cacher of its own. Use one jar per user, or clear the `CacheScope` at sign-out. Saved values are as secret as
-/// passwords: on Apple's systems give the `FileCacher` a protection.
+/// Give each jar its own cacher. Use one jar per user, or clear the `CacheScope` at sign-out. Saved values are as secret as passwords: on
+/// Apple's systems, set a protection on the `FileCacher`.
 public final class CookieJar: Sendable {
     private struct State: Sendable {
         var storage: CookieStorage
         var lane = CookieLane()
-        /// Rises at each clearing; responses to earlier requests set no cookies.
+        /// Increases with each clearing, so that responses to earlier requests set no cookies.
         var generation: UInt64 = 0
-        /// Whether a task makes the cacher's calls.
+        /// Whether a task is making the cacher's calls.
         var isDraining = false
     }
 
-    /// One lock guards the cookies and the order of the cacher's calls, which are made outside it.
+    /// The cookies and the queue of cacher calls; the calls are made outside the lock.
     private let state: WatchedState<State>
     private let cacher: any Cacher<String, [Cookie]>
     private let time: any TimeSource
     private let onFault: @Sendable (StoreEventKind.CacherOperation, StoreError) -> Void
 
-    /// Makes a jar; the cacher is read at the first request.
+    /// Creates a jar, which reads the cacher at the first request.
     ///
     /// - Parameters:
-    ///   - cacher: The place of the cookies that outlive the process, by domain; memory by default. Give it to no other jar.
-    ///   - sharedDomains: The domains whose subdomains may share cookies, such as `example.com`; list only domains with one owner.
-    ///   - time: The source of time; expiry is measured on its wall clock.
+    ///   - cacher: The cacher for the cookies that outlive the process, by domain; memory by default. Do not share it with another jar.
+    ///   - sharedDomains: The domains whose subdomains may share cookies, such as `example.com`. List only domains with a single owner.
+    ///   - time: The source of time; its wall clock determines expiry.
     ///   - scope: A group that clears the jar together with stores.
-    ///   - onFault: Called outside all locks when a call of the cacher fails. The cookies stay in memory. A failed save is repeated when the
-    ///     domain's cookies change, when another domain could be saved, and by ``waitUntilSaved()``.
+    ///   - onFault: Called outside all locks when the cacher fails. The cookies stay in memory. The jar retries a failed save when the
+    ///     domain's cookies change, when another save succeeds, and in ``waitUntilSaved()``.
     public init(
         cacher: some Cacher<String, [Cookie]> = MemoryCacher<String, [Cookie]>(), sharedDomains: Set<String> = [],
         time: any TimeSource = .system, scope: CacheScope? = nil,
@@ -61,16 +63,17 @@ public final class CookieJar: Sendable {
                 do {
                     return try WebOrigin(scheme: .https, host: domain.hasPrefix(".") ? String(domain.dropFirst()) : domain).host
                 } catch {
-                    preconditionFailure("sharedDomains of a CookieJar needs names such as example.com, not “\(domain)”: \(error)")
+                    preconditionFailure("sharedDomains of CookieJar requires host names such as example.com, not “\(domain)”: \(error)")
                 }
             })
     }
 
     // MARK: Managing
 
-    /// The cookies of all domains, by domain and then by age, the oldest first; expired ones are left out.
+    /// Returns the unexpired cookies of all domains, sorted by domain and then by age, the oldest first.
     ///
-    /// - Throws: `StoreError.Code.cannotEnumerate` where the cacher cannot list its keys or failed to. `CancellationError`.
+    /// - Throws: `StoreError.Code.cannotEnumerate` if the cacher cannot list its keys or fails, `CancellationError` if the task is
+    ///   canceled.
     public func cookies() async throws -> [Cookie] {
         update { $0.lane.wantAll() }
         _ = try await state.wait { $0.lane.isWholeReady ? true : nil }
@@ -78,26 +81,26 @@ public final class CookieJar: Sendable {
         return try update { state throws(StoreError) -> [Cookie] in
             guard state.lane.isComplete else {
                 throw StoreError(
-                    .cannotEnumerate, "listing cookies: the cacher did not list its keys; use one that implements keys(), and see onFault")
+                    .cannotEnumerate, "listing cookies: the cacher did not list its keys; check onFault, or use a cacher with keys()")
             }
             state.storage.removeExpired(now)
             return state.storage.cookies.sorted { $0.key < $1.key }.flatMap(\.value)
         }
     }
 
-    /// Removes a cookie from memory at once, and from the cacher soon after; one that is gone is removed already.
+    /// Removes a cookie from memory at once and from the cacher soon after; does nothing if the jar does not contain it.
     ///
-    /// - Parameter cookie: A cookie from ``cookies()``; its value does not matter.
+    /// - Parameter cookie: A cookie from ``cookies()``; its value is ignored.
     public func remove(_ cookie: Cookie) {
         update { $0.storage.remove(cookie) }
     }
 
-    /// Removes all cookies, from memory at once.
+    /// Removes all cookies from memory at once, and waits until the cacher has removed its records.
     ///
-    /// Responses to requests that were sent before set no cookies. Canceling the task ends the wait and not the removal.
+    /// Responses to requests sent before the call set no cookies. Canceling the task ends the wait, not the removal.
     ///
-    /// - Throws: `StoreError.Code.cacherFailed` where the cacher could not remove its records: this jar uses none of them again,
-    ///   but the next start may, so clear again. `CancellationError`.
+    /// - Throws: `StoreError.Code.cacherFailed` if the cacher could not remove its records. This jar does not use them again, but a new jar
+    ///   would load them, so clear again. `CancellationError` if the task is canceled.
     public func clear() async throws {
         let number = update { state in
             state.generation += 1
@@ -111,10 +114,10 @@ public final class CookieJar: Sendable {
         throw StoreError(.cacherFailed, "clearing the cookies: the cacher could not remove its records", underlyingError: failure)
     }
 
-    /// Waits until the cacher has every change from before the call, and repeats failed saves at once.
+    /// Retries failed saves at once, and waits until the cacher has every earlier change.
     ///
-    /// - Throws: `StoreError.Code.cacherFailed` where the cacher failed; the cookies stay in memory, so wait again when the cause
-    ///   is gone. `CancellationError`, which does no save any harm.
+    /// - Throws: `StoreError.Code.cacherFailed` if the cacher failed. The cookies stay in memory; remove the cause and call again.
+    ///   `CancellationError` if the task is canceled, which does not affect the saves.
     public func waitUntilSaved() async throws {
         let number = update { $0.lane.retry() }
         let failures = try await state.wait { state -> [any Error]? in
@@ -123,21 +126,21 @@ public final class CookieJar: Sendable {
         guard let failure = failures.first else { return }
         throw StoreError(
             .cacherFailed,
-            "waiting until cookies are saved: the cacher failed for \(failures.count) of the domains; they stay in memory, so remove the "
-                + "cause and wait again",
+            "waiting until cookies are saved: the cacher failed for \(failures.count) of the domains; their cookies stay in memory; "
+                + "remove the cause and call waitUntilSaved() again",
             underlyingError: failure)
     }
 
     // MARK: Calls of a host
 
-    /// Begins a call of a host; a clearing from now on keeps its responses from setting cookies.
+    /// Begins a call; if the jar is cleared later, the call's responses set no cookies.
     func call() -> CookieCall {
         CookieCall(jar: self, generation: state.read { $0.generation })
     }
 
-    /// The `Cookie` field of a request.
+    /// Returns the `Cookie` field of a request.
     ///
-    /// - Throws: `CancellationError`, while the cookies are loaded.
+    /// - Throws: `CancellationError` if the task is canceled while the cookies load.
     func header(
         for request: CookieRequest, isSafe: Bool, after earlier: [CookieRequest], generation: UInt64
     ) async throws -> String? {
@@ -149,9 +152,9 @@ public final class CookieJar: Sendable {
         }
     }
 
-    /// Takes the cookies of a response.
+    /// Stores the cookies of a response.
     func receive(_ lines: [String], from request: CookieRequest, generation: UInt64) async {
-        // Canceled before the record is there: without it, what is saved next would replace it.
+        // If the task is canceled before the record loads, the next save would overwrite that record.
         guard (try? await load(request)) != nil else { return }
         let now = time.date
         update { state in
@@ -160,7 +163,7 @@ public final class CookieJar: Sendable {
         }
     }
 
-    /// Waits until the cookies of a request's domains are in memory; returns at once where they are.
+    /// Waits until the cookies of a request's domains are in memory.
     private func load(_ request: CookieRequest) async throws {
         let domains: [String]? = update { state in
             let domains = state.storage.domains(of: request.host)
@@ -173,7 +176,7 @@ public final class CookieJar: Sendable {
 
     // MARK: Calls of the cacher
 
-    /// Changes the state, and begins to make the calls of the cacher that follow from it.
+    /// Changes the state, and starts the cacher calls that result.
     @discardableResult
     private func update<Result: Sendable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Result
@@ -189,7 +192,7 @@ public final class CookieJar: Sendable {
         return try result.get()
     }
 
-    /// Makes the calls of the cacher, one after another, until there are none.
+    /// Makes the queued cacher calls, one after another.
     private func drain() async {
         while true {
             let now = time.date
@@ -241,10 +244,11 @@ public final class CookieJar: Sendable {
         case .list: (operation, message) = (.load, "listing the domains of the cookies")
         case .load(let domain): (operation, message) = (.load, "loading the cookies of \(domain)")
         case .save(let domain):
-            (operation, message) = (record.isEmpty ? .remove : .save, "saving the cookies of \(domain): they stay in memory until it works")
+            operation = record.isEmpty ? .remove : .save
+            message = "saving the cookies of \(domain): they stay in memory until a save succeeds"
         case .removeAll: (operation, message) = (.removeAll, "removing all cookies")
         }
-        // Reported first, so that a caller that waits for the call finds the report.
+        // Reports first, because the state change resumes callers that expect the report.
         onFault(operation, StoreError(.cacherFailed, message, underlyingError: error))
         state.update { state in
             switch call {

@@ -1,7 +1,7 @@
-/// The calls of a jar's cacher, one at a time: a pure machine.
+/// A pure state machine that orders the calls of a jar's cacher, one at a time.
 ///
-/// The cacher lists its domains once. A cacher that cannot list loads each domain at its first use. A failed load counts as a miss and is
-/// repeated at the next use, unless a response has set cookies of the domain meanwhile: what is in memory then replaces the record.
+/// The cacher lists its domains once. If it cannot, the lane loads each domain at its first use. A failed load counts as a miss, and the
+/// next use of the domain repeats it. Cookies that a response sets meanwhile replace the record instead.
 struct CookieLane: Sendable {
     /// A call of the cacher.
     enum Call: Hashable, Sendable {
@@ -11,7 +11,7 @@ struct CookieLane: Sendable {
         case removeAll
     }
 
-    /// The call under way.
+    /// The running call.
     private(set) var running: Call?
 
     private enum Listing { case needed, wanted, complete, impossible }
@@ -22,17 +22,17 @@ struct CookieLane: Sendable {
     private var missed: Set<String> = []
     /// The domains to load, in order.
     private var toLoad: [String] = []
-    /// The domains that are asked for before the list is there.
+    /// The domains requested before the list is complete.
     private var early: [String] = []
 
-    /// A change's number and, after a failed save, the failure.
+    /// The number of a change and, after a failed save, the failure.
     private struct Unsaved {
         var number: UInt64
         var failure: (any Error)?
     }
-    /// The domains whose changes the cacher does not have.
+    /// The domains with changes that the cacher does not have.
     private var unsaved: [String: Unsaved] = [:]
-    /// The oldest change that the save under way carries.
+    /// The oldest change in the running save.
     private var saving: UInt64?
     private var lastChange: UInt64 = 0
 
@@ -42,9 +42,9 @@ struct CookieLane: Sendable {
     /// The failure of the last clearing.
     private(set) var clearFailure: (any Error)?
 
-    // MARK: Wishes
+    // MARK: Requests
 
-    /// Asks for the records of domains, and before them for the list of all.
+    /// Requests the records of domains, after the list of all domains.
     mutating func want(_ domains: [String]) {
         if listing == .needed { listing = .wanted }
         guard isListed else { return early.append(contentsOf: domains.filter { !early.contains($0) }) }
@@ -53,20 +53,20 @@ struct CookieLane: Sendable {
         }
     }
 
-    /// Asks for all records, and for the list once more where the cacher could not give it.
+    /// Requests all records, and requests the list again if the cacher could not provide it.
     mutating func wantAll() {
         if listing != .complete { listing = .wanted }
     }
 
     private func isKnown(_ domain: String) -> Bool { listing == .complete || known.contains(domain) }
 
-    /// Whether no record of these domains is still to be loaded; a failed load counts as loaded.
+    /// Whether the records of these domains are loaded; a failed load counts as loaded.
     func isReady(_ domains: [String]) -> Bool {
         isListed
             && domains.allSatisfy { !toLoad.contains($0) && running != .load($0) && (isKnown($0) || missed.contains($0)) }
     }
 
-    /// Whether all records that can be listed are loaded.
+    /// Whether all listed records are loaded.
     var isWholeReady: Bool {
         guard isListed, toLoad.isEmpty else { return false }
         if case .load = running { return false }
@@ -78,7 +78,7 @@ struct CookieLane: Sendable {
     /// Whether the cacher has listed its domains.
     var isComplete: Bool { listing == .complete }
 
-    /// Notes that the cookies of domains have changed in memory.
+    /// Records that the cookies of domains have changed in memory.
     mutating func changed(_ domains: Set<String>) {
         for domain in domains {
             known.insert(domain)
@@ -89,7 +89,7 @@ struct CookieLane: Sendable {
         }
     }
 
-    /// Asks for everything to be removed; loads and saves from before are dropped.
+    /// Requests the removal of all records, and drops earlier loads and saves.
     ///
     /// - Returns: The number of the clearing.
     mutating func clear() -> Int {
@@ -102,7 +102,7 @@ struct CookieLane: Sendable {
     /// Whether a clearing has ended.
     func isCleared(_ number: Int) -> Bool { clearsDone >= number }
 
-    /// Asks for the failed saves once more.
+    /// Requests the failed saves again.
     ///
     /// - Returns: The number of the last change.
     mutating func retry() -> UInt64 {
@@ -110,13 +110,13 @@ struct CookieLane: Sendable {
         return lastChange
     }
 
-    /// Whether the cacher has each change up to a number, or has failed to save it, and no clearing is under way.
+    /// Whether each change up to a number is saved or has failed, and no clearing is pending.
     func isSettled(upTo number: UInt64) -> Bool {
         clearsDone == clearsWanted && (saving.map { $0 > number } ?? true)
             && unsaved.values.allSatisfy { $0.number > number || $0.failure != nil }
     }
 
-    /// The failures of the changes up to a number.
+    /// Returns the failures of the changes up to a number.
     func failures(upTo number: UInt64) -> [any Error] {
         unsaved.values.filter { $0.number <= number }.compactMap(\.failure)
     }
@@ -128,7 +128,7 @@ struct CookieLane: Sendable {
         clearsDone < clearsWanted || listing == .wanted || !toLoad.isEmpty || unsaved.values.contains { $0.failure == nil }
     }
 
-    /// The call to make next; `nil` while one is under way, and where there is none.
+    /// Begins the next call; returns `nil` while a call is running or if there is nothing to do.
     mutating func next() -> Call? {
         guard running == nil else { return nil }
         if clearsDone < clearsWanted {
@@ -146,23 +146,23 @@ struct CookieLane: Sendable {
         return running
     }
 
-    /// Notes the end of the list.
+    /// Records the result of listing.
     ///
-    /// - Parameter domains: The domains; `nil` where the cacher failed or cannot list them.
+    /// - Parameter domains: The domains; `nil` if the cacher failed or cannot list them.
     mutating func listed(_ domains: [String]?) {
         running = nil
         guard listing == .wanted else { return }
         listing = domains == nil ? .impossible : .complete
         let listed = Set(domains ?? early).subtracting(known)
-        // The domains that callers wait for come first.
+        // Loads the domains that callers are waiting for first.
         toLoad.insert(contentsOf: early.filter { listed.contains($0) && !toLoad.contains($0) }, at: 0)
         toLoad += listed.subtracting(toLoad)
         early = []
     }
 
-    /// Notes the end of a load.
+    /// Records the end of a load.
     ///
-    /// - Returns: Whether the record is wanted; after a change or a clearing it is not.
+    /// - Returns: Whether to use the record; `false` after a failure, a change or a clearing.
     mutating func loaded(_ domain: String, failed: Bool) -> Bool {
         running = nil
         guard clearsDone == clearsWanted, !known.contains(domain) else { return false }
@@ -175,22 +175,22 @@ struct CookieLane: Sendable {
         return !failed
     }
 
-    /// Notes the end of a save.
+    /// Records the end of a save.
     mutating func saved(_ domain: String, _ failure: (any Error)?) {
         let number = saving ?? lastChange
         (running, saving) = (nil, nil)
         if let failure {
-            // After a clearing the record must not come back.
+            // A pending clearing removes the record, so retrying the save would restore it.
             guard clearsDone == clearsWanted else { return }
-            // A newer change is saved next, with the failed one in it.
+            // A newer change is saved next and includes the failed one.
             unsaved[domain] = Unsaved(number: number, failure: unsaved[domain] == nil ? failure : nil)
         } else {
-            // The cacher works: the failed ones have another try.
+            // The cacher works again, so retries the failed saves.
             for domain in unsaved.keys { unsaved[domain]?.failure = nil }
         }
     }
 
-    /// Notes the end of a clearing.
+    /// Records the end of a clearing.
     mutating func cleared(_ failure: (any Error)?) {
         running = nil
         clearsDone = clearsServed

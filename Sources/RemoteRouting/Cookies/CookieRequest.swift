@@ -1,43 +1,41 @@
 internal import Foundation
 
-/// The parts of an address that cookies depend on.
+/// The parts of a URL that cookies depend on.
 struct CookieRequest: Hashable, Sendable {
     let origin: WebOrigin
-    /// Still percent-encoded; begins with a slash.
+    /// The percent-encoded path, which begins with a slash.
     let path: String
 
-    /// Reads an address.
-    ///
-    /// - Parameter url: An http or https address; others have no cookies.
+    /// Creates the parts of a URL; returns `nil` for a URL that is neither http nor https.
     init?(_ url: URL) {
         guard let origin = WebOrigin(of: url) else { return nil }
         self.origin = origin
-        // Foundation on Linux decodes some paths; cookies compare the bytes that go on the wire.
+        // Foundation on Linux decodes some paths, but cookie paths match the bytes on the wire.
         let path = URIReference(url.absoluteString).path
         self.path = path.hasPrefix("/") ? path : "/"
     }
 
     var host: String { origin.host }
 
-    /// Whether `Secure` cookies may travel: with TLS, or within this machine as H5 has it for other credentials.
+    /// Whether the request may carry `Secure` cookies: over TLS, or to loopback as for other credentials (H5).
     var isSecure: Bool { origin.scheme == .https || origin.isLoopback }
 
-    /// The path of a cookie that names none: the request's path up to its last slash (RFC 6265bis, default-path).
+    /// The path of a cookie without a `Path` attribute: the request's path up to its last slash (RFC 6265bis, default-path).
     var defaultPath: String {
         let directory = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[..<$0] } ?? ""
         return directory.isEmpty ? "/" : String(directory)
     }
 }
 
-/// How names of hosts and paths match (RFC 6265bis, Domain Matching and Paths).
+/// The matching rules for hosts and paths (RFC 6265bis, Domain Matching and Paths).
 enum CookieMatch {
-    /// Whether a host belongs to a domain; an address belongs to itself only.
+    /// Whether a host matches a domain; an IP address matches only itself.
     static func host(_ host: String, matches domain: String) -> Bool {
         if host == domain { return true }
         return host.utf8.count > domain.utf8.count && host.hasSuffix("." + domain) && !isAddress(host)
     }
 
-    /// Whether a path lies at or below another.
+    /// Whether a path equals another or lies below it.
     static func path(_ path: String, matches prefix: String) -> Bool {
         guard path.utf8.starts(with: prefix.utf8) else { return false }
         let rest = path.utf8.dropFirst(prefix.utf8.count)

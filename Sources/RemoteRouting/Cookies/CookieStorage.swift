@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// The cookies of a jar and the rules by which they come and go: a pure machine (RFC 6265bis, Storage Model).
+/// A pure state machine for setting, sending and evicting the cookies of a jar (RFC 6265bis, Storage Model).
 struct CookieStorage: Sendable {
-    /// How much is kept.
+    /// The limits of a jar.
     struct Limits: Sendable {
-        /// Cookies with the same domain.
+        /// The number of cookies per domain.
         var perDomain = 50
-        /// Cookies of all domains.
+        /// The number of cookies of all domains.
         var total = 3000
-        /// The longest life of a cookie: 400 days.
+        /// The longest lifetime of a cookie in seconds: 400 days.
         var lifetime: TimeInterval = 400 * 86_400
     }
 
@@ -18,9 +18,9 @@ struct CookieStorage: Sendable {
     /// The cookies by their domain, each list in the order of creation.
     private(set) var cookies: [String: [Cookie]] = [:]
     private var count = 0
-    /// The last position given in the orders of creation and use.
+    /// The last position assigned in the orders of creation and use.
     private var lastPosition: Int64 = 0
-    /// The domains whose saved part has changed since it was taken last.
+    /// The domains with changes to saved cookies since the last `takeChanged()`.
     private var changed: Set<String> = []
 
     init(sharedDomains: Set<String> = [], limits: Limits = Limits()) {
@@ -30,12 +30,12 @@ struct CookieStorage: Sendable {
 
     // MARK: Setting
 
-    /// Takes the cookies of a response.
+    /// Stores the cookies of a response.
     ///
     /// - Parameters:
     ///   - lines: The `Set-Cookie` lines, in order.
-    ///   - request: The request that the response belongs to.
-    ///   - now: The present moment of the wall clock.
+    ///   - request: The request of the response.
+    ///   - now: The current time of the wall clock.
     mutating func receive(_ lines: [String], from request: CookieRequest, now: Date) {
         for line in lines {
             guard let parsed = SetCookieParser.parse(line), let cookie = cookie(parsed, from: request, now: now) else { continue }
@@ -44,12 +44,12 @@ struct CookieStorage: Sendable {
         evictAboveTotal(now)
     }
 
-    /// The cookie that a response may set; `nil` where it may not.
+    /// Returns the cookie that a response sets; `nil` if the response may not set it.
     private mutating func cookie(_ parsed: SetCookie, from request: CookieRequest, now: Date) -> Cookie? {
         var (domain, isHostOnly) = (request.host, true)
         if let wanted = parsed.domain, !wanted.isEmpty {
             guard CookieMatch.host(request.host, matches: wanted) else { return nil }
-            // Without a list of public suffixes, only the app knows which domains have one owner.
+            // Without a list of public suffixes, only the app knows which domains have a single owner.
             if sharedDomains.contains(wanted), !CookieMatch.isAddress(wanted) { (domain, isHostOnly) = (wanted, false) }
         }
         if parsed.isSecure, !request.isSecure { return nil }
@@ -64,7 +64,7 @@ struct CookieStorage: Sendable {
         return cookie
     }
 
-    /// `Max-Age` comes before `Expires`, wherever they stand; both are cut at the longest life.
+    /// Returns the expiry date. `Max-Age` overrides `Expires` in any order, and both are capped at the longest lifetime.
     private func expiry(of parsed: SetCookie, now: Date) -> Date? {
         let latest = now.addingTimeInterval(limits.lifetime)
         if let maxAge = parsed.maxAge {
@@ -73,19 +73,19 @@ struct CookieStorage: Sendable {
         return parsed.expires.map { min($0, latest) }
     }
 
-    /// Whether a cookie has what the prefix of its name promises.
+    /// Whether a cookie meets the requirements of its name's prefix.
     private func keepsPrefix(_ cookie: Cookie, hasPath: Bool) -> Bool {
-        // By bytes, because an accent behind the prefix must not hide it.
+        // Compares bytes, because a combining accent after the prefix would hide it from a string comparison.
         func begins(_ text: String, _ prefix: String) -> Bool {
             String(decoding: text.utf8.prefix(prefix.utf8.count), as: UTF8.self).equalsIgnoringCase(prefix)
         }
-        // A server that reads `__Host-a=1` must not have got it from a cookie without a name.
+        // A nameless cookie with the value `__Host-a=1` would look like a prefixed cookie to the server.
         if cookie.name.isEmpty { return !begins(cookie.value, "__Secure-") && !begins(cookie.value, "__Host-") }
         if begins(cookie.name, "__Host-") { return cookie.isSecure && cookie.isHostOnly && hasPath && cookie.path == "/" }
         return !begins(cookie.name, "__Secure-") || cookie.isSecure
     }
 
-    /// Whether a cookie from an insecure connection would hide a secure one of the same name.
+    /// Whether a cookie from an insecure connection would shadow a secure cookie of the same name.
     private func shadowsSecure(_ cookie: Cookie) -> Bool {
         cookies.contains { domain, cookies in
             (CookieMatch.host(domain, matches: cookie.domain) || CookieMatch.host(cookie.domain, matches: domain))
@@ -98,7 +98,7 @@ struct CookieStorage: Sendable {
         var list = cookies[cookie.domain] ?? []
         let old = list.firstIndex { $0.isSame(as: cookie) }.map { list.remove(at: $0) }
         if let old { cookie.created = old.created }
-        // An expired cookie only removes the one it replaces.
+        // An expired cookie removes the cookie that it replaces, and is not inserted.
         let isKept = !cookie.isExpired(at: now)
         if isKept { list.insert(cookie, at: list.firstIndex { $0.created > cookie.created } ?? list.endIndex) }
         if Self.differ(old, isKept ? cookie : nil) { changed.insert(cookie.domain) }
@@ -106,7 +106,7 @@ struct CookieStorage: Sendable {
         put(list, for: cookie.domain)
     }
 
-    /// Whether what is saved changes when one version of a cookie replaces another.
+    /// Whether replacing one version of a cookie by another changes the saved record.
     private static func differ(_ old: Cookie?, _ new: Cookie?) -> Bool {
         func saved(_ cookie: Cookie?) -> Cookie? { cookie?.expires == nil ? nil : cookie }
         return saved(old) != saved(new)
@@ -119,7 +119,7 @@ struct CookieStorage: Sendable {
 
     // MARK: Evicting
 
-    /// Evicts from one domain: expired cookies, then insecure ones, then all, those used longest ago first (RFC 6265bis, Storage Model).
+    /// Evicts cookies of one domain: expired cookies, then insecure ones, then the least recently used (RFC 6265bis, Storage Model).
     private mutating func evict(from list: inout [Cookie], of domain: String, _ now: Date) {
         if removeExpired(from: &list, now) { changed.insert(domain) }
         while list.count > limits.perDomain {
@@ -129,12 +129,12 @@ struct CookieStorage: Sendable {
         }
     }
 
-    /// Evicts from all domains: expired cookies, then those used longest ago, until nine tenths are left.
+    /// Evicts cookies of all domains: expired cookies, then the least recently used, down to nine tenths of the limit.
     private mutating func evictAboveTotal(_ now: Date) {
         guard count > limits.total else { return }
         removeExpired(now)
         guard count > limits.total else { return }
-        // A tenth at once, because looking through all cookies for each new one would be quadratic.
+        // Evicts a tenth at once, because scanning all cookies for each new cookie would be quadratic.
         let excess = count - (limits.total - limits.total / 10)
         let oldest = Set(cookies.values.joined().map(\.used).sorted().prefix(excess))
         for (domain, list) in cookies {
@@ -169,23 +169,24 @@ struct CookieStorage: Sendable {
         put(list, for: cookie.domain)
     }
 
-    /// Removes all cookies; nothing counts as changed.
+    /// Removes all cookies without marking their domains as changed.
     mutating func removeAll() {
         (cookies, count, changed) = ([:], 0, [])
     }
 
     // MARK: Order
 
-    /// The next position in the orders of creation and use.
+    /// Returns the next position in the orders of creation and use.
     ///
-    /// It follows the wall clock in microseconds, so that cookies of earlier runs come first, and never goes back when the clock does.
+    /// Positions follow the wall clock in microseconds, so that cookies of earlier runs come first. They never decrease, even if the
+    /// clock does.
     private mutating func nextPosition(_ now: Date) -> Int64 {
         lastPosition = max(lastPosition + 1, Self.microseconds(now))
         return lastPosition
     }
 
     private static func microseconds(_ date: Date) -> Int64 {
-        // Held where years still have five digits, so that nothing overflows.
+        // Clamped to prevent an overflow of Int64.
         Int64(max(0, min(1e18, date.timeIntervalSince1970 * 1e6)))
     }
 }
@@ -193,20 +194,20 @@ struct CookieStorage: Sendable {
 // MARK: - Sending
 
 extension CookieStorage {
-    /// The domains whose cookies a request may get or its response set: its host, and the shared domains above it.
+    /// Returns the domains of the cookies that a request may carry or its response may set: its host and the shared domains above it.
     func domains(of host: String) -> [String] {
         guard !CookieMatch.isAddress(host) else { return [host] }
         return [host] + sharedDomains.filter { $0 != host && CookieMatch.host(host, matches: $0) }
     }
 
-    /// The value of a request's `Cookie` field.
+    /// Returns the value of a request's `Cookie` field, and marks its cookies as used.
     ///
     /// - Parameters:
     ///   - request: The request.
     ///   - isSafe: Whether its method is safe (RFC 9110, section 9.2.1).
     ///   - earlier: The requests whose redirects led to it.
-    ///   - now: The present moment of the wall clock.
-    /// - Returns: The value; `nil` where no cookie fits.
+    ///   - now: The current time of the wall clock.
+    /// - Returns: The value; `nil` if no cookie matches.
     mutating func header(for request: CookieRequest, isSafe: Bool, after earlier: [CookieRequest], now: Date) -> String? {
         let isSameSite = earlier.allSatisfy { self.isSameSite($0, request) }
         let domains = domains(of: request.host)
@@ -228,7 +229,7 @@ extension CookieStorage {
         guard !cookie.isHostOnly || cookie.domain == request.host, CookieMatch.path(request.path, matches: cookie.path),
             !cookie.isSecure || request.isSecure
         else { return false }
-        // An app's request is a top-level navigation, because no document embeds it.
+        // The request of an app counts as a top-level navigation, because no document embeds it.
         return switch cookie.sameSite {
         case .none: true
         case .lax, .unspecified: isSameSite || isSafe
@@ -236,7 +237,7 @@ extension CookieStorage {
         }
     }
 
-    /// Whether two requests are of one site: the same scheme, and one host or one shared domain.
+    /// Whether two requests belong to the same site: the same scheme, and the same host or shared domain.
     private func isSameSite(_ one: CookieRequest, _ other: CookieRequest) -> Bool {
         guard one.origin.scheme == other.origin.scheme else { return false }
         return one.host == other.host
@@ -247,26 +248,26 @@ extension CookieStorage {
 // MARK: - Saving
 
 extension CookieStorage {
-    /// Hands over the domains whose saved part has changed since this was called last.
+    /// Returns the domains with changes to saved cookies since the last call.
     mutating func takeChanged() -> Set<String> {
         defer { changed = [] }
         return changed
     }
 
-    /// The cookies of a domain that outlive the process, in the order of creation.
+    /// Returns the cookies of a domain that outlive the process, in the order of creation.
     func record(of domain: String, now: Date) -> [Cookie] {
         cookies[domain, default: []].filter { $0.expires != nil && !$0.isExpired(at: now) }
     }
 
-    /// Takes the cookies that were saved for a domain.
+    /// Adds the saved cookies of a domain.
     ///
-    /// Drops those that no response could have set, because the cacher is outside of this machine: other domains, control characters,
-    /// sizes and lifetimes beyond the limits.
+    /// Drops cookies that no response could have set, because the record may be damaged: other domains, control characters, and sizes or
+    /// lifetimes beyond the limits.
     mutating func load(_ record: [Cookie], for domain: String, now: Date) {
         let newest = Self.microseconds(now)
         var list = cookies[domain] ?? []
         for var cookie in record where isSound(cookie, domain, now) && !list.contains(where: { $0.isSame(as: cookie) }) {
-            // Positions lie in the past, whatever the record says.
+            // Clamps positions to the past, because a damaged record may contain others.
             (cookie.created, cookie.used) = (min(max(0, cookie.created), newest), min(max(0, cookie.used), newest))
             lastPosition = max(lastPosition, cookie.created, cookie.used)
             list.insert(cookie, at: list.firstIndex { $0.created > cookie.created } ?? list.endIndex)
@@ -280,7 +281,7 @@ extension CookieStorage {
         guard let expires = cookie.expires, expires > now, expires <= now.addingTimeInterval(limits.lifetime), cookie.domain == domain,
             let parsed = SetCookieParser.parse("\(cookie.name)=\(cookie.value)")
         else { return false }
-        // A pair that reads otherwise would be sent as another cookie.
+        // A pair that does not survive parsing would be sent as a different cookie.
         return parsed == SetCookie(name: cookie.name, value: cookie.value)
     }
 }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The content of one `Set-Cookie` line, before any check of who sent it.
+/// The content of one `Set-Cookie` line, before any check against the request.
 struct SetCookie: Hashable {
     var name: String
     var value: String
@@ -10,26 +10,26 @@ struct SetCookie: Hashable {
     var expires: Date?
     /// The last `Domain`, in lower case and without a leading dot.
     var domain: String?
-    /// The last `Path`; empty where it asks for the default.
+    /// The last `Path`; empty if it selects the default.
     var path: String?
     var isSecure = false
     var isHTTPOnly = false
     var sameSite = Cookie.SameSite.unspecified
 }
 
-/// Reads `Set-Cookie` lines as RFC 6265bis says (Set-Cookie Header Field), which refuses little.
+/// A lenient parser of `Set-Cookie` lines (RFC 6265bis, Set-Cookie Header Field).
 enum SetCookieParser {
-    /// The largest sum of a name's and a value's bytes.
+    /// The largest size of a name and its value together, in bytes.
     static let pairLimit = 4096
-    /// The longest attribute value in bytes; a longer attribute is ignored.
+    /// The largest attribute value in bytes; the parser ignores larger attributes.
     static let attributeLimit = 1024
 
     private typealias Bytes = Substring.UTF8View
 
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// - Parameter line: The field's value.
-    /// - Returns: Its content; `nil` where it has a control character, neither name nor value, or more than ``pairLimit`` bytes of both.
+    /// - Returns: The content; `nil` if the line has a control character, has neither name nor value, or exceeds ``pairLimit``.
     static func parse(_ line: String) -> SetCookie? {
         let bytes = line[...].utf8
         guard bytes.allSatisfy({ $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }) else { return nil }
@@ -50,7 +50,7 @@ enum SetCookieParser {
         return cookie
     }
 
-    /// Reads one attribute; the last of a name counts, and invalid ones do not.
+    /// Parses one attribute; the last valid attribute of a name applies.
     private static func read(_ name: String, _ value: Bytes, into cookie: inout SetCookie) {
         guard value.count <= attributeLimit else { return }
         switch name.lowercased() {
@@ -58,7 +58,7 @@ enum SetCookieParser {
         case "max-age": cookie.maxAge = seconds(value) ?? cookie.maxAge
         case "domain":
             let domain = value.first == UInt8(ascii: ".") ? value.dropFirst() : value
-            // Only ASCII, because Unicode's lower case turns other letters into those of a host.
+            // Lowercases ASCII only, because Unicode lowercasing maps other letters to ASCII, such as the Kelvin sign to k.
             cookie.domain = String(decoding: domain.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
         case "path": cookie.path = value.first == UInt8(ascii: "/") ? text(value) : ""
         case "secure": cookie.isSecure = true
@@ -71,11 +71,11 @@ enum SetCookieParser {
     private static func seconds(_ value: Bytes) -> Int? {
         let digits = value.first == UInt8(ascii: "-") ? value.dropFirst() : value
         guard !digits.isEmpty, digits.allSatisfy(\.isDigit) else { return nil }
-        // A number that does not fit is longer than any limit.
+        // A number too large for Int exceeds any limit.
         return Int(text(value)) ?? (value.count == digits.count ? .max : .min)
     }
 
-    /// Divides bytes at the first separator; the second part is `nil` where there is none.
+    /// Splits bytes at the first separator; the second part is `nil` if there is no separator.
     private static func divide(_ bytes: Bytes, at separator: UInt8) -> (Bytes, Bytes?) {
         guard let index = bytes.firstIndex(of: separator) else { return (bytes, nil) }
         return (bytes[..<index], bytes[bytes.index(after: index)...])
@@ -93,10 +93,10 @@ enum SetCookieParser {
 }
 
 extension SetCookieParser {
-    /// Separates lines that a transport has joined by commas, as `URLSession` does.
+    /// Splits lines that a transport joined with commas, as `URLSession` does.
     ///
-    /// A comma begins a new line where a token and an equals sign follow. The commas of dates therefore stay, and a comma in a value stays
-    /// unless such a pair follows it.
+    /// A comma begins a new line only if a token and an equals sign follow. Commas in dates, and most commas in values, therefore do not
+    /// split a line.
     ///
     /// - Parameter joined: The joined values.
     /// - Returns: The lines, in order.
@@ -118,7 +118,7 @@ extension SetCookieParser {
 }
 
 extension Cookie.SameSite {
-    /// The meaning of an attribute's value; an unknown one is as good as none.
+    /// Creates the rule from an attribute's value; an unknown value counts as no attribute.
     fileprivate init(attribute: String) {
         switch attribute.lowercased() {
         case "strict": self = .strict

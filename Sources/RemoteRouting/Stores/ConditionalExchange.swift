@@ -1,24 +1,24 @@
 internal import Foundation
 internal import StoreCore
 
-/// Gets what a store asks for, unless the origin confirms the version that the store has (RFC 9111 §4.3).
+/// A conditional exchange for a store: the origin sends new content or confirms the store's version (RFC 9111 §4.3).
 struct ConditionalExchange<Value: Sendable>: Sendable {
     let host: RemoteHost
-    /// Makes the value of a successful response.
+    /// Converts a successful response to a value.
     let read: @Sendable (RemoteResponse<Data>, Route) async throws -> Value
 
-    /// What the origin answered.
+    /// The result of a conditional request.
     enum Answer: Sendable {
         case modified(RemoteResponse<Value>)
         case notModified(Freshness)
     }
 
-    /// Sends a route.
+    /// Sends a route, with the store's validator if it has one.
     ///
     /// - Parameters:
-    ///   - route: What to send.
-    ///   - reference: A page link, which takes the place of path and query.
-    ///   - validator: What names the store's version; it is sent with GET and HEAD only.
+    ///   - route: The route to send.
+    ///   - reference: A page link, which replaces the path and the query.
+    ///   - validator: The validator of the store's version; sent with GET and HEAD only.
     /// - Throws: ``RemoteError``.
     func send(
         _ route: some Routable, at reference: OriginReference? = nil, revalidating validator: Validator?
@@ -31,15 +31,16 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
         if let validator, isRead {
             isConditional = request.headers.replace(withConditionsOf: validator, now: host.time.date)
         }
-        let answer = try await exchange(request)
-        if case .notModified = answer, !isConditional {
-            // Nobody asked: a broken cache on the way, or a condition of the route's own. Without either there must be content.
+        let result = try await exchange(request)
+        if case .notModified = result, !isConditional {
+            // The store sent no validator, so a broken cache or the route's own condition caused the 304. Requests the content without
+            // conditions.
             request.headers.removeConditions()
             request.headers.append("Cache-Control", "no-cache")
             request.options.isConditional = false
             return try await exchange(request)
         }
-        return answer
+        return result
     }
 
     private func exchange(_ route: Route) async throws -> Answer {
@@ -50,28 +51,28 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
 }
 
 extension ConditionalExchange where Value: Decodable & SendableMetatype {
-    /// Exchanges whose responses are decoded.
+    /// Creates an exchange that decodes its responses.
     init(decodingAt host: RemoteHost) {
         self.init(host: host) { try await AnswerDecoding($0, of: $1, at: host).decode(as: Value.self) }
     }
 }
 
 extension RemoteError.Code {
-    /// A page links to another origin as its next or previous page.
+    /// The next or previous link of a page leads to another origin.
     public static let foreignPageLink = RemoteError.Code(rawValue: "foreignPageLink")
 }
 
 extension HTTPFields {
-    /// The names, in lower case, that two headers do not have alike: what credentials and interceptors wrote.
+    /// Returns the names, in lower case, of fields with different values: those that credentials and interceptors wrote.
     func names(differingFrom other: HTTPFields) -> Set<String> {
         Set((fields + other.fields).map { $0.name.lowercased() }.filter { values(of: $0) != other.values(of: $0) })
     }
 }
 
 extension Headers {
-    /// Puts a store's conditions in the place of the route's own.
+    /// Replaces the route's conditions by those of a store.
     ///
-    /// - Returns: Whether there are any; otherwise nothing changed.
+    /// - Returns: Whether the validator has any condition; if not, the fields are unchanged.
     fileprivate mutating func replace(withConditionsOf validator: Validator, now: Date) -> Bool {
         var others = self
         others.removeConditions()

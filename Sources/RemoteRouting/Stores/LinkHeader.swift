@@ -5,30 +5,30 @@
 /// let next = links.first(relation: "next")?.target
 /// ```
 public struct LinkHeader: Hashable, Sendable {
-    /// One link.
+    /// A link.
     public struct Link: Hashable, Sendable {
-        /// The reference as it stands: absolute, or relative to the address of the answer.
+        /// The reference as received: absolute, or relative to the URL of the response.
         public let target: String
-        /// The relations, in lower case; those of the first `rel` parameter, as RFC 8288 §3.3 has it.
+        /// The relations of the first `rel` parameter, in lower case (RFC 8288 §3.3).
         public let relations: [String]
-        /// All parameters in order, with names in lower case.
+        /// The parameters in order, with names in lower case.
         public let parameters: [MimeType.Parameter]
 
-        /// Where the link starts from; `nil` where that is the answer itself (RFC 8288 §3.2).
+        /// The link's context; `nil` if it is the response itself (RFC 8288 §3.2).
         var anchor: String? { parameters.first { $0.name == "anchor" }?.value }
     }
 
     /// The links, in order.
     public let links: [Link]
 
-    /// Reads all `Link` lines of a message; what cannot be read ends its own line only.
+    /// Parses the `Link` lines of a message; a syntax error ends the parsing of its own line only.
     public init(_ fields: HTTPFields) {
         links = fields.values(of: "Link").flatMap(LinkHeader.parse)
     }
 
-    /// The first link of the answer itself that has a relation.
+    /// Returns the first link from the response itself with a relation; `nil` if there is none.
     ///
-    /// - Parameter relation: As in `next`; compared without case.
+    /// - Parameter relation: The relation, such as `next`; its case is ignored.
     public func first(relation: String) -> Link? {
         let relation = relation.lowercased()
         return links.first { $0.anchor == nil && $0.relations.contains(relation) }
@@ -60,7 +60,7 @@ public struct LinkHeader: Hashable, Sendable {
             if scanner.take("=") {
                 scanner.skipBlanks()
                 value = scanner.tokenOrQuoted() ?? ""
-                // Unquoted values with characters that need quotes are common; up to the next delimiter they are skipped.
+                // Skips the rest of an unquoted value, because many servers omit required quotation marks.
                 scanner.skip(toAnyOf: [";", ","])
             }
             parameters.append(MimeType.Parameter(name: name.lowercased(), value: value))

@@ -1,16 +1,16 @@
 package import Foundation
 
-/// Where at its origin something is: path and query, without scheme, host and port.
+/// A path and a query without scheme, host and port.
 ///
-/// What a server links to is kept in this form, so that it can be saved, used at the same host at another port or under another name,
-/// and lead nowhere else.
+/// Page links are saved in this form. A saved link therefore works after the host's name or port changes, and cannot lead to another
+/// origin.
 package struct OriginReference: Hashable, Sendable {
-    /// Path and query as they go on the wire; begins with one slash.
+    /// The path and the query as sent on the wire; begins with a single slash.
     package let text: String
 
-    /// Takes a reference that was kept before.
+    /// Creates a reference from a saved text.
     ///
-    /// - Throws: ``RouteFault/Code/foreignOrigin`` where it is not one that leads only to where it came from.
+    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the text is malformed or could lead to another origin.
     package init(kept text: String) throws(RouteFault) {
         guard text.hasPrefix("/"), !text.hasPrefix("//"), text.utf8.allSatisfy(\.isReferenceByte) else { throw OriginReference.refused }
         let path = text.prefix { $0 != "?" }
@@ -20,15 +20,15 @@ package struct OriginReference: Hashable, Sendable {
         self.text = text
     }
 
-    /// Resolves what a server linked to (RFC 3986 §5.2) and keeps what stands behind the origin.
+    /// Resolves a server's link (RFC 3986 §5.2), and removes its origin.
     ///
     /// - Parameters:
     ///   - link: An absolute or relative reference.
-    ///   - base: The address of the answer that had it.
-    ///   - origin: Who may be linked to.
-    /// - Throws: ``RouteFault/Code/foreignOrigin`` where it leads to anybody else.
+    ///   - base: The URL of the response that contains the link.
+    ///   - origin: The only origin that the link may lead to.
+    /// - Throws: ``RouteFault/Code/foreignOrigin`` if the link leads to another origin or is malformed.
     package init(link: String, from base: URL, at origin: WebOrigin) throws(RouteFault) {
-        // Foundation on Linux resolves some references wrongly, so it only splits what RFC 3986 has resolved.
+        // Foundation on Linux resolves some references incorrectly, so it only splits the resolved reference.
         guard !link.isEmpty, link.utf8.allSatisfy({ $0.isReferenceByte || $0.isSentUnescaped || $0 == UInt8(ascii: "#") }),
             let resolved = URIReference(link).resolved(against: URIReference(base.absoluteString)), let authority = resolved.authority,
             let url = URL(string: "\(resolved.scheme ?? "")://\(authority)/"), WebOrigin(of: url) == origin
@@ -37,19 +37,19 @@ package struct OriginReference: Hashable, Sendable {
         try self.init(kept: (resolved.query.map { "\(path)?\($0)" } ?? path).withMissingEscapes)
     }
 
-    /// The address at an origin.
+    /// Returns the URL of the reference at an origin.
     func resolved(at origin: WebOrigin) throws(RouteFault) -> URL {
         try origin.url(origin.description + text)
     }
 
     private static var refused: RouteFault {
         RouteFault(
-            .foreignOrigin, in: "page link", "it leads to another origin or is no reference; only links within the host are followed")
+            .foreignOrigin, in: "page link", "it leads to another origin or is malformed; only links within the host are followed")
     }
 }
 
 extension UInt8 {
-    /// Whether this may stand in path and query (RFC 3986 §3.3, §3.4).
+    /// Whether the byte may occur in a path or a query (RFC 3986 §3.3, §3.4).
     fileprivate var isReferenceByte: Bool {
         switch self {
         case UInt8(ascii: "\""), UInt8(ascii: "#"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"): false
@@ -57,7 +57,7 @@ extension UInt8 {
         }
     }
 
-    /// Whether this should have been escaped, and often is not: `?filter[name]=a|b`.
+    /// Whether the byte needs escaping but servers often send it unescaped, as in `?filter[name]=a|b`.
     fileprivate var isSentUnescaped: Bool {
         switch self {
         case UInt8(ascii: "["), UInt8(ascii: "]"), UInt8(ascii: "{"), UInt8(ascii: "}"), UInt8(ascii: "|"), UInt8(ascii: "^"),
@@ -69,7 +69,7 @@ extension UInt8 {
 }
 
 extension String {
-    /// The same with the bytes escaped that should have been.
+    /// A copy with the missing percent-encoding added.
     fileprivate var withMissingEscapes: String {
         guard utf8.contains(where: \.isSentUnescaped) else { return self }
         return utf8.reduce(into: "") { text, byte in

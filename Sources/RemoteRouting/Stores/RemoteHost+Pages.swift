@@ -2,18 +2,19 @@ public import Foundation
 public import StoreCore
 
 extension RemoteHost {
-    /// A fetcher that follows the `next` and `prev` links of `Link` fields (RFC 8288).
+    /// Creates a fetcher that follows the `next` and `prev` links of `Link` fields (RFC 8288).
     ///
     /// - Parameters:
-    ///   - type: An element of the list; each page is an array of them.
-    ///   - route: Makes the route of a list's first page. Further pages have its fields and options, and path and query of the link.
+    ///   - type: The type of the list's elements; each page is an array of them.
+    ///   - route: Returns the route of the first page. Later pages use its fields and options, with the path and query of the link.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Decodable & Sendable & SendableMetatype>(
         of type: Element.Type = Element.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
         pages(in: [Element].self, elements: { $0 }, route)
     }
 
-    /// A fetcher that follows `Link` fields (RFC 8288), of lists that are wrapped in an object.
+    /// Creates a fetcher that follows `Link` fields (RFC 8288) for lists that are wrapped in an object.
     ///
     /// ```swift
     /// let hits = api.pages(in: SearchResult.self, elements: { $0.items }) { (words: String) in
@@ -22,9 +23,10 @@ extension RemoteHost {
     /// ```
     ///
     /// - Parameters:
-    ///   - type: What to decode.
-    ///   - elements: The elements of a page. Its error fails the page with ``RemoteError/Code/undecodable``.
-    ///   - route: Makes the route of a list's first page. Further pages have its fields and options, and path and query of the link.
+    ///   - type: The type to decode.
+    ///   - elements: Returns the elements of a page. If it throws, the page fails with ``RemoteError/Code/undecodable``.
+    ///   - route: Returns the route of the first page. Later pages use its fields and options, with the path and query of the link.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element],
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
@@ -33,7 +35,7 @@ extension RemoteHost {
             var page = try await self.page(of: response, route, type) { Page(try elements($0)) }
             let links = LinkHeader(response.fields)
             page.nextKey = try self.key(of: links.first(relation: "next"), in: response, of: route)
-            // The older name of the relation is still sent by some.
+            // Some servers still send the older relation name.
             page.prevKey = try self.key(of: links.first(relation: "prev") ?? links.first(relation: "previous"), in: response, of: route)
             return page
         } request: { param, cursor in
@@ -41,7 +43,7 @@ extension RemoteHost {
         }
     }
 
-    /// A fetcher whose pages carry the cursors of their neighbors in the body.
+    /// Creates a fetcher for pages that contain the cursors of their neighbors.
     ///
     /// ```swift
     /// let messages = api.pages(
@@ -52,11 +54,12 @@ extension RemoteHost {
     /// ```
     ///
     /// - Parameters:
-    ///   - type: What to decode.
-    ///   - elements: The elements of a page. Its error fails the page with ``RemoteError/Code/undecodable``.
-    ///   - next: The cursor of the page after it; `nil` or empty where there is none.
-    ///   - prev: The cursor of the page before it; `nil` or empty where there is none.
-    ///   - route: Makes the route of a page; without a cursor that of the first one.
+    ///   - type: The type to decode.
+    ///   - elements: Returns the elements of a page. If it throws, the page fails with ``RemoteError/Code/undecodable``.
+    ///   - next: Returns the cursor of the next page; `nil` or empty if there is none.
+    ///   - prev: Returns the cursor of the previous page; `nil` or empty if there is none.
+    ///   - route: Returns the route of a page; the cursor is `nil` for the first page.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element],
         next: @escaping @Sendable (_ page: Body) -> String?, prev: @escaping @Sendable (_ page: Body) -> String? = { _ in nil },
@@ -71,7 +74,7 @@ extension RemoteHost {
         }
     }
 
-    /// A fetcher of pages that a function of yours makes of responses: of any media type, with cursors from the body or the fields.
+    /// Creates a fetcher that parses pages of any media type, with cursors from the body or the fields.
     ///
     /// ```swift
     /// let lines = api.pages(parsing: { response in
@@ -83,11 +86,12 @@ extension RemoteHost {
     /// ```
     ///
     /// - Parameters:
-    ///   - parse: Makes a page of a successful response, off the caller's actor. Its keys become the cursors of the neighboring pages; a
-    ///     freshness or validator that it sets replaces the response's. Its error reaches callers as ``RemoteError/underlyingError`` of a
-    ///     ``RemoteError`` with the code ``RemoteError/Code/undecodable``. The media type is checked before if the route has an
-    ///     ``RouteOptions/accept``.
-    ///   - route: Makes the route of a page; without a cursor that of the first one.
+    ///   - parse: Parses a successful response, off the caller's actor. The page's keys become the cursors of the neighboring pages. The
+    ///     page's freshness and validator, if set, replace those of the response. If `parse` throws, callers receive a ``RemoteError`` with
+    ///     the code ``RemoteError/Code/undecodable`` and the error as ``RemoteError/underlyingError``. If the route has an
+    ///     ``RouteOptions/accept``, the media type is checked first.
+    ///   - route: Returns the route of a page; the cursor is `nil` for the first page.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Sendable>(
         parsing parse: @escaping @Sendable (_ response: RemoteResponse<Data>) throws -> Page<Element>,
         _ route: @escaping @Sendable (_ param: Param, _ cursor: PageCursor?) -> some Routable
@@ -103,7 +107,7 @@ extension RemoteHost {
 // MARK: Pages by number
 
 extension RemoteHost {
-    /// A fetcher of pages that have numbers, and do not say how many there are.
+    /// Creates a fetcher for numbered pages of unknown count.
     ///
     /// ```swift
     /// let repos = api.pages(of: Repo.self, numberedFrom: 1, size: 50) { (org: String, number: Int) in
@@ -111,16 +115,17 @@ extension RemoteHost {
     /// }
     /// ```
     ///
-    /// The list ends with an empty page, with a page that has less than `size` elements, and where a page is, byte by byte, the same as the
-    /// page before it: a server that ignores the number, or responds with its last page to any higher one, does not make the list endless.
-    /// A server that has always another full page does; each page is one request of a caller. Where the body says how many pages there are,
-    /// use ``pages(in:elements:next:prev:_:)`` with the next number as the cursor.
+    /// The list ends at an empty page, at a page with fewer than `size` elements, or at a page identical to the previous one. The last rule
+    /// stops at servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
+    /// the list does not end; each page takes one call. If the body contains the number of pages, use
+    /// ``pages(in:elements:next:prev:_:)`` with the next number as the cursor.
     ///
     /// - Parameters:
-    ///   - type: An element of the list; each page is an array of them.
-    ///   - first: The number of the first page, as in 0 or 1.
-    ///   - size: The number of elements of a full page; `nil` ends the list at an empty page only.
-    ///   - route: Makes the route of a page.
+    ///   - type: The type of the list's elements; each page is an array of them.
+    ///   - first: The number of the first page, such as 0 or 1.
+    ///   - size: The number of elements of a full page; with `nil`, a short page does not end the list.
+    ///   - route: Returns the route of a page.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Element: Decodable & Sendable & SendableMetatype>(
         of type: Element.Type = Element.self, numberedFrom first: Int, size: Int? = nil,
         _ route: @escaping @Sendable (_ param: Param, _ number: Int) -> some Routable
@@ -128,16 +133,17 @@ extension RemoteHost {
         pages(in: [Element].self, elements: { $0 }, numberedFrom: first, size: size, route)
     }
 
-    /// A fetcher of pages that have numbers, of lists that are wrapped in an object.
+    /// Creates a fetcher for numbered pages of lists that are wrapped in an object.
     ///
-    /// The list ends as that of ``pages(of:numberedFrom:size:_:)``.
+    /// The list ends by the rules of ``pages(of:numberedFrom:size:_:)``.
     ///
     /// - Parameters:
-    ///   - type: What to decode.
-    ///   - elements: The elements of a page. Its error fails the page with ``RemoteError/Code/undecodable``.
-    ///   - first: The number of the first page, as in 0 or 1.
-    ///   - size: The number of elements of a full page; `nil` ends the list at an empty page only.
-    ///   - route: Makes the route of a page.
+    ///   - type: The type to decode.
+    ///   - elements: Returns the elements of a page. If it throws, the page fails with ``RemoteError/Code/undecodable``.
+    ///   - first: The number of the first page, such as 0 or 1.
+    ///   - size: The number of elements of a full page; with `nil`, a short page does not end the list.
+    ///   - route: Returns the route of a page.
+    /// - Returns: The fetcher, for a `PaginationStore`.
     public func pages<Param: Hashable & Sendable, Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         in type: Body.Type, elements: @escaping @Sendable (_ page: Body) throws -> [Element], numberedFrom first: Int, size: Int? = nil,
         _ route: @escaping @Sendable (_ param: Param, _ number: Int) -> some Routable
@@ -157,19 +163,19 @@ extension RemoteHost {
     }
 }
 
-/// The key of a page by its number, with the digest of the page before it.
+/// The key of a numbered page: its number, and the digest of the previous page.
 private struct PageNumber {
     var number: Int
     var digestBefore: String
 
-    /// The number of the page behind another one; `nil` behind the last number there is.
+    /// Creates the number after another one; returns `nil` if it overflows.
     init?(after number: Int, _ digest: String) {
         let (next, isTooBig) = number.addingReportingOverflow(1)
         if isTooBig { return nil }
         (self.number, digestBefore) = (next, digest)
     }
 
-    /// Reads a key that was perhaps saved by an earlier run.
+    /// Parses a key, which may be from an earlier run.
     init?(key: String) {
         let parts = key.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, let number = Int(parts[0]) else { return nil }
@@ -178,14 +184,14 @@ private struct PageNumber {
 
     var key: String { "\(number).\(digestBefore)" }
 
-    /// Enough of a digest to tell two pages apart.
+    /// Returns a digest that is long enough to distinguish two pages.
     static func digest(of body: Data) -> String { String(body.withUnsafeBytes { SHA256.digest(of: $0) }.hex.prefix(16)) }
 }
 
 // MARK: Parts of pages
 
 extension RemoteHost {
-    /// The page of a decoded body.
+    /// Decodes a body and converts it to a page.
     private func page<Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         of response: RemoteResponse<Data>, _ route: Route, _ type: Body.Type, _ page: (Body) throws -> Page<Element>
     ) async throws -> Page<Element> {
@@ -198,7 +204,7 @@ extension RemoteHost {
         }
     }
 
-    /// A page link that was perhaps saved by an earlier run.
+    /// Parses a page link, which may be from an earlier run.
     private func reference(_ key: String) throws(RemoteError) -> OriginReference {
         do throws(RouteFault) {
             return try OriginReference(kept: key)
@@ -207,13 +213,13 @@ extension RemoteHost {
         }
     }
 
-    /// A page number that was perhaps saved by an earlier run.
+    /// Parses a page number, which may be from an earlier run.
     private func number(_ key: String) throws(RemoteError) -> PageNumber {
         if let number = PageNumber(key: key) { return number }
-        throw error(for: RouteFault(.invalidOption, in: "page key", "it is no page number; refresh the list"), .build)
+        throw error(for: RouteFault(.invalidOption, in: "page key", "it is not a page number; refresh the list"), .build)
     }
 
-    /// What is kept of a link; `nil` where there is none.
+    /// Returns the page key of a link; `nil` if there is no link.
     private func key(of link: LinkHeader.Link?, in response: RemoteResponse<Data>, of route: Route) throws(RemoteError) -> String? {
         guard let link else { return nil }
         do throws(RouteFault) {
@@ -224,7 +230,7 @@ extension RemoteHost {
         }
     }
 
-    /// A fault of what a page key or page link says, as a store's caller gets it.
+    /// Returns the error that a store's caller receives for a malformed page key or page link.
     private func error(for fault: RouteFault, _ stage: RemoteError.Stage) -> RemoteError {
         RemoteError(
             stage, stage == .build ? .invalidRoute : .foreignPageLink, operation: "GET \(configuration.name)", fault.message,
@@ -233,12 +239,12 @@ extension RemoteHost {
 }
 
 extension RoutePageFetcher {
-    /// A fetcher of the pages that a function makes of responses.
+    /// Creates a fetcher from functions that build requests and parse responses.
     ///
     /// - Parameters:
     ///   - host: The host of the pages.
-    ///   - read: Makes a page of a response; the keys of its neighbors among it.
-    ///   - request: Makes the route of a page, and the link to take in the place of path and query.
+    ///   - read: Parses a page, including the keys of its neighbors.
+    ///   - request: Returns the route of a page, and the link that replaces its path and query.
     fileprivate init(
         at host: RemoteHost, read: @escaping @Sendable (RemoteResponse<Data>, Route, PageCursor?) async throws -> Page<Element>,
         request: @escaping @Sendable (Param, PageCursor?) throws -> (any Routable, OriginReference?)

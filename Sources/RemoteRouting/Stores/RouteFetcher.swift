@@ -1,20 +1,21 @@
 public import Foundation
 public import StoreCore
 
-/// A route as the fetcher of a store: with conditional requests, and lifetimes as the origin gives them.
+/// A store's fetcher that sends routes with conditional requests, and uses the lifetimes of the origin.
 ///
 /// ```swift
 /// let users = Store(
-///     cacher: MemoryCacher(expiry: .after(.seconds(60))),                       // where the origin says nothing
+///     cacher: MemoryCacher(expiry: .after(.seconds(60))),                       // if the origin gives no lifetime
 ///     fetcher: api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") })
 /// let user = try await users[7].requireData()
 /// ```
 ///
-/// What the store has is revalidated with its `ETag` and `Last-Modified` (RFC 9110 §13); a 304 renews it without a transfer. Lifetimes
-/// follow RFC 9111 for a private cache unless the route's ``RouteOptions/cachePolicy`` says otherwise: `no-store` is never saved, and an
-/// answer that varies by a field which credentials or interceptors write has no lifetime, because the store's key does not tell it apart.
+/// The fetcher revalidates the store's content with its `ETag` and `Last-Modified` (RFC 9110 §13). A 304 renews the content without a
+/// transfer. Lifetimes follow RFC 9111 for a private cache, unless the route's ``RouteOptions/cachePolicy`` overrides them. Content with
+/// `no-store` is never saved. A response that varies by a field of credentials or interceptors has a lifetime of zero, because the store's
+/// key does not cover that field.
 ///
-/// A failure lets a store serve expired content within its stale-if-error window only as ``RemoteError/allowsStale`` says.
+/// After a failure, a store serves expired content within its stale-if-error window only if ``RemoteError/allowsStale`` permits it.
 public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: RevalidatingFetcher {
     private let exchange: ConditionalExchange<Content>
     private let route: @Sendable (Param) -> any Routable
@@ -28,8 +29,9 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
     ///
     /// - Parameters:
     ///   - param: The key.
-    ///   - validator: What names the store's version.
-    /// - Throws: ``RemoteError``, which tells a store whether to try again.
+    ///   - validator: The validator of the store's version.
+    /// - Returns: New content, or the confirmation of the store's version.
+    /// - Throws: ``RemoteError``, which advises the store whether to retry.
     public func fetch(param: Param, revalidating validator: Validator?) async throws -> FetchResult<Content> {
         switch try await exchange.send(route(param), revalidating: validator) {
         case .modified(let response): .modified(response.value, Freshness(of: response), Validator(of: response))
@@ -39,24 +41,24 @@ public struct RouteFetcher<Param: Hashable & Sendable, Content: Sendable>: Reval
 }
 
 extension RemoteHost {
-    /// A fetcher that gets each key's content with a route of this host.
+    /// Creates a fetcher that requests each key's content with a route of this host.
     ///
     /// ```swift
     /// let fetcher = api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") }
     /// ```
     ///
-    /// `Data` is the body as it came; another type is decoded by the route's or the host's parser.
+    /// `Data` is the response body itself. The parser of the route or the host decodes any other type.
     ///
     /// - Parameters:
-    ///   - type: What to decode.
-    ///   - route: Makes the route of a key; whatever the answer depends on must be part of the key.
+    ///   - type: The type to decode.
+    ///   - route: Returns the route of a key. The key must contain everything that the response depends on.
     public func fetcher<Param: Hashable & Sendable, Content: Decodable & Sendable & SendableMetatype>(
         of type: Content.Type = Content.self, _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RouteFetcher<Param, Content> {
         RouteFetcher(ConditionalExchange(decodingAt: self)) { route($0) }
     }
 
-    /// A fetcher that makes each key's content of a response with a function of yours.
+    /// Creates a fetcher that parses each key's content with a custom function.
     ///
     /// ```swift
     /// let pictures = Store(
@@ -66,14 +68,14 @@ extension RemoteHost {
     ///     })
     /// ```
     ///
-    /// The function sees the fields of the response too, such as a rate limit, and takes the place of every ``ResponseParser``. Validators,
-    /// lifetimes and 304 work as with JSON. A 304 calls no function: the store keeps its content.
+    /// The function can also read the fields of the response, such as a rate limit, and replaces every ``ResponseParser``. Validators,
+    /// lifetimes and 304 work as with JSON. After a 304 the function is not called, because the store keeps its content.
     ///
     /// - Parameters:
-    ///   - parse: Makes the content of a successful response, off the caller's actor. Its error reaches callers as
-    ///     ``RemoteError/underlyingError`` of a ``RemoteError`` with the code ``RemoteError/Code/undecodable``. The media type is checked
-    ///     before if the route has an ``RouteOptions/accept``.
-    ///   - route: Makes the route of a key; whatever the answer depends on must be part of the key.
+    ///   - parse: Parses a successful response, off the caller's actor. If `parse` throws, callers receive a ``RemoteError`` with the code
+    ///     ``RemoteError/Code/undecodable`` and the error as ``RemoteError/underlyingError``. If the route has an ``RouteOptions/accept``,
+    ///     the media type is checked first.
+    ///   - route: Returns the route of a key. The key must contain everything that the response depends on.
     public func fetcher<Param: Hashable & Sendable, Content: Sendable>(
         parsing parse: @escaping @Sendable (_ response: RemoteResponse<Data>) throws -> Content,
         _ route: @escaping @Sendable (_ param: Param) -> some Routable

@@ -1,7 +1,7 @@
 internal import Foundation
 public import StoreCore
 
-/// Routes as the fetcher of a pagination store, forwards and backwards.
+/// A pagination store's fetcher that sends routes, for pages in both directions.
 ///
 /// ```swift
 /// let repos = PaginationStore(
@@ -10,10 +10,10 @@ public import StoreCore
 /// await repos["apple"].requestNextData()
 /// ```
 ///
-/// The first page is revalidated like any content. Page keys are safe to save: a link is kept without scheme, host and port, so that it
-/// works where the host has moved, and cannot lead anywhere else.
+/// The first page is revalidated like any content. Page keys are safe to save, because a link is stored without scheme, host and port. It
+/// works after the host moves, and cannot lead to another origin.
 public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: TwoWayPaginationFetcher {
-    /// What a store asks for, of one key.
+    /// A store's request for a page of a key.
     enum Wanted: Sendable {
         case first(revalidating: Validator?)
         case page(PageDirection, key: String)
@@ -25,18 +25,18 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
         self.load = load
     }
 
-    /// Answers a store's request; the first page by a conditional one.
+    /// Fetches a page for a store, with a conditional request for the first page.
     ///
-    /// A page that names itself as the page after or before it ends the list on that side.
+    /// A page that links to itself as its neighbor ends the list on that side.
     ///
-    /// - Throws: ``RemoteError``; with ``RemoteError/Code/foreignPageLink`` where a page links to another origin.
+    /// - Throws: ``RemoteError``; with ``RemoteError/Code/foreignPageLink`` if a page links to another origin.
     public func respond(to request: OriginRequest<Param>) async throws -> OriginResponse<[Element]> {
         switch request {
         case .content(let param, let validator):
             return try await load(param, .first(revalidating: validator))
         case .page(let direction, let key, let param):
             var response = try await load(param, .page(direction, key: key))
-            // What lies on the other side of an added page is there already.
+            // Drops the key on the other side, because the store already has that page.
             switch direction {
             case .next: (response.prevKey, response.nextKey) = (nil, response.nextKey == key ? nil : response.nextKey)
             case .prev: (response.nextKey, response.prevKey) = (nil, response.prevKey == key ? nil : response.prevKey)
@@ -45,17 +45,17 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
         }
     }
 
-    /// Gets the first page.
+    /// Fetches the first page.
     public func fetch(param: Param) async throws -> Page<Element> {
         try await page(param, .first(revalidating: nil))
     }
 
-    /// Gets the page that a next key names.
+    /// Fetches the page of a next key.
     public func fetchNext(nextKey: String, param: Param) async throws -> Page<Element> {
         try await page(param, .page(.next, key: nextKey))
     }
 
-    /// Gets the page that a previous key names.
+    /// Fetches the page of a previous key.
     public func fetchPrev(prevKey: String, param: Param) async throws -> Page<Element> {
         try await page(param, .page(.prev, key: prevKey))
     }
@@ -70,9 +70,9 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
     }
 }
 
-/// What an API gave to ask for a neighbouring page.
+/// An API's cursor for a neighboring page.
 ///
-/// A route puts it among its parameters, where it is encoded like any other value:
+/// Pass it as a parameter of the route, which encodes it like any other value:
 ///
 /// ```swift
 /// Route(path: "/rooms/\(room)/messages", query: ["after": cursor?.next, "before": cursor?.prev])
@@ -80,11 +80,11 @@ public struct RoutePageFetcher<Param: Hashable & Sendable, Element: Sendable>: T
 public struct PageCursor: Hashable, Sendable {
     /// The side of the list that the page is added to.
     let direction: PageDirection
-    /// The cursor as the API gave it.
+    /// The cursor as the API sent it.
     public let value: String
 
-    /// The cursor where a page is added at the end; else `nil`.
+    /// The cursor if the page is added at the end; otherwise `nil`.
     public var next: String? { direction == .next ? value : nil }
-    /// The cursor where a page is added at the beginning; else `nil`.
+    /// The cursor if the page is added at the beginning; otherwise `nil`.
     public var prev: String? { direction == .prev ? value : nil }
 }

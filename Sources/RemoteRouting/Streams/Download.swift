@@ -2,26 +2,26 @@ public import Foundation
 internal import StoreCore
 
 extension RemoteHost {
-    /// Downloads into a file, and goes on where an earlier download of the same version broke off.
+    /// Downloads into a file, resuming an interrupted download of the same version.
     ///
     /// ```swift
     /// try await api.download(Route(path: "/films/7.mp4"), to: url, sha256: digest) { print($0.fraction ?? 0) }
     /// ```
     ///
-    /// The bytes go to `.NAME.part` beside the target, which takes the target's name in one step once it is whole: whoever opens the
-    /// target has the old file or the new one. What broke off is resumed, within a call and by the next one, where the server gave a
-    /// strong validator (RFC 9110 §14, §13.1.5); otherwise it begins again. Memory stays constant. The overall deadline of the host
-    /// counts for each attempt up to the head; after that only standing still ends it.
+    /// The bytes go to `.NAME.part` beside the target. The complete file replaces the target in one step, so a reader sees either the old
+    /// file or the new one. An interrupted download resumes, within the call or in a later one, if the server sent a strong validator
+    /// (RFC 9110 §14, §13.1.5). Otherwise it starts over. Memory use is constant. The overall deadline of the host limits each attempt up
+    /// to the response head. After the head, only the idle deadline applies.
     ///
     /// - Parameters:
-    ///   - route: What to download; a GET.
+    ///   - route: The route to download; a GET.
     ///   - target: The file; its directory must exist.
-    ///   - sha256: The digest that the file must have, as 64 hexadecimal digits; a file with another one is thrown away.
-    ///   - onProgress: Called from any thread with how many bytes are there, those of earlier downloads included.
-    ///   - onDigest: Called once with the file's SHA-256 digest, as 64 hexadecimal digits, when the file has its name. The bytes are hashed
-    ///     as they arrive; only bytes of an earlier download are read. Without it and `sha256` nothing is hashed.
-    /// - Returns: The target, with the last head.
-    /// - Throws: ``RemoteError``.
+    ///   - sha256: The expected digest as 64 hexadecimal digits; a file with a different digest is discarded.
+    ///   - onProgress: Called from any thread with the number of bytes in the file, including those of earlier downloads.
+    ///   - onDigest: Called once with the file's SHA-256 digest, as 64 hexadecimal digits, after the file has its name. The bytes are hashed
+    ///     as they arrive; only bytes of an earlier download are read from disk. Without `onDigest` and `sha256` nothing is hashed.
+    /// - Returns: The target, with the last response head.
+    /// - Throws: ``RemoteError``. Canceling the task ends the download; a later call can resume it.
     @discardableResult
     public func download(
         _ route: some Routable, to target: URL, sha256: String? = nil,
@@ -32,7 +32,7 @@ extension RemoteHost {
     }
 }
 
-/// One download under way.
+/// A running download.
 private struct Download: Sendable {
     let host: RemoteHost
     let target: URL
@@ -44,17 +44,18 @@ private struct Download: Sendable {
     private var partName: String { ".\(target.lastPathComponent).part" }
     private var stateName: String { ".\(target.lastPathComponent).part.json" }
 
-    /// Off the caller's actor, since it writes to the disk.
+    /// Runs off the caller's actor, because it writes to the disk.
     @concurrent
     func run(_ route: some Routable) async throws -> RemoteResponse<URL> {
         let plain = try RouteCall(route, at: host, .stream())
         if let digest, digest.utf8.count != 64 || !digest.utf8.allSatisfy(\.isHexDigit) {
             throw plain.error(
-                for: RouteFault(.invalidOption, in: "sha256", "it is no digest of 64 hexadecimal digits; check where it comes from"),
+                for: RouteFault(.invalidOption, in: "sha256", "it is not a digest of 64 hexadecimal digits; pass a SHA-256 digest"),
                 plain.request)
         }
         guard target.isFileURL, route.method == .get else {
-            throw plain.error(.build, .unsupported, plain.request, "only a GET can be downloaded, and only into a file")
+            throw plain.error(
+                .build, .unsupported, plain.request, "a download needs a GET route and a file URL; change the route or the target")
         }
         do {
             return try await attempts(plain)
@@ -72,7 +73,7 @@ private struct Download: Sendable {
             let before = try file.length()
             do {
                 guard var response = try await once(plain, into: file, wantsWhole: wantsWhole) else {
-                    // What was there is of no use; asking for the whole cannot be answered like this again.
+                    // The partial file is unusable. A request for the whole file cannot lead here again.
                     wantsWhole = true
                     continue
                 }
@@ -80,7 +81,7 @@ private struct Download: Sendable {
                 return response
             } catch var error as RemoteError {
                 error.attempts = attempt
-                // An attempt that brought something is not counted: a long download may break off often.
+                // Attempts that receive bytes do not count, because a long download may be interrupted often.
                 if try file.length() > before { attempt = 0 }
                 let unit = host.random()
                 let now = host.time.now
@@ -96,17 +97,17 @@ private struct Download: Sendable {
         }
     }
 
-    /// One attempt; `nil` where what is there must be thrown away first.
+    /// Performs one attempt; returns `nil` if the partial file is unusable and the whole file must be requested.
     private func once(_ plain: RouteCall, into file: PartialFile, wantsWhole: Bool) async throws -> RemoteResponse<URL>? {
         let known = try wantsWhole ? nil : state(for: plain.request)
         if known == nil { try file.empty() }
         let there = try file.length()
         let offset = known != nil && there > 0 ? there : nil
-        // Attempts are counted above, where it is known what they brought.
+        // The caller of this function counts attempts, because it knows whether they received bytes.
         let single = host.with { $0.retry = .never }
         let call = try RouteCall(repeating: plain, at: single, .stream(), accepting: offset == nil ? nil : 416) {
             fields throws(RouteFault) in
-            // Parts of what is packed cannot be put together.
+            // Parts of a compressed representation cannot be joined.
             try fields.set("Accept-Encoding", "identity")
             if let offset, let known {
                 try fields.set("Range", "bytes=\(offset)-")
@@ -126,11 +127,11 @@ private struct Download: Sendable {
         case .askAgain:
             return nil
         case .refuse(let message):
-            // The server would answer the same question in the same way; the next call asks for the whole.
+            // The server would repeat its response to the same range, so the next call requests the whole file.
             try directory.remove(stateName)
             throw call.error(
-                .transport, .wrongRange, call.sentRequest, "\(message); nothing was written", status: response.status,
-                fields: response.fields)
+                .transport, .wrongRange, call.sentRequest, "\(message); nothing was written; download again to start over",
+                status: response.status, fields: response.fields)
         }
         let found = try check(file, call, response)
         try file.commit(as: target.path)
@@ -157,12 +158,12 @@ private struct Download: Sendable {
         }
         if let total, offset != total {
             throw call.error(
-                .transport, offset < total ? .connectionLost : .wrongRange, call.sentRequest, "\(offset) bytes came of \(total)",
+                .transport, offset < total ? .connectionLost : .wrongRange, call.sentRequest, "received \(offset) of \(total) bytes",
                 status: response.status, fields: response.fields)
         }
     }
 
-    /// The digest of the file; `nil` if no caller needs it.
+    /// Returns the digest of the file after comparing it with the expected one; `nil` if no digest is needed.
     private func check(_ file: PartialFile, _ call: RouteCall, _ response: RemoteResponse<HTTPResponse.Body>) throws -> String? {
         guard digest != nil || onDigest != nil else { return nil }
         let found = try file.digest().hex
@@ -170,17 +171,17 @@ private struct Download: Sendable {
         try file.empty()
         try directory.remove(stateName)
         throw call.error(
-            .decode, .wrongDigest, call.sentRequest, "the file has the digest \(found) and was to have \(digest); it was thrown away",
+            .decode, .wrongDigest, call.sentRequest, "the file has the digest \(found) instead of \(digest); it was discarded",
             status: response.status, fields: response.fields)
     }
 
-    // MARK: What is known of the part that is there
+    // MARK: State of the partial file
 
     private func state(for request: HTTPRequest) throws -> DownloadState? {
         guard let file = try OpenFile(reading: directory.path(of: stateName)) else { return nil }
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
-        // Of no interest why it cannot be read: the download then begins again.
+        // Ignores the error, because without a state the download starts over.
         let state = try? JSONDecoder().decode(DownloadState.self, from: Data(bytes.prefix(count)))
         guard let state, state.address == request.url.absoluteString, DownloadDecision.isStrong(state.validator, now: host.time.date) else {
             return nil

@@ -1,68 +1,68 @@
 internal import Foundation
 internal import StoreCore
 
-/// What is known of a file that is there in part, so that the rest can be asked for.
+/// The saved state of a partial file, from which a later request resumes.
 struct DownloadState: Codable, Hashable, Sendable {
-    /// Where it comes from, after redirects have been left aside.
+    /// The URL of the request, before redirects.
     var address: String
-    /// The strong validator of the representation, as it goes into `If-Range`.
+    /// The strong validator of the representation, as sent in `If-Range`.
     var validator: String
-    /// How many bytes there are in all, where the server said.
+    /// The number of bytes of the whole file; `nil` if the server did not send it.
     var total: Int64?
 }
 
-/// What an answer means for a file that is there in part: a pure decision (RFC 9110 §14, §13.1.5).
+/// The action that a response requires for a partial file, as a pure decision (RFC 9110 §14, §13.1.5).
 enum DownloadDecision: Hashable {
-    /// The answer has the whole file: begin at its first byte.
+    /// The response contains the whole file: write from the first byte.
     case restart(total: Int64?)
-    /// The answer has what is missing: go on behind what is there.
+    /// The response contains the missing rest: append it.
     case append(total: Int64?)
-    /// Nothing is missing.
+    /// The partial file is complete.
     case complete
-    /// What is there is of no use: ask for the whole.
+    /// The partial file is unusable: request the whole file.
     case askAgain
-    /// The answer is none to what was asked.
+    /// The response does not match the request.
     case refuse(String)
 
-    /// Decides.
+    /// Returns the action for a response.
     ///
     /// - Parameters:
     ///   - status: The status of the response.
-    ///   - fields: The header of the response.
-    ///   - offset: How many bytes were said to be there; `nil` where the whole was asked for.
-    ///   - known: What is known of those bytes.
+    ///   - fields: The header fields of the response.
+    ///   - offset: The first byte of the requested range; `nil` if the request was for the whole file.
+    ///   - known: The state of the partial file.
     static func decide(status: Int, fields: HTTPFields, offset: Int64?, known: DownloadState?) -> DownloadDecision {
         switch status {
         case 200:
-            // The file has changed, or the server does not know parts.
+            // The file has changed, or the server does not support ranges.
             return .restart(total: isPacked(fields) ? nil : fields["Content-Length"].flatMap { Int64($0) })
         case 206:
-            guard let offset else { return .refuse("a part came although the whole was asked for") }
+            guard let offset else { return .refuse("the server sent a part of the file, but the request was for the whole") }
             guard let range = ContentRange(fields["Content-Range"]), let first = range.first, let last = range.last else {
-                return .refuse("a part came that does not say which part it is")
+                return .refuse("the server sent a part without a valid Content-Range")
             }
-            guard first == offset else { return .refuse("the part that came begins at byte \(first) and not at \(offset)") }
-            if let total = range.total, last != total - 1 { return .refuse("the part that came is not the rest, which was asked for") }
+            guard first == offset else { return .refuse("the part begins at byte \(first) instead of \(offset)") }
+            if let total = range.total, last != total - 1 { return .refuse("the part ends at byte \(last), before the end of the file") }
             if let total = range.total, let before = known?.total, total != before {
-                return .refuse("the file has \(total) bytes now, and had \(before)")
+                return .refuse("the size of the file changed from \(before) to \(total) bytes")
             }
             guard !isPacked(fields) else {
-                return .refuse("the part that came is packed, and parts of what is packed cannot be put together")
+                return .refuse("the part is compressed, and compressed parts cannot be joined")
             }
             if let before = known?.validator, let now = fields[before.hasPrefix("\"") ? "ETag" : "Last-Modified"], now != before {
-                return .refuse("the part that came is one of another version")
+                return .refuse("the part belongs to another version of the file")
             }
             return .append(total: range.total ?? known?.total)
         case 416:
-            guard let offset else { return .refuse("the server refuses a range that nobody asked for") }
+            guard let offset else { return .refuse("the server rejected a range, but the request had none") }
             let total = ContentRange(fields["Content-Range"])?.total ?? known?.total
             return total == offset ? .complete : .askAgain
         default:
-            return .refuse("the server answered \(status), which is neither the file nor a part of it")
+            return .refuse("the server returned status \(status), which is neither the file nor a part of it")
         }
     }
 
-    /// The validator to resume with; `nil` where there is none that is strong (RFC 9110 §8.8.2.2, §13.1.5).
+    /// Returns the validator to resume with; `nil` if the response has no strong one (RFC 9110 §8.8.2.2, §13.1.5).
     static func strongValidator(of fields: HTTPFields, now: Date) -> String? {
         if let tag = fields["ETag"] { return isStrongTag(tag) ? tag : nil }
         guard let text = fields["Last-Modified"], let modified = HTTPDate.parse(text, now: now),
@@ -71,12 +71,12 @@ enum DownloadDecision: Hashable {
         return text
     }
 
-    /// Whether a validator that was kept is still one that `strongValidator(of:now:)` could have given.
+    /// Whether a saved validator is one that `strongValidator(of:now:)` can return.
     static func isStrong(_ validator: String, now: Date) -> Bool {
         isStrongTag(validator) || HTTPDate.parse(validator, now: now) != nil
     }
 
-    /// Whether the content is coded, so that its bytes are not those of the file.
+    /// Whether the content has a coding, so that its bytes differ from those of the file.
     static func isPacked(_ fields: HTTPFields) -> Bool {
         fields["Content-Encoding"].map { $0.lowercased() != "identity" } ?? false
     }

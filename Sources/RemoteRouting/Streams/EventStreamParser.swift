@@ -1,4 +1,4 @@
-/// Turns the bytes of a `text/event-stream` into events, as the HTML standard §9.2.6 has it.
+/// A parser of `text/event-stream` bytes (HTML standard §9.2.6).
 ///
 /// ```swift
 /// var parser = EventStreamParser()
@@ -7,23 +7,23 @@
 /// }
 /// ```
 ///
-/// Chunks may end anywhere, also inside a letter or between CR and LF. An event that is not followed by an empty line when the stream
-/// ends is dropped, so nothing has to be called at the end.
+/// Chunks may end anywhere, even inside a character or between CR and LF. At the end of the stream, the parser drops an event without a
+/// final empty line, so it needs no call at the end.
 package struct EventStreamParser: Sendable {
-    /// An event, or one of its lines, is larger than the parser was told to hold.
+    /// The error for an event that exceeds the parser's limit.
     package struct TooLarge: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The bound, in bytes.
+        /// The limit, in bytes.
         package let limit: Int
 
-        /// What was too large and what to do.
+        /// A description of the error and its remedy.
         package var description: String {
-            "a server-sent event is larger than \(limit) bytes; raise the limit if the server is to be trusted"
+            "a server-sent event is larger than \(limit) bytes; make the server send smaller events"
         }
     }
 
-    /// The id to reconnect with (`Last-Event-ID`); empty where the stream has given none.
+    /// The id for a reconnection (`Last-Event-ID`); empty if the stream contained none.
     package private(set) var lastEventID: String
-    /// How long the server wants to be left alone before a reconnection; `nil` where it did not say.
+    /// The delay before a reconnection that the server requested; `nil` if it requested none.
     package private(set) var reconnectionTime: Duration?
 
     private let limit: Int
@@ -34,29 +34,29 @@ package struct EventStreamParser: Sendable {
     private var isAtStart = true
     private var lastWasCR = false
 
-    /// Makes a parser at the beginning of a stream.
+    /// Creates a parser for the beginning of a stream.
     ///
     /// - Parameters:
-    ///   - lastEventID: The id with which the stream was asked for.
-    ///   - limit: How many bytes one event may have.
+    ///   - lastEventID: The id that was sent in the request.
+    ///   - limit: The maximum number of bytes of an event.
     package init(lastEventID: String = "", limit: Int = 1 << 20) {
         self.lastEventID = lastEventID
         self.limit = limit
         pendingID = lastEventID
     }
 
-    /// A parser for the next connection: it has the id and the time that the server gave, and nothing of a broken event.
+    /// Returns a parser for the next connection, with the last id and the reconnection delay but no incomplete event.
     func forNextConnection() -> EventStreamParser {
         var next = EventStreamParser(lastEventID: lastEventID, limit: limit)
         next.reconnectionTime = reconnectionTime
         return next
     }
 
-    /// Takes the next bytes.
+    /// Parses the next bytes.
     ///
-    /// - Parameter bytes: The bytes, of any number.
-    /// - Returns: The events that are complete with them, in order.
-    /// - Throws: ``TooLarge``; the parser is of no further use then.
+    /// - Parameter bytes: Any number of bytes.
+    /// - Returns: The events that these bytes complete, in order.
+    /// - Throws: ``TooLarge``; do not use the parser afterwards.
     package mutating func consume(_ bytes: some Sequence<UInt8>) throws(TooLarge) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         for byte in bytes {
@@ -117,21 +117,21 @@ package struct EventStreamParser: Sendable {
 
     private static func digits(_ value: ArraySlice<UInt8>) -> Int64? {
         guard !value.isEmpty, value.allSatisfy(\.isDigit) else { return nil }
-        // A number that does not fit is as good as never; a century of milliseconds still does.
+        // Caps the delay at a century, which includes numbers too large for Int64.
         return min(3_155_760_000_000, Int64(String(decoding: value, as: UTF8.self)) ?? .max)
     }
 }
 
-/// An event of a stream of server-sent events.
+/// A server-sent event.
 public struct ServerSentEvent: Hashable, Sendable {
-    /// What kind of event this is; `message` where the stream does not say.
+    /// The type of the event; `message` if the stream does not name it.
     public var type: String
     /// The content, with its lines joined by line feeds.
     public var data: String
-    /// The last id that the stream has given; empty where there was none.
+    /// The last id of the stream; empty if the stream contained none.
     public var lastEventID: String
 
-    /// Makes an event.
+    /// Creates an event.
     public init(type: String = "message", data: String, lastEventID: String = "") {
         self.type = type
         self.data = data

@@ -7,12 +7,12 @@ internal import Musl
 #endif
 internal import StoreCore
 
-/// A file on its way, beside the one it will become; unlike a `TemporaryFile` it outlives the process, so that it can be resumed.
+/// An incomplete download beside its target; unlike a `TemporaryFile`, it outlives the process so that a later call can resume it.
 final class PartialFile: Sendable {
-    /// Its name while it is not whole.
+    /// The path of the incomplete file.
     let path: String
     private let descriptor: Int32
-    /// The hash of the file's first bytes, and how many they are.
+    /// The hash of the file's first bytes, and their number.
     private let hashing: Lock<Hashing>
 
     private struct Hashing: Sendable {
@@ -21,12 +21,12 @@ final class PartialFile: Sendable {
         var count: Int64 = 0
     }
 
-    /// Opens the part of an earlier download, or makes an empty file, readable and writable for this user only.
+    /// Opens the file of an earlier download or creates an empty file, readable and writable for this user only.
     ///
     /// - Parameters:
-    ///   - path: The path of the part.
-    ///   - isHashed: Whether `digest()` will be called: the bytes are then hashed as they are written.
-    /// - Throws: ``StoreError/Code/fileSystem``; with `EWOULDBLOCK` where another download writes the same file.
+    ///   - path: The path of the incomplete file.
+    ///   - isHashed: Whether to hash the bytes as they are written, for `digest()`.
+    /// - Throws: ``StoreError/Code/fileSystem``; with `EWOULDBLOCK` if another download is writing the same file.
     init(at path: String, isHashed: Bool = false) throws(StoreError) {
         self.path = path
         hashing = Lock(Hashing(isWanted: isHashed))
@@ -43,43 +43,43 @@ final class PartialFile: Sendable {
                     descriptor = opened
                     return
                 }
-                // Another name shares the file, such as a backup by hard links: writing in place would change it there too.
+                // The file has another hard link, such as a backup. Writing in place would change the backup too.
                 guard unlink(path) == 0 || errno == ENOENT else {
                     let reason = errno
                     _ = close(opened)
                     throw .fileSystem("removing", path: path, errno: reason)
                 }
             }
-            // Otherwise another download finished between the two calls, and gave the file its real name.
+            // Otherwise another download renamed the file to its target between open and flock.
             _ = close(opened)
         }
     }
 
     deinit {
-        // A child process that was forked a moment ago may still have the descriptor, and closing this one alone would leave the lock to it.
+        // A child process that was forked a moment ago may still hold the descriptor, and closing this copy would leave it the lock.
         _ = flock(descriptor, LOCK_UN)
-        // What was written is written; a file that was not committed may be resumed.
+        // Keeps an uncommitted file, because a later download can resume it.
         _ = close(descriptor)
     }
 
-    /// The number of bytes that are there.
+    /// Returns the number of bytes in the file.
     func length() throws(StoreError) -> Int64 {
         let end = lseek(descriptor, 0, SEEK_END)
         guard end >= 0 else { throw .fileSystem("examining", path: path, errno: errno) }
         return Int64(end)
     }
 
-    /// Throws away what is there.
+    /// Discards the content of the file.
     func empty() throws(StoreError) {
         guard ftruncate(descriptor, 0) == 0 else { throw .fileSystem("emptying", path: path, errno: errno) }
         hashing.withLock { $0 = Hashing(isWanted: $0.isWanted) }
     }
 
-    /// Writes bytes at a place.
+    /// Writes bytes at an offset.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(StoreError) {
         let isHashed = try hashing.withLock { hashing throws(StoreError) in
             guard hashing.isWanted else { return false }
-            // Hashed bytes that are written again are hashed again; bytes of an earlier download are read once.
+            // Overwriting hashed bytes restarts the hash. Bytes of an earlier download are read from disk once.
             if hashing.count > offset { hashing = Hashing(isWanted: true) }
             try hashFile(upTo: offset, &hashing)
             return hashing.count == offset
@@ -91,7 +91,7 @@ final class PartialFile: Sendable {
             guard count > 0 else { throw .fileSystem("writing", path: path, errno: count < 0 ? errno : EIO) }
             done += count
         }
-        // Only whole writes are hashed: the rest is what `digest()` finds in the file behind them.
+        // Hashes only complete writes, because `digest()` reads any remaining bytes from the file.
         guard isHashed else { return }
         hashing.withLock { hashing in
             hashing.hash.update(bytes)
@@ -99,17 +99,17 @@ final class PartialFile: Sendable {
         }
     }
 
-    /// The digest of the whole file; reads only bytes that were not hashed while they were written.
+    /// Returns the digest of the whole file; reads only bytes that were not hashed while written.
     func digest() throws(StoreError) -> SHA256.Digest {
         try hashing.withLock { hashing throws(StoreError) in
-            // Without the hash's own reading there is nothing of a file that became shorter meanwhile.
+            // Restarts the hash if the file has become shorter than the hashed bytes.
             if try length() < hashing.count { hashing = Hashing(isWanted: hashing.isWanted) }
             try hashFile(upTo: .max, &hashing)
             return hashing.hash.digest()
         }
     }
 
-    /// Reads and hashes the bytes behind the hashed ones, up to an offset or the file's end.
+    /// Reads and hashes the bytes after the hashed ones, up to an offset or the end of the file.
     private func hashFile(upTo end: Int64, _ hashing: inout Hashing) throws(StoreError) {
         guard hashing.count < end else { return }
         var buffer = [UInt8](repeating: 0, count: 1 << 18)
@@ -124,7 +124,7 @@ final class PartialFile: Sendable {
         }
     }
 
-    /// Brings the bytes to the disk, and gives the file its real name in one step.
+    /// Synchronizes the file to disk, and renames it to the target in one step.
     func commit(as target: String) throws(StoreError) {
         guard fsync(descriptor) == 0 else { throw .fileSystem("synchronizing", path: path, errno: errno) }
         guard rename(path, target) == 0 else { throw .fileSystem("renaming a new file to", path: target, errno: errno) }

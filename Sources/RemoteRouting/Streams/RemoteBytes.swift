@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The body of an answer, in the pieces in which it comes; can be read once.
+/// The body of a response as a sequence of pieces, which can be read once.
 ///
 /// ```swift
 /// let bytes = try await api.bytes(for: Route(path: "/export"))
@@ -8,10 +8,11 @@ public import Foundation
 /// for try await line in try await api.bytes(for: Route(path: "/log")).lines() { print(line) }
 /// ```
 ///
-/// Memory stays constant however large the body is and however slowly it is read: beyond ``HostLimits/memoryBytes`` unread bytes lie in
-/// an unlinked temporary file, up to ``HostLimits/spillBytes``. Letting go of it before its end ends the exchange on the wire.
+/// Memory use is constant, even if the body is large or read slowly. Over libcurl, a slow reader pauses the socket before
+/// ``HostLimits/memoryBytes`` unread bytes. Over `URLSession`, further unread bytes go to an unlinked temporary file, up to
+/// ``HostLimits/spillBytes``. Releasing the sequence before its end ends the exchange on the wire.
 public struct RemoteBytes: AsyncSequence, Sendable {
-    /// Status, fields and address of the response.
+    /// The status, the fields and the URL of the response.
     public let response: RemoteResponse<Void>
     let body: HTTPResponse.Body
     private let explain: @Sendable (any Error) -> RemoteError
@@ -22,31 +23,32 @@ public struct RemoteBytes: AsyncSequence, Sendable {
         self.explain = explain
     }
 
-    /// How the exchange went; `nil` until the last piece was read.
+    /// The metrics of the exchange; `nil` until the last piece was read.
     public var metrics: ExchangeMetrics? { body.metrics }
 
-    /// How many bytes there are; `nil` where the server did not say, or packed them.
+    /// The number of bytes of the body; `nil` if the server did not send it or compressed the body.
     public var length: Int64? {
         guard response.fields["Content-Encoding"] == nil else { return nil }
         return response.fields["Content-Length"].flatMap { Int64($0) }
     }
 
-    /// The body as text in UTF-8, line by line, without the ends of the lines.
+    /// Returns the lines of the body as UTF-8 text, without line endings.
     ///
-    /// A line ends with LF, CRLF or CR. Bytes that are not UTF-8 are replaced.
+    /// A line ends with LF, CRLF or CR. Invalid UTF-8 is replaced by U+FFFD.
     ///
-    /// - Parameter limit: The most bytes that a line may have.
-    /// - Returns: The lines, to be read once. Reading throws ``RemoteError``, with ``RemoteError/Code/bodyTooLarge`` for a longer line.
+    /// - Parameter limit: The maximum number of bytes of a line.
+    /// - Returns: The lines, which can be read once. Reading throws ``RemoteError``, with ``RemoteError/Code/bodyTooLarge`` for a longer
+    ///   line.
     public func lines(limit: Int = 1 << 20) -> some AsyncSequence<String, any Error> & Sendable { RemoteLines(bytes: self, limit: limit) }
 
-    /// Reads the pieces.
+    /// An iterator of the pieces.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var base: HTTPResponse.Body.AsyncIterator
         fileprivate let explain: @Sendable (any Error) -> RemoteError
 
-        /// The next piece; `nil` at the end.
+        /// Returns the next piece; `nil` at the end.
         ///
-        /// - Throws: ``RemoteError``; cancelling the task ends the exchange.
+        /// - Throws: ``RemoteError``. Canceling the task ends the exchange.
         public mutating func next() async throws -> Data? {
             do {
                 return try await base.next()
@@ -56,7 +58,7 @@ public struct RemoteBytes: AsyncSequence, Sendable {
         }
     }
 
-    /// Begins to read.
+    /// Creates the iterator; only one can read the body.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: body.makeAsyncIterator(), explain: explain) }
 
     func tooLong(_ limit: Int) -> RemoteError {
@@ -68,22 +70,22 @@ public struct RemoteBytes: AsyncSequence, Sendable {
 extension RemoteBytes.AsyncIterator: Sendable {}
 
 extension RemoteHost {
-    /// Sends a route and gives the body as it comes, once the head is there and is one of success.
+    /// Sends a route, and returns the body as a stream once the head of a successful response has arrived.
     ///
-    /// Failures before the head are tried again like those of any route; one in the middle of the body is not.
+    /// Failures before the head are retried as for any route. A failure within the body is not.
     ///
     /// - Parameters:
-    ///   - route: What to send.
-    ///   - limit: How many bytes there may be; without it there is no limit but the route's own.
-    /// - Returns: The body, still coming.
-    /// - Throws: ``RemoteError``.
+    ///   - route: The route to send.
+    ///   - limit: The maximum number of bytes of the body; unlimited by default. The route's ``RouteOptions/responseLimit`` overrides it.
+    /// - Returns: The body, which is still arriving.
+    /// - Throws: ``RemoteError``. Canceling the task ends the exchange.
     public func bytes(for route: some Routable, limit: Int? = nil) async throws -> RemoteBytes {
         try await RouteCall(route, at: self, .stream(limit: limit ?? .max)).bytes()
     }
 }
 
 extension RouteCall {
-    /// Sends and returns the body as it arrives.
+    /// Sends the route, and returns the body as it arrives.
     func bytes() async throws -> RemoteBytes {
         RemoteBytes(try await run()) { [self] error in self.error(for: error, sentRequest) }
     }

@@ -1,22 +1,23 @@
 internal import Foundation
 internal import StoreCore
 
-/// The server-sent events of a route, over as many connections as it takes.
+/// The server-sent events of a route, across reconnections.
 ///
 /// ```swift
 /// for try await event in api.events(for: Route(path: "/changes")) { apply(event.data) }
 /// ```
 ///
-/// When the connection ends or is lost, it is made again after the time that the server asked for (three seconds where it did not), with
-/// the last id it gave (`Last-Event-ID`); after a connection without any event not before a second has passed. The sequence ends with
-/// 204, and fails with an answer that is none of success or no event stream, and once connections fail as often in a row as
-/// ``RemoteHost/retry`` allows without a single event between them.
+/// When a connection ends or is lost, the sequence reconnects with the last event id (`Last-Event-ID`). It waits for the delay that the
+/// server requested, or three seconds. After a connection without events it waits at least one second.
+///
+/// A response of 204 ends the sequence. The sequence fails with an unsuccessful response or another media type. It also fails after as many
+/// consecutive failures without an event as ``RemoteHost/retry`` allows attempts.
 struct RemoteEvents: AsyncSequence, Sendable {
     let host: RemoteHost
     let route: any Routable
     let lastEventID: String
 
-    /// Reads the events.
+    /// An iterator of the events.
     struct AsyncIterator: AsyncIteratorProtocol {
         private let events: RemoteEvents
         private var bytes: RemoteBytes.AsyncIterator?
@@ -25,7 +26,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         private var failures = 0
         private var isFirst = true
         private var broughtEvent = true
-        /// How long the server asked to be left alone when the last connection failed.
+        /// The delay that the server requested when the last connection failed (`Retry-After`).
         private var wish: Duration?
 
         fileprivate init(_ events: RemoteEvents) {
@@ -33,9 +34,9 @@ struct RemoteEvents: AsyncSequence, Sendable {
             parser = EventStreamParser(lastEventID: events.lastEventID)
         }
 
-        /// The next event; `nil` once the server has said that there will be none.
+        /// Returns the next event; `nil` after the server has ended the stream with 204.
         ///
-        /// - Throws: ``RemoteError``; cancelling the task ends the connection.
+        /// - Throws: ``RemoteError``. Canceling the task ends the connection.
         mutating func next() async throws -> ServerSentEvent? {
             while true {
                 if let event = ready.popLast() {
@@ -65,35 +66,35 @@ struct RemoteEvents: AsyncSequence, Sendable {
 
         private var retry: RetryPolicy { events.host.retry }
 
-        /// Connects, after a wait where it is not the first time; returns whether there are events to come.
+        /// Connects, after a delay for a reconnection; returns `false` if the server ended the stream.
         private mutating func connect() async throws -> Bool {
             if !isFirst {
-                // A server that wants no pause and sends nothing would be asked without end.
+                // Without a minimum, a server with a delay of zero and no events would cause an endless loop of requests.
                 let shortest: Duration = broughtEvent ? .zero : .seconds(1)
                 let wait = Swift.max(parser.reconnectionTime ?? .seconds(3), shortest, wish ?? .zero)
                 let time = events.host.time
                 do {
                     try await time.sleep(until: time.now.advanced(by: wait))
                 } catch {
-                    throw RemoteError(.cancelled, .cancelled, operation: "GET events", "the task was cancelled", underlyingError: error)
+                    throw RemoteError(.cancelled, .cancelled, operation: "GET events", "the task was canceled", underlyingError: error)
                 }
             }
             isFirst = false
             broughtEvent = false
             wish = nil
             parser = parser.forNextConnection()
-            let answer = try await events.connect(lastEventID: parser.lastEventID)
-            guard answer.response.status != 204 else { return false }
-            bytes = answer.makeAsyncIterator()
+            let body = try await events.connect(lastEventID: parser.lastEventID)
+            guard body.response.status != 204 else { return false }
+            bytes = body.makeAsyncIterator()
             return true
         }
     }
 
-    /// Begins to read; the connection is made with the first event that is asked for.
+    /// Creates an iterator, which connects when the first event is requested.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
     private func connect(lastEventID: String) async throws -> RemoteBytes {
-        // Events may be far apart: only the head is waited for with a limit. Connections that fail are counted by whoever reads.
+        // Only the head has a deadline, because events may be far apart. The iterator counts failed connections.
         var host = host
         host.retry = .never
         host.timeouts.overall = nil
@@ -106,7 +107,7 @@ struct RemoteEvents: AsyncSequence, Sendable {
         let call = try RouteCall(repeating: plain, at: host, .stream()) { fields throws(RouteFault) in
             try fields.set("Accept", MimeType.eventStream.rawValue)
             try fields.set("Cache-Control", "no-store")
-            // Blanks at the ends do not survive the way in a field's value, so leaving them out loses nothing.
+            // Trims blanks, because a field value cannot begin or end with them.
             let id = lastEventID.trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
             if !id.isEmpty { try fields.set("Last-Event-ID", id) }
         }
@@ -114,7 +115,8 @@ struct RemoteEvents: AsyncSequence, Sendable {
         let type = bytes.response.fields["Content-Type"].flatMap { MimeType(rawValue: $0) }
         guard bytes.response.status == 204 || type?.essence == MimeType.eventStream.essence else {
             throw call.error(
-                .decode, .unexpectedType, call.request, "the answer is \(type?.essence ?? "of no known type") and no event stream",
+                .decode, .unexpectedType, call.request,
+                "the response is \(type?.essence ?? "of unknown type") instead of text/event-stream; check the route",
                 status: bytes.response.status, fields: bytes.response.fields)
         }
         return bytes
@@ -125,11 +127,12 @@ struct RemoteEvents: AsyncSequence, Sendable {
 extension RemoteEvents.AsyncIterator: Sendable {}
 
 extension RemoteHost {
-    /// The server-sent events of a route (HTML standard §9.2).
+    /// Returns the server-sent events of a route, reconnecting when the connection ends (HTML standard §9.2).
     ///
     /// - Parameters:
     ///   - route: The route; a GET.
-    ///   - lastEventID: The id of the last event that was seen, to go on behind it.
+    ///   - lastEventID: The id of the last known event; the stream continues after it.
+    /// - Returns: The events, which end when the server responds with 204. Reading throws ``RemoteError``.
     public func events(
         for route: some Routable, after lastEventID: String = ""
     ) -> some AsyncSequence<ServerSentEvent, any Error> & Sendable {

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// The lines of an answer.
+/// The lines of a response body.
 struct RemoteLines: AsyncSequence, Sendable {
     let bytes: RemoteBytes
     let limit: Int
 
-    /// Reads the lines.
+    /// An iterator of the lines.
     struct AsyncIterator: AsyncIteratorProtocol {
         private var base: RemoteBytes.AsyncIterator
         private let bytes: RemoteBytes
@@ -19,15 +19,15 @@ struct RemoteLines: AsyncSequence, Sendable {
             splitter = LineSplitter(limit: lines.limit)
         }
 
-        /// The next line; `nil` at the end.
+        /// Returns the next line; `nil` at the end.
         ///
-        /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` for a line beyond the limit.
+        /// - Throws: ``RemoteError``; with ``RemoteError/Code/bodyTooLarge`` for a line over the limit.
         mutating func next() async throws -> String? {
             while ready.isEmpty {
                 if isAtEnd { return nil }
                 if let piece = try await base.next() {
                     guard let lines = splitter.take(piece) else { throw bytes.tooLong(splitter.limit) }
-                    // Reversed, so that taking the next one costs nothing.
+                    // Reversed, because removing the last element takes constant time.
                     ready = lines.reversed()
                 } else {
                     isAtEnd = true
@@ -38,14 +38,14 @@ struct RemoteLines: AsyncSequence, Sendable {
         }
     }
 
-    /// Begins to read.
+    /// Creates the iterator; only one can read the body.
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }
 
 @available(*, unavailable)
 extension RemoteLines.AsyncIterator: Sendable {}
 
-/// Cuts bytes into lines, wherever the pieces end.
+/// A splitter of bytes into lines, independent of the piece boundaries.
 struct LineSplitter {
     let limit: Int
     private var line: [UInt8] = []
@@ -53,7 +53,7 @@ struct LineSplitter {
 
     init(limit: Int) { self.limit = limit }
 
-    /// The lines that are complete with these bytes; `nil` where one is too long.
+    /// Returns the lines that these bytes complete; `nil` if a line is too long.
     mutating func take(_ piece: Data) -> [String]? {
         var lines: [String] = []
         for byte in piece {
@@ -72,7 +72,7 @@ struct LineSplitter {
         return lines
     }
 
-    /// What stands behind the last end of a line.
+    /// Returns the text after the last line ending; `nil` if there is none.
     mutating func finish() -> String? {
         defer { line = [] }
         return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)

@@ -1,8 +1,8 @@
-/// How far a transfer has come.
+/// The progress of a transfer.
 public struct TransferProgress: Hashable, Sendable {
-    /// How many bytes are there, or gone.
+    /// The number of bytes received or sent.
     public var bytes: Int64
-    /// How many there will be; `nil` where nobody knows.
+    /// The total number of bytes; `nil` if unknown.
     public var total: Int64?
 
     init(bytes: Int64, total: Int64?) {
@@ -10,7 +10,7 @@ public struct TransferProgress: Hashable, Sendable {
         self.total = total
     }
 
-    /// Between 0 and 1; `nil` where nobody knows the total.
+    /// The completed fraction, from 0 to 1; `nil` if the total is unknown.
     public var fraction: Double? {
         guard let total else { return nil }
         return total > 0 ? min(1, Double(bytes) / Double(total)) : 1
@@ -18,7 +18,7 @@ public struct TransferProgress: Hashable, Sendable {
 }
 
 extension HTTPBody {
-    /// The length in bytes, where it is known.
+    /// The length in bytes; `nil` if unknown.
     var length: Int64? {
         switch self {
         case .none: 0
@@ -29,7 +29,7 @@ extension HTTPBody {
 }
 
 extension RemoteHost {
-    /// Sends a route with a large body, and tells how far it has come.
+    /// Sends a route with a large body, and reports progress.
     ///
     /// ```swift
     /// let photo: Photo = try await api.upload(Route(path: "/photos", method: .post, body: .file(url))) { progress in
@@ -38,10 +38,11 @@ extension RemoteHost {
     /// ```
     ///
     /// - Parameters:
-    ///   - route: What to send.
-    ///   - type: What to decode; seldom needed.
-    ///   - onProgress: Called from any thread with what has been handed to the system; another attempt begins at zero again.
-    /// - Throws: ``RemoteError``.
+    ///   - route: The route to send.
+    ///   - type: The type to decode; usually inferred.
+    ///   - onProgress: Called from any thread with the number of bytes handed to the system; each attempt starts at zero.
+    /// - Returns: The decoded response.
+    /// - Throws: ``RemoteError``. Canceling the task ends the exchange.
     public func upload<Value: Decodable & SendableMetatype>(
         _ route: some Routable, as type: Value.Type = Value.self, onProgress: @escaping @Sendable (TransferProgress) -> Void
     ) async throws -> sending Value {

@@ -1,7 +1,7 @@
 public import Foundation
 internal import StoreCore
 
-/// A transport without a network: a closure answers, and what was asked is kept.
+/// A transport without a network, which gets responses from a closure and records the requests.
 ///
 /// ```swift
 /// let transport = MemoryTransport { request in
@@ -12,60 +12,59 @@ internal import StoreCore
 /// #expect(transport.requests.map(\.url.path) == ["/users/7"])
 /// ```
 ///
-/// Deadlines, limits and cancellation are those of a real exchange; time is the host's, so that a `ManualTime` moves them.
+/// Deadlines, limits and cancellation work as in a real exchange. Deadlines use the host's time source, so a `ManualTime` can advance them.
 public final class MemoryTransport: Transport {
-    /// What comes back.
+    /// A response of the transport.
     public struct Answer: Sendable {
         /// The status code.
         package var status: Int
-        /// The header.
+        /// The header fields.
         package var fields: HTTPFields
-        /// The body, in the pieces in which it comes.
+        /// The body, in the pieces in which it arrives.
         public var pieces: [Data]
-        /// What ends the exchange behind the pieces; `nil` ends it well.
+        /// The failure after the last piece; `nil` if the exchange succeeds.
         package var failure: TransportFailure?
-        /// Whether neither an end nor a failure comes behind the pieces.
+        /// Whether the exchange neither ends nor fails after the last piece.
         package var stalls: Bool
 
-        /// Makes an answer.
+        /// Creates a response.
         ///
         /// - Parameters:
         ///   - status: The status code.
-        ///   - headers: The header; a name or value that cannot be on the wire is left out.
+        ///   - headers: The header fields; a malformed name or value is ignored.
         ///   - body: The body.
         public init(status: Int = 200, headers: [(String, String)] = [], body: Data = Data()) {
             self.status = status
             fields = HTTPFields()
-            // A test that wants to see nonsense needs a real server.
+            // Ignores malformed fields: testing them takes a real server.
             for (name, value) in headers { try? fields.append(name, value) }
             pieces = body.isEmpty ? [] : [body]
             stalls = false
         }
 
-        /// A text of JSON.
+        /// Returns a response with a JSON body.
         public static func json(_ text: String, status: Int = 200) -> Answer {
             Answer(status: status, headers: [("Content-Type", "application/json")], body: Data(text.utf8))
         }
 
-        /// A status without a body.
+        /// Returns a response with a status and no body.
         public static func status(_ status: Int) -> Answer { Answer(status: status) }
 
-        /// The same answer with one more field.
+        /// Returns a copy of the response with an additional field; a malformed field is ignored.
         public func adding(_ name: String, _ value: String) -> Answer {
             var copy = self
-            // As above.
             try? copy.fields.append(name, value)
             return copy
         }
 
-        /// The same answer, broken off behind its pieces.
+        /// Returns a copy of the response that fails after its last piece.
         public func failing(with failure: TransportFailure) -> Answer {
             var copy = self
             copy.failure = failure
             return copy
         }
 
-        /// The same answer without an end.
+        /// A copy of the response that never ends.
         public var stalling: Answer {
             var copy = self
             copy.stalls = true
@@ -79,34 +78,33 @@ public final class MemoryTransport: Transport {
     }
 
     private let handler: @Sendable (HTTPRequest) async throws -> Answer
-    /// Guards what was asked.
     private let kept = Lock(Kept())
 
-    /// Makes a transport.
+    /// Creates a transport.
     ///
-    /// - Parameter handler: Makes the answer to a request; throws a `TransportFailure` to fail the exchange.
+    /// - Parameter handler: Returns the response to a request, or throws a `TransportFailure` to fail the exchange.
     public init(_ handler: @escaping @Sendable (_ request: HTTPRequest) async throws -> Answer) { self.handler = handler }
 
-    /// Makes a transport that gives these answers, one for each request, in this order.
+    /// Creates a transport that returns one response per request, in order.
     ///
     /// ```swift
     /// let transport = MemoryTransport(inTurn: .status(503), .json(#"{"id": 7}"#))
     /// ```
     ///
-    /// A request that no answer is left for fails with ``RemoteError/Code/unsupported``.
+    /// A request without a remaining response fails with ``RemoteError/Code/unsupported``.
     ///
-    /// - Parameter answers: The answers.
+    /// - Parameter answers: The responses.
     public convenience init(inTurn answers: Answer...) {
         let left = Left(answers)
         self.init { _ in
             guard let answer = left.take() else {
-                throw TransportFailure(.unsupported, "all \(answers.count) answers of the test's transport have been given; add one")
+                throw TransportFailure(.unsupported, "all \(answers.count) responses of the MemoryTransport are used up; add a response")
             }
             return answer
         }
     }
 
-    /// Answers that have not been given yet.
+    /// The remaining responses.
     private final class Left: Sendable {
         private let answers: Lock<ArraySlice<Answer>>
 
@@ -115,20 +113,20 @@ public final class MemoryTransport: Transport {
         func take() -> Answer? { answers.withLock { $0.popFirst() } }
     }
 
-    /// What was asked, in order, redirects and further attempts included.
+    /// The requests, in order, including redirects and further attempts.
     public var requests: [HTTPRequest] { kept.withLock(\.requests) }
 
-    /// How many exchanges are under way.
+    /// The number of running exchanges.
     public var exchangeCount: Int { kept.withLock(\.open) }
 
-    /// Answers a request, whatever the options: no connection is made.
+    /// Performs a request with the handler's response, whatever the options: no connection is made.
     public func perform(
         _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
     ) async throws -> HTTPResponse {
         try await perform(request, limits: limits)
     }
 
-    /// Answers a request.
+    /// Performs a request with the handler's response.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
         let exchange = Exchange(limits: limits)
         guard exchange.mayBegin() else { return try await exchange.response() }
@@ -149,7 +147,7 @@ public final class MemoryTransport: Transport {
             } catch is CancellationError {
                 exchange.fail(.cancelled)
             } catch {
-                exchange.fail(TransportFailure(.unreachable, "the test's handler failed", underlyingError: error))
+                exchange.fail(TransportFailure(.unreachable, "the handler of the MemoryTransport failed", underlyingError: error))
             }
         }
         exchange.onStop { work.cancel() }

@@ -1,7 +1,7 @@
 public import Foundation
 internal import StoreCore
 
-/// Exchanges with a real server, kept so that a test can play them again without it.
+/// Recorded exchanges with a real server, which a test replays without the server.
 ///
 /// ```swift
 /// let recorder = ExchangeRecorder(recording: URLSessionTransport())       // once, against the real server
@@ -12,59 +12,60 @@ internal import StoreCore
 /// let api = RemoteHost("api.example.com", transport: exchanges.transport())
 /// ```
 ///
-/// Credentials and cookies are left out of what is kept.
+/// A recording contains the request's method and URL, and the response without credentials and cookies. Secrets in URLs and response
+/// bodies are recorded.
 public struct RecordedExchanges: Hashable, Sendable, Codable {
     /// One exchange.
     struct Exchange: Hashable, Sendable, Codable {
         /// The method of the request.
         var method: String
-        /// The address of the request.
+        /// The URL of the request.
         var url: String
-        /// The status of the answer.
+        /// The status of the response.
         var status: Int
-        /// The header of the answer: names and values.
+        /// The header fields of the response, as names and values.
         var fields: [[String]]
-        /// The body of the answer, unpacked.
+        /// The decoded body of the response.
         var body: Data
     }
 
-    /// The exchanges, in the order in which their answers were complete.
+    /// The exchanges, in the order in which their responses were complete.
     var exchanges: [Exchange] = []
 
     init() {}
 
-    /// Reads what was written by `encoded()`.
+    /// Creates recorded exchanges from the data of `encoded()`.
     ///
-    /// - Throws: `DecodingError` where it is something else.
+    /// - Throws: `DecodingError` if the data is malformed.
     public init(decoding data: Data) throws {
         self = try JSONDecoder().decode(RecordedExchanges.self, from: data)
     }
 
-    /// The exchanges as JSON that can be read and compared.
+    /// Encodes the exchanges as JSON with sorted keys and line breaks.
     ///
-    /// - Throws: `EncodingError`.
+    /// - Throws: `EncodingError` if encoding fails.
     public func encoded() throws -> Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         return try encoder.encode(self)
     }
 
-    /// A transport that gives for each method and address the answers in the order in which they were recorded, each once.
+    /// Creates a transport that replays the responses of each method and URL, once each and in recorded order.
     ///
-    /// A request that was not recorded, or more often than it was, fails with ``RemoteError/Code/unsupported``.
+    /// A request without a remaining recorded response fails with ``RemoteError/Code/unsupported``.
     public func transport() -> MemoryTransport {
         let taking = Taking(left: exchanges)
         return MemoryTransport { request in
             guard let exchange = taking.take(request) else {
                 throw TransportFailure(
-                    .unsupported, "no answer was recorded for this request; record it, or look for a difference in its query")
+                    .unsupported, "no recorded response is left for this request; record it again, or compare its method and URL")
             }
             let headers = exchange.fields.compactMap { $0.count == 2 ? ($0[0], $0[1]) : nil }
             return MemoryTransport.Answer(status: exchange.status, headers: headers, body: exchange.body)
         }
     }
 
-    /// What has not been played yet.
+    /// The exchanges that have not been replayed yet.
     private final class Taking: Sendable {
         private let left: Lock<[Exchange]>
 
@@ -79,21 +80,20 @@ public struct RecordedExchanges: Hashable, Sendable, Codable {
     }
 }
 
-/// A transport that keeps what goes through it.
+/// A transport that records the exchanges of another transport.
 public final class ExchangeRecorder: Transport {
     private let base: any Transport
-    /// Guards what was kept.
     private let kept = Lock(RecordedExchanges())
 
-    /// Makes a recorder.
+    /// Creates a recorder.
     ///
-    /// - Parameter base: What really sends the requests.
+    /// - Parameter base: The transport that performs the requests.
     public init(recording base: any Transport) { self.base = base }
 
-    /// What has been kept so far.
+    /// The exchanges recorded so far.
     public var exchanges: RecordedExchanges { kept.withLock(\.self) }
 
-    /// Sends a request, and keeps the answer once all of it is there; nothing is streamed through it.
+    /// Performs a request and records its response; reads the whole body before it returns, and does not stream.
     public func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
         try await perform(request, over: ConnectionOptions(), limits: limits)
     }

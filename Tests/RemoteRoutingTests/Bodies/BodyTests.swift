@@ -15,7 +15,7 @@ struct BodyTests {
         }
     }
 
-    @Test func `fields become JSON in their order`() throws {
+    @Test func `fields are encoded as JSON in order`() throws {
         let fields: Parameters = [
             "z": 1, "a": nil, "b": "x\"\\\u{1}\u{1F}\n\u{2028}ü/", "c": [1, nil, 3] as [Int?], "d": ParameterValue.valueless,
             "e": ["y": true, "x": 1.5, "w": nil] as Parameters, "f": Date(timeIntervalSince1970: 5), "g": [String](),
@@ -30,7 +30,7 @@ struct BodyTests {
         #expect(encoded.type == .json)
     }
 
-    @Test func `a name that stands twice in one object is refused`() {
+    @Test func `a duplicate name in a JSON object is refused`() {
         #expect(code(.json(fields: ["a": 1, "b": 2, "a": 3])) == .unsupportedShape)
         #expect(code(.json(fields: ["a": 1, "b": ["a": 2] as Parameters])) == nil)
         #expect(code(.json(fields: ["a": nil, "a": 3])) == nil)
@@ -40,14 +40,14 @@ struct BodyTests {
         var secret = Double.nan
     }
 
-    @Test func `a value that cannot be encoded is a fault that shows where and not what`() throws {
+    @Test func `an encoding fault names the place of the value and not the value`() throws {
         let error = #expect(throws: RouteFault.self) { try encoder.encode(.json(Broken())) }
         #expect(error?.code == .notEncodable)
         #expect(error?.message.contains("secret") == true)
         #expect(try bytes(of: try encoder.encode(.json(["a": 1])).body) == Data(#"{"a":1}"#.utf8))
     }
 
-    @Test func `every body but a one-shot stream can be sent again`() {
+    @Test func `every body except a one-shot stream is replayable`() {
         let stream = HTTPBodyStream(length: nil, isReplayable: false) { { _ in nil } }
         let file = URL(filePath: "/x")
         #expect(!RouteBody.stream(stream).isReplayable)
@@ -71,7 +71,7 @@ struct BodyTests {
     }
 
     @Test(arguments: [0, 1, 6, 7, 8, 100_000])
-    func `a file is streamed, twice if need be`(size: Int) throws {
+    func `a file is streamed, and can be streamed again`(size: Int) throws {
         let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0) })
         try withFile(content) { url in
             let stream = try stream(.file(url))
@@ -81,7 +81,7 @@ struct BodyTests {
         }
     }
 
-    @Test func `a file that changed since its length was announced is an error`() throws {
+    @Test func `a file that changed after its length was read is an error`() throws {
         try withFile(Data(count: 10)) { url in
             let stream = try stream(.file(url))
             try Data(count: 11).write(to: url)
@@ -105,14 +105,14 @@ struct BodyTests {
         }
     }
 
-    @Test func `what is no file is a fault before anything is sent`() {
+    @Test func `a missing file or a directory is a fault before anything is sent`() {
         #expect(code(.file(URL(filePath: "/nowhere/at/all"))) == .unreadableFile)
         #expect(code(.file(FileManager.default.temporaryDirectory)) == .unreadableFile)
         #expect(code(.file(URL(string: "https://h/x")!)) == .unreadableFile)
         #expect(code(.multipart([.file("f", at: URL(filePath: "/nowhere"))])) == .unreadableFile)
     }
 
-    @Test func `a symbolic link names the file it leads to`() throws {
+    @Test func `a symbolic link is followed to its file`() throws {
         try withFile(Data("x".utf8)) { url in
             let link = url.appendingPathExtension("link")
             try FileManager.default.createSymbolicLink(at: link, withDestinationURL: url)
@@ -129,7 +129,7 @@ struct BodyTests {
         return String(decoding: try #require(try bytes(of: encoded.body)), as: UTF8.self)
     }
 
-    @Test func `a form of several parts has the shape of RFC 7578`() throws {
+    @Test func `a multipart form has the format of RFC 7578`() throws {
         let none: String? = nil
         let form: MultipartForm = [
             .text("title", "Ünï"), .text("none", none), .text("n", [1, 2]),
@@ -150,7 +150,7 @@ struct BodyTests {
         ("a\"b", "a%22b"), ("a\r\nX: y", "a%0D%0AX: y"), ("a\nb", "a%0Ab"), ("日本.txt", "日本.txt"), ("a;b\\c", "a;b\\c"), ("%22", "%22"),
         ("", ""),
     ])
-    func `names are escaped as the HTML standard has it`(name: String, escaped: String) throws {
+    func `names are escaped by the HTML standard`(name: String, escaped: String) throws {
         #expect(try text([.data(name, Data(), fileName: name)]).contains("form-data; name=\"\(escaped)\"; filename=\"\(escaped)\"\r\n"))
     }
 
@@ -161,7 +161,7 @@ struct BodyTests {
     }
 
     @Test(arguments: [1, 7, 64, 1 << 20])
-    func `a part from disk is streamed and the length is known before`(chunk: Int) throws {
+    func `a part from disk is streamed with a known length`(chunk: Int) throws {
         let content = Data((0..<5000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         try withFile(content) { url in
             let form: MultipartForm = [.text("a", "1"), .file("f", at: url, fileName: "f.bin"), .file("g", at: url), .text("z", "9")]
@@ -176,7 +176,7 @@ struct BodyTests {
         }
     }
 
-    @Test func `boundaries are drawn anew and cannot be guessed`() throws {
+    @Test func `each boundary is new and random`() throws {
         let form: MultipartForm = [.text("a", "1")]
         let boundaries = try (0..<50).compactMap { _ in try form.encoded(style: ParameterStyle()).type?["boundary"] }
         #expect(Set(boundaries).count == 50)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// What a fetcher adds to a route, and what it leaves alone.
+/// The conditions that a fetcher adds to a route, and the page keys that it returns.
 @Suite(.timeLimit(.minutes(10)))
 struct ConditionTests {
     private let memory = MemoryTransport { request in
@@ -13,7 +13,7 @@ struct ConditionTests {
 
     private var host: RemoteHost { RemoteHost("a.example", transport: memory) }
 
-    @Test func `H9 a store's conditions take the place of the route's own`() async throws {
+    @Test func `H9: a store's conditions replace the route's own`() async throws {
         let fetcher = host.fetcher(of: [Int].self) { (_: Int) in
             Route(
                 path: "/x",
@@ -27,13 +27,13 @@ struct ConditionTests {
     }
 
     @Test(arguments: [HTTPMethod.get, .post, .put])
-    func `H9 only what reads is made conditional`(_ method: HTTPMethod) async throws {
+    func `H9: only a GET becomes conditional, and no POST or PUT`(_ method: HTTPMethod) async throws {
         let fetcher = host.fetcher(of: [Int].self) { (_: Int) in Route(path: "/x", method: method) }
         _ = try await fetcher.fetch(param: 1, revalidating: Validator(entityTag: "\"v1\""))
         #expect((memory.requests.last?.fields["If-None-Match"] != nil) == (method == .get))
     }
 
-    @Test func `H9 an added page leads on only in its own direction`() async throws {
+    @Test func `H9: an added page has a key in its own direction only`() async throws {
         let fetcher = host.pages(of: Int.self) { (_: Int) in Route(path: "/x") }
         let first = try await fetcher.respond(to: .content(1, revalidating: nil))
         #expect([first.nextKey, first.prevKey] == ["/x?page=3", "/x?page=1"])

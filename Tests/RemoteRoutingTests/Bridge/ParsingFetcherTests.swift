@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Stores of what is not JSON.
+/// Stores of content other than JSON.
 @Suite(.timeLimit(.minutes(10)))
 struct ParsingFetcherTests {
     private struct Picture: Equatable, Sendable {
@@ -33,10 +33,11 @@ struct ParsingFetcherTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H9, H17: what is not JSON is revalidated, and its response's fields reach the store`(_ transport: RealTransport) async throws {
+    func `H9, H17: parsed content is revalidated, and its function can read the response's fields`(_ transport: RealTransport) async throws
+    {
         let bench = try Bench(transport.kind)
-        bench.on("GET", "/pictures/a") { asked in
-            asked["If-None-Match"] == "\"v1\""
+        bench.on("GET", "/pictures/a") { request in
+            request["If-None-Match"] == "\"v1\""
                 ? .notModified
                 : .data(ParsingFetcherTests.png, type: "image/png").tagged("v1").setting("Cache-Control", to: "max-age=60")
                     .setting("X-RateLimit-Remaining", to: "41")
@@ -53,7 +54,7 @@ struct ParsingFetcherTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H9, H17: a function that throws is an error and hides nothing`(_ transport: RealTransport) async throws {
+    func `H9, H17: an error of the function reaches the caller, without stale content`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on(
             "GET", "/pictures/a", inTurn: .data(ParsingFetcherTests.png, type: "image/png").setting("Cache-Control", to: "max-age=1"),
@@ -66,13 +67,13 @@ struct ParsingFetcherTests {
             }
             let error = try await remoteError { _ = try await pictures["a"].requireData() }
             #expect(error.stage == .decode)
-            // With a type that the route asks for, the function does not see another.
+            // If the route has an accepted type, the function receives no other type.
             #expect(error.code == (accept == nil ? .undecodable : .unexpectedType))
             #expect((error.underlyingError is Picture.NoPicture) == (accept == nil))
         }
     }
 
-    @Test func `H17: a function takes the place of every parser`() async throws {
+    @Test func `H17: a function replaces every parser`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x") { _ in .data(ParsingFetcherTests.png, type: "image/png") }
         let host = bench.host { $0.parser = FailingParser(mediaTypes: [.json]) }
@@ -83,7 +84,7 @@ struct ParsingFetcherTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H17: a store of Data keeps bodies as they came`(_ transport: RealTransport) async throws {
+    func `H17: a store of Data keeps bodies unchanged`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/a") { _ in .data(ParsingFetcherTests.png, type: "image/png") }
         let files = Store(
@@ -91,7 +92,7 @@ struct ParsingFetcherTests {
         #expect(try await files["a"].requireData() == ParsingFetcherTests.png)
     }
 
-    // MARK: Fetchers of one's own
+    // MARK: Custom fetchers
 
     private struct OwnFetcher: RevalidatingFetcher {
         let host: RemoteHost
@@ -111,7 +112,7 @@ struct ParsingFetcherTests {
         ["Cache-Control": "max-age=60", "Vary": "X-User"], ["Cache-Control": "max-age=60", "Vary": "Accept"],
         ["Expires": "0", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], [:],
     ])
-    func `H9: freshness and validator of a response are those that a route's fetcher has`(_ fields: [String: String]) async throws {
+    func `H9: a custom fetcher gets the same freshness and validator as a route's fetcher`(_ fields: [String: String]) async throws {
         let bench = try Bench()
         bench.on("GET", "/users/1") { _ in
             fields.reduce(.json(User(id: 1, name: "Ada"))) { $0.setting($1.key, to: $1.value) }

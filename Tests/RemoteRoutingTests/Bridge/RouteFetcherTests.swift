@@ -25,7 +25,7 @@ struct RouteFetcherTests {
             policy: policy, time: time)
     }
 
-    @Test func `H9 content is used for as long as the origin said, then revalidated without a transfer`() async throws {
+    @Test func `H9: content is used for the lifetime of the origin, then revalidated without a transfer`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/users/7") { request in
@@ -40,13 +40,13 @@ struct RouteFetcherTests {
         #expect(try await users[7].requireData() == User(name: "Ada"))
         #expect(origin.requests.map(\.status) == [200, 304])
         #expect(origin.requests.last?.headers["If-None-Match"] == "\"v1\"")
-        // The answer 304 said for how long, too.
+        // The 304 carries a new lifetime.
         time.advance(by: .seconds(50))
         #expect(try await users[7].requireData() == User(name: "Ada"))
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `H9 changed content comes with its own validator`() async throws {
+    @Test func `H9: changed content replaces the validator`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         let version = Lock(1)
@@ -63,7 +63,7 @@ struct RouteFetcherTests {
         #expect(origin.requests.map { $0.headers["If-None-Match"] } == [nil, "\"1\"", "\"2\""])
     }
 
-    @Test func `H9 a modification date revalidates too`() async throws {
+    @Test func `H9: a modification date revalidates content, too`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         let date = HTTPDate.format(time.date.addingTimeInterval(-1000))
@@ -77,7 +77,7 @@ struct RouteFetcherTests {
         #expect(origin.requests.last?.headers["If-Modified-Since"] == date)
     }
 
-    @Test func `H9 what must not be stored is not, and the older record goes`() async throws {
+    @Test func `H9: content with no-store is not saved, and the older record is removed`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(
@@ -95,7 +95,7 @@ struct RouteFetcherTests {
     }
 
     @Test(arguments: [("max-age=1", true), ("max-age=1, stale-if-error=60", true), ("max-age=1, must-revalidate", false)])
-    func `H9 must-revalidate forbids stale content on errors`(control: String, isServed: Bool) async throws {
+    func `H9: must-revalidate forbids stale content on errors`(control: String, isServed: Bool) async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(
@@ -119,7 +119,7 @@ struct RouteFetcherTests {
     }
 
     @Test(arguments: [("X-User", 2), ("Accept", 1), ("*", 2)])
-    func `H9 an answer that varies by what an interceptor wrote has no lifetime`(vary: String, requests: Int) async throws {
+    func `H9: a response that varies by an interceptor's field has a lifetime of zero`(vary: String, requests: Int) async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/users/7") { _ in
@@ -132,7 +132,7 @@ struct RouteFetcherTests {
         #expect(origin.requests.first?.headers["X-User"] == "7")
     }
 
-    @Test func `H9 a confirmation of nothing is asked for again, unconditionally`() async throws {
+    @Test func `H9: a 304 without stored content is followed by an unconditional request`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/users/7", inTurn: .notModified, .json(User(name: "a")))
@@ -145,7 +145,7 @@ struct RouteFetcherTests {
         #expect(origin.requests.last?.headers["Cache-Control"] == "no-cache")
     }
 
-    @Test func `H9 an origin that confirms nothing again and again is an error`() async throws {
+    @Test func `H9: a second 304 without stored content is an error`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/users/7") { _ in .notModified }
@@ -154,7 +154,7 @@ struct RouteFetcherTests {
         #expect(origin.requests.count == 2)
     }
 
-    @Test func `H9 lifetimes can be left to the cacher`() async throws {
+    @Test func `H9: ignoreLifetimes leaves lifetimes to the cacher`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/users/7") { _ in .json(User(name: "a")).setting("Cache-Control", to: "no-cache") }

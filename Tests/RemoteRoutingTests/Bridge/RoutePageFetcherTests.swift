@@ -29,7 +29,7 @@ struct RoutePageFetcherTests {
         }
     }
 
-    @Test func `H9 next links are followed to the end`() async throws {
+    @Test func `H9: next links are followed to the end`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         serve(origin)
@@ -40,11 +40,11 @@ struct RoutePageFetcherTests {
         #expect(await items["apple"].requestNextData() == .noPage)
         #expect(try await items["apple"].requireData() == Array(1...8))
         #expect(origin.requests.map { $0.request.query("page") } == [nil, "2", "3"])
-        // The link has the query, and the route its fields.
+        // The query comes from the link, and the fields come from the route.
         #expect(origin.requests.allSatisfy { $0.request.query("q") == "a b&c" && $0.headers["X-Trace"] == "t" })
     }
 
-    @Test func `H9 prev links are followed to the beginning`() async throws {
+    @Test func `H9: prev links are followed to the beginning`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         serve(origin)
@@ -57,7 +57,7 @@ struct RoutePageFetcherTests {
         #expect(try await items["apple"].requireData() == Array(1...8))
     }
 
-    @Test func `H9, C13: a list of one page is revalidated, and one of several pages is fetched as a whole`() async throws {
+    @Test func `H9, C13: a list of a single page is revalidated, and a list of several pages is fetched again`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         serve(origin)
@@ -73,7 +73,7 @@ struct RoutePageFetcherTests {
         #expect(await items["apple"].requestNextData() == .loaded)
     }
 
-    @Test func `H9 a key that was saved while the origin had another port still works`() async throws {
+    @Test func `H9: a saved key works after the origin's port changes`() async throws {
         let cacher = MemoryCacher<String, [Int]>()
         let before = try LoopbackOrigin()
         serve(before)
@@ -97,7 +97,7 @@ struct RoutePageFetcherTests {
         "http://evil.example/x?page=2", "//evil.example/x", "https://127.0.0.1/x", "http://127.0.0.1:1/x", "http://user@127.0.0.1/x",
         "file:///x",
     ])
-    func `H9 a page that links to another origin is refused`(link: String) async throws {
+    func `H9: a page that links to another origin is refused`(link: String) async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/orgs/apple/items") { _ in .json([1]).setting("Link", to: "<\(link)>; rel=next") }
@@ -108,14 +108,14 @@ struct RoutePageFetcherTests {
     }
 
     @Test(arguments: ["http://evil.example/x", "//evil.example/x", "x", "/../x", "/x\r\nX: y"])
-    func `H9 a saved key that leads elsewhere is refused before anything is sent`(key: String) async throws {
+    func `H9: a saved key that leads to another origin is refused before anything is sent`(key: String) async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         let cacher = MemoryCacher<String, [Int]>()
         await cacher.save(CacheRecord(content: [1], fetchedAt: time.date, nextKey: key), param: "apple")
         let items = store(origin, cacher)
         guard case .failed(let error) = await items["apple"].requestNextData() else {
-            Issue.record("the key was taken")
+            Issue.record("the key was accepted")
             return
         }
         #expect((error as? RemoteError)?.code == .invalidRoute)
@@ -123,7 +123,7 @@ struct RoutePageFetcherTests {
     }
 
     @Test(arguments: ["items?page=2", "?page=2", "/orgs/apple/items?page=2", "./items?page=2"])
-    func `H9 relative links start from the answer`(link: String) async throws {
+    func `H9: relative links are resolved against the response's URL`(link: String) async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         origin.on(.get, "/orgs/apple/items") { request in
@@ -143,7 +143,7 @@ struct RoutePageFetcherTests {
         var newer: String?
     }
 
-    @Test func `H9 cursors of the body lead both ways, and cannot inject`() async throws {
+    @Test func `H9: cursors in the body work in both directions, and cannot inject parameters`() async throws {
         let origin = try LoopbackOrigin()
         defer { origin.stop() }
         let (older, newer) = ("a&before=x#/../?", "b c+d")

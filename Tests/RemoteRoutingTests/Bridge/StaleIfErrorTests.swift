@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// The failures behind which a store may serve expired content (RFC 5861 §4), over a real origin.
+/// The failures after which a store may serve expired content (RFC 5861 §4), with a real origin.
 @Suite(.timeLimit(.minutes(10)))
 struct StaleIfErrorTests {
     private static let fresh = Bench.Response.json(User(id: 1, name: "fresh")).setting("Cache-Control", to: "max-age=1")
@@ -30,16 +30,16 @@ struct StaleIfErrorTests {
         return Store(cacher: MemoryCacher(), fetcher: fetcher, policy: policy, time: time)
     }
 
-    /// Answers the first request with content and each further one with `response`.
+    /// Serves `first` for the first request, and `response` for each later one.
     private func serve(_ bench: Bench, _ id: Int = 1, first: Bench.Response = fresh, then response: Bench.Response) {
         bench.on("GET", "/users/\(id)", inTurn: first, response)
     }
 
     @Test(arguments: RealTransport.available)
-    func `H9: of all statuses only 500, 502, 503 and 504 let stale content be served`(_ transport: RealTransport) async throws {
+    func `H9: stale content is served only for the statuses 500, 502, 503 and 504`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         let users = store(bench.host(patient), policy())
-        // 304 confirms nothing here, 401 has no challenge, and redirects without a location stay.
+        // Here, 304 confirms no content, 401 has no challenge, and redirects have no location to follow.
         for status in 300...599 {
             serve(bench, status, then: .status(status))
             _ = try await users[status].requireData()
@@ -67,16 +67,16 @@ struct StaleIfErrorTests {
             ("a redirect without end", .redirect(to: "/users/1"), .tooManyRedirects),
             ("a redirect to nowhere", .redirect(to: "ftp://a.example/x"), .redirectRefused),
         ])
-    func `H9: a response that is no content hides nothing`(
-        _ transport: RealTransport, _ answer: (name: String, response: Bench.Response, code: RemoteError.Code)
+    func `H9: an unusable response is an error, without stale content`(
+        _ transport: RealTransport, _ example: (name: String, response: Bench.Response, code: RemoteError.Code)
     ) async throws {
         let bench = try Bench(transport.kind)
-        serve(bench, then: answer.response)
+        serve(bench, then: example.response)
         let users = store(bench.host(patient), policy()) { RouteOptions(responseLimit: 10_000) }
         _ = try await users[1].requireData()
         time.advance(by: .seconds(5))
         let error = try await remoteError { _ = try await users[1].requireData() }
-        #expect(error.code == answer.code)
+        #expect(error.code == example.code)
         #expect(!error.allowsStale)
     }
 
@@ -88,13 +88,13 @@ struct StaleIfErrorTests {
             ("a body that is reset", .json(User(id: 2, name: "cut")).misbehaving(.reset(afterBodyBytes: 3))),
             ("a broken chunk", .json(User(id: 2, name: "cut")).misbehaving(.breakChunk(afterBodyBytes: 3))),
             ("lengths that differ", .json(User(id: 2, name: "cut")).misbehaving(.declareLengths([3, 5]))),
-            ("what is not HTTP", .verbatim("SSH-2.0-OpenSSH_9.2\r\n\r\n")),
+            ("a protocol other than HTTP", .verbatim("SSH-2.0-OpenSSH_9.2\r\n\r\n")),
         ])
-    func `H9: failing to get a response lets stale content be served`(
-        _ transport: RealTransport, _ answer: (name: String, response: Bench.Response)
+    func `H9: stale content is served if no complete response arrives`(
+        _ transport: RealTransport, _ example: (name: String, response: Bench.Response)
     ) async throws {
         let bench = try Bench(transport.kind)
-        serve(bench, then: answer.response)
+        serve(bench, then: example.response)
         let users = store(bench.host(patient), policy())
         _ = try await users[1].requireData()
         time.advance(by: .seconds(5))
@@ -106,7 +106,7 @@ struct StaleIfErrorTests {
     @Test(
         arguments: RealTransport.available,
         [RouteOptions.Timeouts(head: .milliseconds(50)), .init(attempt: .milliseconds(50)), .init(overall: .milliseconds(50))])
-    func `H9: a deadline that passes lets stale content be served`(
+    func `H9: stale content is served after a deadline passes`(
         _ transport: RealTransport, _ timeouts: RouteOptions.Timeouts
     ) async throws {
         let bench = try Bench(transport.kind)
@@ -122,7 +122,7 @@ struct StaleIfErrorTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H9: a body that stops coming lets stale content be served`(_ transport: RealTransport) async throws {
+    func `H9: stale content is served if a body stalls`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         serve(bench, then: Bench.Response.json([1, 2, 3]).misbehaving(.stall(afterBodyBytes: 2)))
         let current = Lock(RouteOptions.Timeouts())
@@ -134,7 +134,7 @@ struct StaleIfErrorTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H9: an origin that cannot be reached lets stale content be served`(_ transport: RealTransport) async throws {
+    func `H9: stale content is served if the origin is unreachable`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         serve(bench, then: StaleIfErrorTests.fresh)
         let users = store(bench.host(patient), policy())
@@ -142,13 +142,13 @@ struct StaleIfErrorTests {
         time.advance(by: .seconds(5))
         bench.origin.stop()
         #expect(try await users[1].requireData().name == "fresh")
-        // Beyond the window it is an error like any other.
+        // After the stale window, the caller receives the error.
         time.advance(by: .seconds(3600))
         await #expect(throws: RemoteError.self) { try await users[1].requireData() }
     }
 
     @Test(arguments: ["must-revalidate, stale-if-error=60", "no-cache, stale-if-error=60", "stale-if-error=0"], [500, 503, 403])
-    func `H9: an origin that forbids stale content is obeyed`(_ control: String, _ status: Int) async throws {
+    func `H9: no stale content is served if the origin forbids it`(_ control: String, _ status: Int) async throws {
         let bench = try Bench()
         let first = StaleIfErrorTests.fresh.setting("Cache-Control", to: "max-age=1, \(control)")
         serve(bench, first: first, then: .status(status))
@@ -158,7 +158,7 @@ struct StaleIfErrorTests {
         #expect(try await remoteError { _ = try await users[1].requireData() }.status == status)
     }
 
-    @Test func `H9: an origin's own window covers the same failures as the policy's`() async throws {
+    @Test func `H9: the origin's window applies to the same failures as the policy's`() async throws {
         let bench = try Bench()
         let first = StaleIfErrorTests.fresh.setting("Cache-Control", to: "max-age=1, stale-if-error=60")
         let users = store(bench.host(patient), .default)
@@ -171,7 +171,7 @@ struct StaleIfErrorTests {
         #expect(try await remoteError { _ = try await users[1].requireData() }.status == 403)
     }
 
-    @Test func `H9, C12: a failure that is held off is judged by what it was`() async throws {
+    @Test func `H9, C12: a remembered failure allows stale content only if the failure itself did`() async throws {
         let bench = try Bench()
         let users = store(bench.host(patient), policy { $0.errorExpiry = .seconds(60) })
         for (id, status) in [503, 401].enumerated() {
@@ -180,20 +180,20 @@ struct StaleIfErrorTests {
             try await observer.next { $0.isCompleted }
             time.advance(by: .seconds(5))
             await users[id].refresh()
-            // An observer gets the last content with either error (C4).
+            // An observer receives the last content with either error (C4).
             #expect(try await observer.next { $0.error != nil }.content?.name == "fresh")
-            let asked = bench.asked.count
+            let requests = bench.asked.count
             if status == 503 {
                 #expect(try await users[id].requireData().name == "fresh")
             } else {
                 #expect(try await remoteError { _ = try await users[id].requireData() }.status == status)
             }
-            #expect(bench.asked.count == asked)
+            #expect(bench.asked.count == requests)
             try await observer.stopAndLeave()
         }
     }
 
-    @Test func `H9, C13: a list whose refresh is forbidden is not served stale`() async throws {
+    @Test func `H9, C13: a list is not served stale if its refresh is rejected`() async throws {
         let bench = try Bench()
         let fetcher = bench.host(patient).pages(of: Int.self) { (org: Int) in Route(path: "/orgs/\(org)") }
         let lists = PaginationStore(cacher: MemoryCacher<Int, [Int]>(), fetcher: fetcher, policy: policy(), time: time)
@@ -222,7 +222,7 @@ struct StaleIfErrorTests {
 
     private struct SignedOut: Error {}
 
-    /// Errors of what comes before a request, and whether they let stale content be served.
+    /// Errors before a request, and whether they allow stale content.
     private static let causes: [(error: any Error, isServed: Bool)] = [
         (RemoteError(.transport, .connectionRefused, operation: "GET", "refused"), true),
         (RemoteError(.timeout, .headTimedOut, operation: "GET", "late"), true),
@@ -230,7 +230,7 @@ struct StaleIfErrorTests {
     ]
 
     @Test(arguments: causes.indices)
-    func `H9: a refresh of credentials that failed is judged by its cause`(_ index: Int) async throws {
+    func `H9: a failed credential refresh allows stale content only if its cause does`(_ index: Int) async throws {
         let (cause, isServed) = StaleIfErrorTests.causes[index]
         let bench = try Bench()
         serve(bench, then: .status(401))
@@ -248,7 +248,7 @@ struct StaleIfErrorTests {
     }
 
     @Test(arguments: causes.indices)
-    func `H9: an interceptor that failed is judged by its cause`(_ index: Int) async throws {
+    func `H9: a failed interceptor allows stale content only if its cause does`(_ index: Int) async throws {
         let (cause, isServed) = StaleIfErrorTests.causes[index]
         let bench = try Bench()
         serve(bench, then: .status(500))

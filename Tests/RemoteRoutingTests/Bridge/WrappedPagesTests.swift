@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Lists in objects, pages with numbers, and pages of other formats.
+/// Lists wrapped in objects, numbered pages, and pages of other formats.
 @Suite(.timeLimit(.minutes(10)))
 struct WrappedPagesTests {
     private struct Hits: Codable, Sendable {
@@ -28,18 +28,18 @@ struct WrappedPagesTests {
 
     private func host(_ bench: Bench) -> RemoteHost { bench.host(time: time) { $0.retry = .never } }
 
-    /// The value of a query item.
-    private static func number(_ asked: Asked, _ name: String = "page") -> Int? {
-        asked.query.split(separator: "&").first { $0.hasPrefix("\(name)=") }.flatMap { Int($0.dropFirst(name.count + 1)) }
+    /// Returns the value of a query item.
+    private static func number(_ request: Asked, _ name: String = "page") -> Int? {
+        request.query.split(separator: "&").first { $0.hasPrefix("\(name)=") }.flatMap { Int($0.dropFirst(name.count + 1)) }
     }
 
     // MARK: Links
 
     @Test(arguments: RealTransport.available)
-    func `H9: links lead through lists that are wrapped in an object`(_ transport: RealTransport) async throws {
+    func `H9: links of lists that are wrapped in an object are followed`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
-        bench.on("GET", "/hits") { asked in
-            let page = Self.number(asked) ?? 2
+        bench.on("GET", "/hits") { request in
+            let page = Self.number(request) ?? 2
             let links = [page > 1 ? "<?page=\(page - 1)>; rel=prev" : "", page < 3 ? "<?page=\(page + 1)>; rel=next" : ""]
             return .json(Hits(total: 3, items: [page])).tagged("\(page)").setting("Cache-Control", to: "max-age=60")
                 .setting("Link", to: links.filter { !$0.isEmpty }.joined(separator: ", "))
@@ -54,7 +54,7 @@ struct WrappedPagesTests {
     }
 
     @Test(arguments: [#"{"total":1}"#, #"{"total":1,"items":null}"#, #"{"total":1,"items":{}}"#, "[1]", "null"])
-    func `H10: a wrapped list without its list is an error that says so`(_ body: String) async throws {
+    func `H10: a wrapped page without its list is a decoding error`(_ body: String) async throws {
         let bench = try Bench()
         bench.on("GET", "/hits") { _ in .json(literal: body) }
         let hits = store(host(bench).pages(in: Hits.self, elements: { $0.items }) { (_: Int) in Route(path: "/hits") })
@@ -63,10 +63,10 @@ struct WrappedPagesTests {
         #expect(error.body == Data(body.utf8))
     }
 
-    @Test func `H17: elements that cannot be had fail their page alone`() async throws {
+    @Test func `H17: an error of the elements function fails only its page`() async throws {
         let bench = try Bench()
-        bench.on("GET", "/hits") { asked in
-            switch Self.number(asked) {
+        bench.on("GET", "/hits") { request in
+            switch Self.number(request) {
             case nil: .json(Sparse(items: [1])).setting("Link", to: "<?page=2>; rel=next")
             default: bench.asked.count == 2 ? .json(Sparse()) : .json(Sparse(items: [2]))
             }
@@ -81,7 +81,7 @@ struct WrappedPagesTests {
             ) { (_: Int) in Route(path: "/hits") })
         #expect(try await hits[1].requireData() == [1])
         guard case .failed(let error as RemoteError) = await hits[1].requestNextData() else {
-            Issue.record("the page was taken")
+            Issue.record("the page was accepted")
             return
         }
         #expect(error.stage == .decode && error.underlyingError is Sparse.NoList)
@@ -94,14 +94,15 @@ struct WrappedPagesTests {
     enum Ending: CaseIterable, Sendable { case empty, short, repeated, ignored }
 
     @Test(arguments: RealTransport.available, Ending.allCases)
-    func `H9: pages with numbers end`(_ transport: RealTransport, _ ending: Ending) async throws {
+    func `H9: a list of numbered pages ends at an empty, short or repeated page`(_ transport: RealTransport, _ ending: Ending) async throws
+    {
         let bench = try Bench(transport.kind)
-        bench.on("GET", "/items") { asked in
-            let page = Self.number(asked) ?? 0
+        bench.on("GET", "/items") { request in
+            let page = Self.number(request) ?? 0
             return switch ending {
             case .empty: .json(page <= 3 ? [page * 2, page * 2 + 1] : [])
             case .short: .json(page < 3 ? [page * 2, page * 2 + 1] : [page * 2])
-            // The last page for every higher number.
+            // Repeats the last page for every higher number.
             case .repeated: .json([min(page, 3) * 2, min(page, 3) * 2 + 1])
             case .ignored: .json([2, 3])
             }
@@ -124,9 +125,9 @@ struct WrappedPagesTests {
         #expect(await items[1].requestNextData() == .noPage)
     }
 
-    @Test func `H9: a server that always has another page is asked once for each page that a caller wants`() async throws {
+    @Test func `H9: a server that always has another page gets a single request per requested page`() async throws {
         let bench = try Bench(.memory)
-        bench.on("GET", "/items") { asked in .json(Hits(total: .max, items: [Self.number(asked) ?? -1])) }
+        bench.on("GET", "/items") { request in .json(Hits(total: .max, items: [Self.number(request) ?? -1])) }
         let items = store(
             host(bench).pages(in: Hits.self, elements: { $0.items }, numberedFrom: 0, size: 1) { (_: Int, number: Int) in
                 Route(path: "/items", query: ["page": number])
@@ -137,9 +138,9 @@ struct WrappedPagesTests {
         #expect(try await items[1].requireData() == Array(0...50))
     }
 
-    @Test func `H9, C13: pages with numbers are fetched again in order`() async throws {
+    @Test func `H9, C13: numbered pages are fetched again in order`() async throws {
         let bench = try Bench(.memory)
-        bench.on("GET", "/items") { asked in .json([Self.number(asked) ?? -1]).setting("Cache-Control", to: "max-age=60") }
+        bench.on("GET", "/items") { request in .json([Self.number(request) ?? -1]).setting("Cache-Control", to: "max-age=60") }
         let cacher = MemoryCacher<Int, [Int]>()
         func items() -> PaginationStore<Int, Int> {
             store(
@@ -151,7 +152,7 @@ struct WrappedPagesTests {
         _ = try await first[1].requireData()
         for _ in 2...3 { #expect(await first[1].requestNextData() == .loaded) }
         time.advance(by: .seconds(61))
-        // Another store: the keys come from its cacher.
+        // Another store loads the keys from the cacher.
         let second = items()
         #expect(try await second[1].requireData() == [1, 2, 3])
         #expect(await second[1].requestNextData() == .loaded)
@@ -159,7 +160,7 @@ struct WrappedPagesTests {
     }
 
     @Test(arguments: ["", "2", "x.y", "2.a.b", ".a", "99999999999999999999.a", "/items?page=2", "2,a", "\(Int.max).a"])
-    func `H9: a saved key that is no page number is refused before anything is sent`(_ key: String) async throws {
+    func `H9: a saved key that is not a page number is refused before anything is sent`(_ key: String) async throws {
         let bench = try Bench()
         bench.on("GET", "/items") { _ in .json([1]) }
         let cacher = MemoryCacher<Int, [Int]>()
@@ -170,13 +171,13 @@ struct WrappedPagesTests {
         let request = await items[1].requestNextData()
         switch key {
         case "": #expect(request == .noPage)
-        // The highest number there is has no page behind it.
+        // The largest page number has no next page.
         case "\(Int.max).a":
             #expect(request == .loaded)
             #expect(await items[1].requestNextData() == .noPage)
         default:
             guard case .failed(let error as RemoteError) = request else {
-                Issue.record("the key was taken")
+                Issue.record("the key was accepted")
                 return
             }
             #expect(error.code == .invalidRoute)
@@ -184,11 +185,11 @@ struct WrappedPagesTests {
         }
     }
 
-    // MARK: Keys that lead in circles
+    // MARK: Circular keys
 
-    @Test func `H9: a page that names itself as the next one ends the list`() async throws {
+    @Test func `H9: a page that links to itself as the next page ends the list`() async throws {
         let bench = try Bench(.memory)
-        bench.on("GET", "/linked") { asked in .json([Self.number(asked) ?? 1]).setting("Link", to: "<?page=2>; rel=next") }
+        bench.on("GET", "/linked") { request in .json([Self.number(request) ?? 1]).setting("Link", to: "<?page=2>; rel=next") }
         bench.on("GET", "/cursors") { _ in .json(["again": "c"]) }
         let linked = store(host(bench).pages(of: Int.self) { (_: Int) in Route(path: "/linked") })
         let cursors = store(
@@ -205,10 +206,10 @@ struct WrappedPagesTests {
     // MARK: Other formats
 
     @Test(arguments: RealTransport.available)
-    func `H9, H17: pages of any format may have their cursors in fields`(_ transport: RealTransport) async throws {
+    func `H9, H17: pages of any format can have their cursors in header fields`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
-        bench.on("GET", "/log") { asked in
-            let from = Self.number(asked, "from") ?? 1
+        bench.on("GET", "/log") { request in
+            let from = Self.number(request, "from") ?? 1
             let page = Bench.Response.text("\(from)\n\(from + 1)\n").setting("Cache-Control", to: "max-age=60").tagged("\(from)")
             return from < 5 ? page.setting("X-Next", to: "\(from + 2)") : page
         }
@@ -224,14 +225,14 @@ struct WrappedPagesTests {
         for expected in [PageRequest.loaded, .loaded, .noPage] { #expect(await log[1].requestNextData() == expected) }
         #expect(try await log[1].requireData() == [1, 2, 3, 4, 5, 6])
         #expect(bench.asked.allSatisfy { $0["Accept"] == "text/plain; charset=utf-8" })
-        // What the response says of lifetime and version is the page's.
+        // The page has the freshness and the validator of its response.
         guard case .modified(_, let freshness, let validator) = try await fetcher.respond(to: .content(1, revalidating: nil)).result else {
             return
         }
         #expect(freshness == .fresh(for: .seconds(60)) && validator?.entityTag == "\"1\"")
     }
 
-    @Test func `H9: a freshness and a validator that a page sets replace the response's`() async throws {
+    @Test func `H9: a page's own freshness and validator replace the response's`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/log") { _ in .text("1").setting("Cache-Control", to: "max-age=60").tagged("a") }
         let fetcher = host(bench).pages(parsing: { _ in

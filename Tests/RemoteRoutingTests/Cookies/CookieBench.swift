@@ -4,7 +4,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// A storage with a clock that stands still.
+/// A cookie storage with a manual clock.
 struct CookieBench {
     var storage: CookieStorage
     var now = Date(timeIntervalSince1970: 1_000_000_000)
@@ -17,7 +17,7 @@ struct CookieBench {
         storage.receive(lines, from: try request(address), now: now)
     }
 
-    /// The `Cookie` field of a request.
+    /// Returns the `Cookie` field of a request.
     mutating func sent(to address: String = "https://a.example/", _ method: HTTPMethod = .get, after hops: [String] = []) throws -> String?
     {
         storage.header(for: try request(address), isSafe: method.isSafe, after: try hops.map(request), now: now)
@@ -27,22 +27,22 @@ struct CookieBench {
 
     private func request(_ address: String) throws -> CookieRequest {
         let url = try #require(URL(string: address))
-        return try #require(CookieRequest(url), "\(address) is no address with cookies")
+        return try #require(CookieRequest(url), "\(address) cannot have cookies")
     }
 }
 
-/// A cacher of cookies that fails on command and can be looked into.
+/// A cacher that records its calls, and fails or waits on command.
 final class CookieDisk: Cacher {
     struct Refused: Error {}
 
     struct State: Sendable {
         var records: [String: CacheRecord<[Cookie]>] = [:]
         var isBroken = false
-        /// Whether lists succeed although the cacher is broken.
+        /// Whether `keys()` succeeds although the cacher is broken.
         var listsAlways = false
         var lists = true
         var calls: [String] = []
-        /// The beginning of the calls that wait; `nil` where none does.
+        /// The prefix of the calls that wait; `nil` if none waits.
         var held: String?
         var running = 0
         var mostRunning = 0

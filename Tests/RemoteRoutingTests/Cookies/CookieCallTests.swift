@@ -10,7 +10,7 @@ import Trials
 import FoundationNetworking
 #endif
 
-/// Calls of a host with a jar, over sockets.
+/// Calls of a host with a jar, over real sockets.
 @Suite(.timeLimit(.minutes(10)))
 struct CookieCallTests {
     private let jar = CookieJar()
@@ -62,7 +62,7 @@ struct CookieCallTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W12: the second attempt sends what the first response set`(_ transport: RealTransport) async throws {
+    func `W12: a retry sends the cookies that the first response set`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/x", inTurn: .status(503).setting("Set-Cookie", to: "route=node2"), .text("x"))
         let response = try await host(origin, transport).dataResponse(for: Route(path: "/x"))
@@ -71,7 +71,7 @@ struct CookieCallTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W12: the replay after a refresh sends what the 401 set`(_ transport: RealTransport) async throws {
+    func `W12: the replay after a refresh sends the cookies that the 401 set`(_ transport: RealTransport) async throws {
         struct Token: BearerToken { var accessToken: String }
         let origin = try LoopbackOrigin()
         origin.on(.get, "/x", inTurn: .status(401).setting("Set-Cookie", to: "nonce=7"), .text("x"))
@@ -83,7 +83,7 @@ struct CookieCallTests {
     // MARK: Redirects
 
     @Test(arguments: RealTransport.available)
-    func `W12: the next hop sends what a redirect set`(_ transport: RealTransport) async throws {
+    func `W12: the next hop sends the cookies that a redirect set`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("end") }
         origin.on(.get, "/a") { _ in .redirect(to: "/b").setting("Set-Cookie", to: "sid=1") }
         origin.on(.get, "/b") { _ in .redirect(to: "/c").setting("Set-Cookie", to: "theme=dark") }
@@ -111,7 +111,7 @@ struct CookieCallTests {
         #expect(sent(origin) == ["own=1", "sid=1"])
     }
 
-    @Test func `W12: a redirect from another site gets no strict cookie`() async throws {
+    @Test func `W12: a redirect from another site carries no strict cookie`() async throws {
         let (one, other) = (try LoopbackOrigin(), try LoopbackOrigin { _ in .text("end") })
         let place = "http://localhost:\(other.port)"
         one.on(.get, "/a") { _ in .redirect(to: place + "/b") }
@@ -123,7 +123,7 @@ struct CookieCallTests {
     // MARK: Without a jar
 
     @Test(arguments: RealTransport.available)
-    func `W12: a host without a jar neither keeps nor sends cookies`(_ transport: RealTransport) async throws {
+    func `W12: a host without a jar neither stores nor sends cookies`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x").setting("Set-Cookie", to: "sid=1; Path=/; Max-Age=600") }
         origin.on(.get, "/a") { _ in .redirect(to: "/b").setting("Set-Cookie", to: "hop=1; Path=/") }
         let plain = try transport.host(origin.port)
@@ -140,7 +140,7 @@ struct CookieCallTests {
     enum Way: CaseIterable { case redirect, retry, download }
 
     @Test(arguments: RealTransport.available, Way.allCases)
-    func `W12: a call that a clearing overtakes neither sends nor sets cookies from then on`(
+    func `W12: a call that is running when the jar is cleared neither sends nor sets cookies afterwards`(
         _ transport: RealTransport, _ way: Way
     ) async throws {
         let scope = CacheScope()
@@ -162,7 +162,7 @@ struct CookieCallTests {
         }
         #expect(sent(origin) == ["sid=1", nil])
         #expect(try await jar.cookies().isEmpty)
-        // The next call is one of the new session.
+        // The next call belongs to the new session.
         _ = try await host.data(for: Route(path: "/c"))
         #expect(try await jar.cookies().map(\.name) == ["later"])
     }
@@ -190,7 +190,7 @@ struct CookieCallTests {
 
     // MARK: Encryption
 
-    @Test func `W12, H5: cookies travel over plain http to another machine by permission only`() async throws {
+    @Test func `W12, H5: cookies are sent over plain http to another machine only with permission`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { $0.cookies = jar }
         try await set("hidden=1; Secure", at: "https://a.example/")
@@ -203,7 +203,7 @@ struct CookieCallTests {
         #expect(memory.requests.map { $0.fields["Cookie"] } == [nil, "sid=1"])
     }
 
-    @Test func `W12, H5: a redirect over plain http to a machine with cookies is an error before it is followed`() async throws {
+    @Test func `W12, H5: a redirect over plain http to another machine with cookies fails before it is followed`() async throws {
         let memory = MemoryTransport { request in .status(302).adding("Location", "http://b.example/y") }
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory).with { $0.cookies = jar }
         try await set("sid=1", at: "https://b.example/")
@@ -231,7 +231,7 @@ struct CookieCallTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W12, H9: the request that a call reports has its cookies`(_ transport: RealTransport) async throws {
+    func `W12, H9: the request that a call reports contains its cookies`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x") }
         try await set("sid=1; Path=/", at: origin.url.absoluteString)
         let call = try RouteCall(Route(path: "/x"), at: try host(origin, transport), .whole)

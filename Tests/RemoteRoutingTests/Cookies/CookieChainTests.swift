@@ -6,10 +6,10 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Generated redirect chains over several origins, each compared with a model of its own.
+/// Generated redirect chains over several origins, compared with an independent model.
 ///
-/// An origin is what it is for credentials: scheme, host and port. Cookies do not isolate by port (RFC 6265, section 8.5), so their
-/// boundary is the host: `127.0.0.1` and `localhost`, each at three ports.
+/// For credentials, an origin is a scheme, a host and a port. Cookies do not isolate by port (RFC 6265, section 8.5), so their boundary is
+/// the host: `127.0.0.1` and `localhost`, each at three ports.
 @Suite(.timeLimit(.minutes(10)))
 struct CookieChainTests {
     private struct Place: Hashable, Sendable {
@@ -18,14 +18,14 @@ struct CookieChainTests {
         var authority: String { "\(host):\(port)" }
     }
 
-    /// One stop of a chain: where it is, the cookie that its response sets, and the status that leads to the next stop.
+    /// A stop of a chain: its place, the cookie that its response sets, and the status that leads to the next stop.
     private struct Stop: Sendable {
         var place: Place
         var sameSite: String?
         var status: Int
     }
 
-    /// A request as an origin sees it.
+    /// A request as an origin receives it.
     private struct Seen: Hashable, Sendable {
         var method: String
         var authority: String?
@@ -48,7 +48,7 @@ struct CookieChainTests {
             let attributes = [nil, "", "; SameSite=None; Secure", "; SameSite=Lax", "; SameSite=Strict"]
             var stops: [Stop] = []
             for _ in 0..<2 + chance.below(5) {
-                // Every third hop stays where it is, so that chains within one origin and within one host are common.
+                // A third of the hops stay at the same place, so that chains within one origin and within one host are common.
                 let stays = chance.below(3) == 0
                 let place = places[chance.below(places.count)]
                 stops.append(
@@ -69,7 +69,7 @@ struct CookieChainTests {
             return stop.sameSite.map { response.setting("Set-Cookie", to: "c\(index)=\(stop.place.host)\($0)") } ?? response
         }
 
-        /// The requests that the laws allow, by a model that shares no code with the jar.
+        /// The expected requests, computed by a model that shares no code with the jar.
         var expected: [Seen] {
             var method = isPost ? "POST" : "GET"
             return stops.indices.map { index in
@@ -97,7 +97,7 @@ struct CookieChainTests {
     private final class Ring: Sendable {
         let origins: [LoopbackOrigin]
         let transport: any Transport
-        /// The chains that began, by number, and the requests that the origins saw of each.
+        /// The started chains by number, with the requests that the origins received for each.
         private let chains: WatchedState<[Int: (chain: Chain, seen: [Seen])]>
 
         init(_ transport: any Transport) throws {
@@ -119,7 +119,7 @@ struct CookieChainTests {
             }
         }
 
-        /// Sends the first request of a chain and compares all that the origins saw with the model.
+        /// Sends the first request of a chain, and compares the requests that the origins received with the model.
         func follow(_ number: Int) async throws {
             let places = origins.flatMap { origin in ["127.0.0.1", "localhost"].map { Place(host: $0, port: origin.port) } }
             let chain = Chain(number, among: places)
@@ -145,7 +145,7 @@ struct CookieChainTests {
     func `W12, H4: no cookie leaves its host and no credential its origin in 1 000 redirect chains`(_ transport: RealTransport) async throws
     {
         let ring = try Ring(transport.make())
-        // `URLSession` takes ten times the processor time, which all other tests would wait for.
+        // `URLSession` takes ten times the processor time, which would delay all other tests.
         let numbers = transport == .curl ? seeds(1_000, sanitized: 200) : seeds(100, sanitized: 100)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for worker in 0..<8 {

@@ -28,7 +28,7 @@ struct CookieJarTests {
 
     // MARK: Saving
 
-    @Test func `W12: the next jar has the saved cookies, by domain, and no session cookies`() async throws {
+    @Test func `W12: a new jar loads the saved cookies, by domain, and no session cookies`() async throws {
         let first = jar(["example"])
         try await set("a=b; Max-Age=60", in: first)
         try await set("c=d", in: first)
@@ -41,7 +41,7 @@ struct CookieJarTests {
         #expect(try await sent(jar(["example"])) == nil)
     }
 
-    @Test func `W12: a jar on files brings its cookies back`() async throws {
+    @Test func `W12: a jar with a FileCacher restores its cookies`() async throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "cookies-\(UUID().uuidString)")
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: directory) } }
         let scope = CacheScope(directory: directory)
@@ -56,7 +56,7 @@ struct CookieJarTests {
         #expect(try await sent(open()) == nil)
     }
 
-    @Test func `W12: a cookie that expires or ends leaves the cacher, too`() async throws {
+    @Test func `W12: an expired cookie is removed from the cacher, too`() async throws {
         let jar = jar()
         try await set("a=b; Max-Age=60", in: jar)
         try await jar.waitUntilSaved()
@@ -65,7 +65,7 @@ struct CookieJarTests {
         #expect(disk.state.current.records.isEmpty)
     }
 
-    @Test func `W12: the cacher is called once at a time, and loads each domain once`() async throws {
+    @Test func `W12: the jar makes one cacher call at a time, and loads each domain once`() async throws {
         for index in 0..<20 {
             let jar = CookieJar(cacher: disk, time: time)
             try await set("a=\(index); Max-Age=60", in: jar, at: "https://\(index).example/")
@@ -90,7 +90,7 @@ struct CookieJarTests {
         #expect(state.records.values.map(\.content.count) == Array(repeating: 11, count: 20))
     }
 
-    @Test func `W12: a cacher that cannot list its keys loads each domain at its first use`() async throws {
+    @Test func `W12: the jar loads each domain at its first use if the cacher cannot list its keys`() async throws {
         let first = jar()
         try await set("a=b; Max-Age=60", in: first)
         try await first.waitUntilSaved()
@@ -105,7 +105,7 @@ struct CookieJarTests {
 
     // MARK: Faults
 
-    @Test func `W12: a cacher that fails to save keeps the cookies in memory and is tried again`() async throws {
+    @Test func `W12: cookies stay in memory after a failed save, and are saved again`() async throws {
         let jar = jar()
         #expect(try await sent(jar) == nil)
         disk.state.update { $0.isBroken = true }
@@ -120,7 +120,7 @@ struct CookieJarTests {
         #expect(disk.state.current.records["a.example"]?.content.map(\.name) == ["a"])
     }
 
-    @Test func `W12: a save that failed is repeated after another domain's save`() async throws {
+    @Test func `W12: a failed save is repeated after another domain's save`() async throws {
         let jar = jar()
         disk.state.update { $0.isBroken = true }
         try await set("a=b; Max-Age=60", in: jar)
@@ -131,7 +131,7 @@ struct CookieJarTests {
     }
 
     @Test(arguments: [true, false])
-    func `W12: a load that fails is a miss and is repeated at the next request`(lists: Bool) async throws {
+    func `W12: a failed load is a miss and is repeated at the next request`(lists: Bool) async throws {
         let first = jar()
         try await set("a=b; Max-Age=60", in: first)
         try await first.waitUntilSaved()
@@ -148,7 +148,7 @@ struct CookieJarTests {
         #expect(disk.state.current.calls.count { $0 == "load a.example" } == 2)
     }
 
-    @Test func `W12: a load that fails after a list is repeated at the next request`() async throws {
+    @Test func `W12: a failed load after a list is repeated at the next request`() async throws {
         let first = jar()
         try await set("a=b; Max-Age=60", in: first)
         try await first.waitUntilSaved()
@@ -160,7 +160,7 @@ struct CookieJarTests {
         #expect(try await sent(second) == "a=b")
     }
 
-    @Test func `W12: the lane makes no call while one is under way`() {
+    @Test func `W12: the lane makes no call while another is running`() {
         var lane = CookieLane()
         lane.want(["a.example"])
         let calls = [lane.next(), lane.next()]
@@ -183,7 +183,7 @@ struct CookieJarTests {
 
     // MARK: Clearing
 
-    @Test func `W12: clearing the scope clears the jar, and its cookies stay away`() async throws {
+    @Test func `W12: clearing the scope clears the jar for good`() async throws {
         let scope = CacheScope()
         let jar = jar(scope: scope)
         try await set("a=b; Max-Age=60", in: jar)
@@ -198,7 +198,7 @@ struct CookieJarTests {
         #expect(try await sent(self.jar()) == "e=f")
     }
 
-    @Test func `W12: a call from before a clearing neither sends nor sets cookies`() async throws {
+    @Test func `W12: a call that began before a clearing neither sends nor sets cookies`() async throws {
         let jar = jar()
         let call = jar.call()
         try await set("a=old", in: jar)
@@ -211,7 +211,7 @@ struct CookieJarTests {
     }
 
     @Test(arguments: ["keys", "load a.example"])
-    func `W12: a clearing drops what is loaded from before`(call: String) async throws {
+    func `W12: a clearing drops the records of an earlier load`(call: String) async throws {
         let first = jar()
         try await set("a=b; Max-Age=60", in: first)
         try await first.waitUntilSaved()
@@ -231,7 +231,7 @@ struct CookieJarTests {
         #expect(disk.state.current.records["a.example"]?.content.map(\.name) == ["c"])
     }
 
-    @Test func `W12: a clearing that fails throws, and its records are not used again`() async throws {
+    @Test func `W12: a failed clearing throws, and its records are not used again`() async throws {
         let first = jar()
         try await set("a=b; Max-Age=60", in: first)
         try await first.waitUntilSaved()
@@ -244,7 +244,7 @@ struct CookieJarTests {
         #expect(disk.state.current.records.isEmpty)
     }
 
-    @Test func `W12: a scope does not keep its jar alive`() async throws {
+    @Test func `W12: a scope does not retain its jar`() async throws {
         let scope = CacheScope()
         weak var gone: CookieJar?
         do {
@@ -258,7 +258,7 @@ struct CookieJarTests {
 
     // MARK: Managing
 
-    @Test func `W12: the jar lists its cookies, and removes one`() async throws {
+    @Test func `W12: the jar lists its cookies, and removes a single cookie`() async throws {
         let jar = jar()
         try await set("b=1; Max-Age=60", in: jar, at: "https://b.example/")
         try await set("x=2; Max-Age=60", in: jar)
@@ -289,20 +289,20 @@ struct CookieJarTests {
     }
 
     @Test(arguments: ["mailto:a@a.example", "https://user:secret@a.example/", "file:///x", "https:///x"])
-    func `W12: an address that is not plain http or https has no cookies`(address: String) async throws {
+    func `W12: a URL with another scheme, with user information or without a host has no cookies`(address: String) async throws {
         let jar = jar()
         try await set("a=b", in: jar, at: address)
         #expect(try await sent(jar, to: address) == nil)
         #expect(try await jar.cookies().isEmpty)
     }
 
-    @Test func `W12: shared domains are read in any case and with a leading dot`() async throws {
+    @Test func `W12: a shared domain matches in any case and with a leading dot`() async throws {
         let jar = jar([".Shop.EXAMPLE"])
         try await set("a=b; Domain=shop.example", in: jar, at: "https://x.shop.example/")
         #expect(try await sent(jar, to: "https://y.shop.example/") == "a=b")
     }
 
-    @Test func `W12: a shared domain that is no name ends the program with a message`() async {
+    @Test func `W12: a shared domain that is not a host name ends the program`() async {
         await #expect(processExitsWith: .failure) { _ = CookieJar(sharedDomains: ["https://example.com"]) }
     }
 }

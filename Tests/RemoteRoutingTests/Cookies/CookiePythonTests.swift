@@ -5,35 +5,35 @@ import Trials
 
 @testable import RemoteRouting
 
-/// The cookies beside an independent jar: Python's `http.cookiejar`, with host-only cookies as its policy offers them.
+/// Compares the jar with an independent implementation: Python's `http.cookiejar`, with its policy for host-only cookies.
 ///
-/// The generated histories leave out what Python does otherwise (RFC 6265bis, sections of draft 07 and later):
+/// The generated histories avoid the cases in which Python deviates from RFC 6265bis (draft 07 and later):
 ///
-/// - Python takes `Secure` cookies from http. The RFC: "If the scheme component of the request-uri does not denote a "secure" protocol, and
+/// - Python accepts `Secure` cookies over http. The RFC: "If the scheme component of the request-uri does not denote a "secure" protocol, and
 ///   the cookie's secure-only-flag is true, then abort these steps and ignore the cookie entirely."
-/// - Python lets http overwrite `Secure` cookies. The RFC, on a new cookie from http that a secure one covers: "abort these steps and ignore
+/// - Python lets http overwrite `Secure` cookies. The RFC, on a new http cookie that shadows a secure one: "abort these steps and ignore
 ///   the newly created cookie entirely". The histories therefore use a name either with or without `Secure`.
 /// - Python removes a cookie when any host expires it, before it looks at the domain. The RFC: "If the canonicalized request-host does not
 ///   domain-match the domain-attribute: Abort these steps and ignore the cookie entirely."
-/// - Python keeps the first attribute of a name. The RFC: "the last attribute in the cookie-attribute-list".
-/// - Python refuses a cookie with a bad `Max-Age`. The RFC: "ignore the cookie-av".
-/// - Python takes `Path=x` as it is. The RFC: "If the attribute-value is empty or if the first character of the attribute-value is not %x2F
+/// - Python uses the first attribute of a name. The RFC: "the last attribute in the cookie-attribute-list".
+/// - Python rejects a cookie with an invalid `Max-Age`. The RFC: "ignore the cookie-av".
+/// - Python uses `Path=x` unchanged. The RFC: "If the attribute-value is empty or if the first character of the attribute-value is not %x2F
 ///   ("/"): Let cookie-path be the default-path."
-/// - Python reads a line without an equals sign as a name. The RFC: "the name string is empty, and the value string is the value of
+/// - Python treats a line without an equals sign as a name. The RFC: "the name string is empty, and the value string is the value of
 ///   name-value-pair."
-/// - Python refuses an empty `Domain` and one without a dot. The RFC takes the former as none.
-/// - Python lets an address share cookies. The RFC: "The string is a host name (i.e., not an IP address)."
-/// - Python knows no prefixes, no `SameSite`, and neither limits nor evicts. The RFC: "At least 50 cookies per domain."
-/// - Python reads years of two digits as the nearest. The RFC: "If the year-value is greater than or equal to 70 and less than or equal to
+/// - Python rejects an empty `Domain` and a `Domain` without a dot. The RFC ignores an empty `Domain`.
+/// - Python lets an IP address share cookies. The RFC: "The string is a host name (i.e., not an IP address)."
+/// - Python supports neither prefixes nor `SameSite` nor limits. The RFC: "At least 50 cookies per domain."
+/// - Python interprets two-digit years as the nearest year. The RFC: "If the year-value is greater than or equal to 70 and less than or equal to
 ///   99, increment the year-value by 1900."
-/// - Python sorts by path only, and by domain otherwise. The RFC: "cookies with earlier creation-times are listed before cookies with later
+/// - Python sorts by path and then by domain. The RFC: "cookies with earlier creation-times are listed before cookies with later
 ///   creation-times." The test compares cookies as sets, and the lengths of their paths in order.
 struct CookiePythonTests {
     private static let python = ["/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
-    /// Reads histories of `[seconds, address, line]`; an empty line asks for the cookies, which are written.
+    /// Reads histories of `[seconds, URL, line]`; for each empty line, prints the cookies of a request.
     private static let script = """
         import json, sys, email.message, urllib.request, http.cookiejar as jars
         clock = [0.0]
@@ -54,12 +54,12 @@ struct CookiePythonTests {
                     print(json.dumps(request.get_header('Cookie', '')))
         """
 
-    @Test(.enabled(if: python != nil, "python3 is not installed, so there is nothing to compare with"))
+    @Test(.enabled(if: python != nil, "python3 is not installed"))
     func `W12: cookies agree with Python's over generated histories`() throws {
         var random = SplitMix(seed: 20_260_712)
         let histories = (0..<rounds(300)).map { _ in random.history() }
         let lines = try run(JSONEncoder().encode(histories)).split(separator: UInt8(ascii: "\n"))
-        var answers = lines.makeIterator()
+        var results = lines.makeIterator()
         var sent = 0
         for (number, history) in histories.enumerated() {
             var bench = CookieBench(shared: SplitMix.shared)
@@ -69,20 +69,20 @@ struct CookiePythonTests {
                     try bench.set(step[2], at: step[1])
                     continue
                 }
-                let answer = answers.next()
-                let line = try #require(answer)
+                let result = results.next()
+                let line = try #require(result)
                 let expected = try JSONDecoder().decode(String.self, from: Data(line), allowingFragments: true)
                 let own = try bench.sent(to: step[1]) ?? ""
                 let same = pairs(own).sorted() == pairs(expected).sorted()
-                #expect(same, "history \(number): \(step[1]) gets “\(own)”, and “\(expected)” from Python: \(history)")
-                // The value names the path.
+                #expect(same, "history \(number): \(step[1]) gets “\(own)” instead of Python's “\(expected)”: \(history)")
+                // The value contains the path.
                 #expect(pairs(own).map(pathLength) == pairs(expected).map(pathLength))
                 sent += pairs(own).count
             }
         }
-        let rest = answers.next()
+        let rest = results.next()
         #expect(rest == nil)
-        // Histories without cookies would agree, too.
+        // Guards against histories without cookies, which would agree trivially.
         #expect(sent > histories.count * 5)
     }
 
@@ -103,7 +103,7 @@ struct CookiePythonTests {
 }
 
 extension JSONDecoder {
-    /// Decodes a value that stands alone, which Foundation on Linux takes only within a list.
+    /// Decodes a top-level fragment, which Foundation on Linux accepts only within an array.
     fileprivate func decode<Value: Decodable>(_ type: Value.Type, from data: Data, allowingFragments: Bool) throws -> Value {
         try decode([Value].self, from: Data("[".utf8) + data + Data("]".utf8))[0]
     }
@@ -160,7 +160,7 @@ extension SplitMix {
     }
 }
 
-/// Dates as servers write them.
+/// Date formats that servers send.
 private enum HTTPDateText {
     static func format(_ date: Date, form: Int) -> String {
         let moment = CivilMoment(date)

@@ -8,20 +8,20 @@ struct CookieStorageTests {
     // MARK: Domain
 
     @Test(arguments: ["https://a.example/", "https://A.EXAMPLE/x", "https://a.example:8443/"])
-    func `W12: a cookie without a domain returns to its host`(address: String) throws {
+    func `W12: a cookie without a domain is sent to its host`(address: String) throws {
         var bench = CookieBench()
         try bench.set("a=b")
         #expect(try bench.sent(to: address) == "a=b")
     }
 
     @Test(arguments: ["https://b.a.example/", "https://example/", "https://xa.example/", "https://a.example.com/", "https://a.example./"])
-    func `W12: a cookie without a domain stays with its host`(address: String) throws {
+    func `W12: a cookie without a domain is sent to no other host`(address: String) throws {
         var bench = CookieBench(shared: ["example", "a.example"])
         try bench.set("a=b")
         #expect(try bench.sent(to: address) == nil)
     }
 
-    @Test func `W12: a domain that the app lists shares a cookie with its subdomains`() throws {
+    @Test func `W12: a cookie of a listed domain is sent to its subdomains`() throws {
         var bench = CookieBench(shared: ["shop.example"])
         try bench.set("a=b; Domain=.Shop.example", at: "https://login.shop.example/")
         for address in ["https://shop.example/", "https://login.shop.example/", "https://x.y.shop.example/"] {
@@ -33,7 +33,7 @@ struct CookieStorageTests {
     }
 
     @Test(arguments: ["example", "shop.example", "co.uk", "login.shop.example"])
-    func `W12: a domain that the app does not list is host-only`(domain: String) throws {
+    func `W12: a cookie for a domain that the app does not list is host-only`(domain: String) throws {
         var bench = CookieBench(shared: ["other.example"])
         let host = domain == "co.uk" ? "shop.co.uk" : "login.shop.example"
         try bench.set("a=b; Domain=\(domain)", at: "https://\(host)/")
@@ -54,7 +54,7 @@ struct CookieStorageTests {
         #expect(bench.all.isEmpty)
     }
 
-    @Test func `W12: an address shares no cookies`() throws {
+    @Test func `W12: a cookie of an IP address is host-only`() throws {
         var bench = CookieBench(shared: ["0.0.1", "127.0.0.1", "1"])
         try bench.set("a=b; Domain=0.0.1", at: "http://127.0.0.1/")
         #expect(bench.all.isEmpty)
@@ -71,7 +71,7 @@ struct CookieStorageTests {
         ("/", "/", true), ("/", "/x", true), ("/x", "/x", true), ("/x", "/x/", true), ("/x", "/x/y", true), ("/x/", "/x/y", true),
         ("/x", "/xy", false), ("/x/", "/x", false), ("/x", "/", false), ("/x", "/X", false), ("/x/y", "/x", false), ("/%78", "/x", false),
     ])
-    func `W12: a cookie travels to its path and below`(cookie: String, request: String, isSent: Bool) throws {
+    func `W12: a cookie is sent to its path and below`(cookie: String, request: String, isSent: Bool) throws {
         var bench = CookieBench()
         try bench.set("a=b; Path=\(cookie)")
         #expect(try bench.sent(to: "https://a.example\(request)?q=/x") == (isSent ? "a=b" : nil))
@@ -81,13 +81,13 @@ struct CookieStorageTests {
         ("https://a.example", "/"), ("https://a.example/", "/"), ("https://a.example/x", "/"), ("https://a.example/x/y", "/x"),
         ("https://a.example/x/y/", "/x/y"), ("https://a.example?q=/x/y", "/"), ("https://a.example/x%2Fy/z", "/x%2Fy"),
     ])
-    func `W12: a cookie without a path gets that of its request`(address: String, path: String) throws {
+    func `W12: a cookie without a path gets the directory of its request's path`(address: String, path: String) throws {
         var bench = CookieBench()
         try bench.set("a=b", "c=d; Path=relative", at: address)
         #expect(bench.all.map(\.path) == [path, path])
     }
 
-    @Test func `W12: longer paths come first, then older cookies`() throws {
+    @Test func `W12: cookies are sorted by longer path, then by age`() throws {
         var bench = CookieBench(shared: ["example"])
         try bench.set("1=x; Path=/", "2=x; Path=/x/y", "3=x; Path=/x", "6=x; Path=/", at: "https://a.example/x/y")
         try bench.set("4=x; Path=/x/y; Domain=example", at: "https://a.example/")
@@ -99,13 +99,13 @@ struct CookieStorageTests {
 
     // MARK: Identity
 
-    @Test func `W12: name, domain and path together make a cookie`() throws {
+    @Test func `W12: name, domain and path together identify a cookie`() throws {
         var bench = CookieBench(shared: ["a.example"])
         try bench.set("a=1", "a=2; Path=/x", "a=3; Domain=a.example", "A=4", "a=5", "e\u{301}=6", "\u{E9}=7")
         #expect(try bench.sent(to: "https://a.example/x") == "a=2; a=5; a=3; A=4; e\u{301}=6; \u{E9}=7")
     }
 
-    @Test func `W12: a cookie without a name travels as its value`() throws {
+    @Test func `W12: a cookie without a name is sent as its value`() throws {
         var bench = CookieBench()
         try bench.set("token", "a=", "=other")
         #expect(try bench.sent() == "other; a=")
@@ -113,7 +113,7 @@ struct CookieStorageTests {
 
     // MARK: Security
 
-    @Test func `W12: a Secure cookie travels over secure connections only`() throws {
+    @Test func `W12: a Secure cookie is set and sent over secure connections only`() throws {
         var bench = CookieBench()
         try bench.set("a=b; Secure")
         #expect(try bench.sent(to: "http://a.example/") == nil)
@@ -127,14 +127,14 @@ struct CookieStorageTests {
     @Test(arguments: [
         ("a=evil", "/", false), ("a=evil; Path=/x", "/x/y", false), ("a=evil; Path=/", "/", true), ("b=fine", "/", true),
     ])
-    func `W12: an insecure connection does not hide a Secure cookie`(line: String, path: String, isSet: Bool) throws {
+    func `W12: a cookie from an insecure connection does not shadow a Secure cookie`(line: String, path: String, isSet: Bool) throws {
         var bench = CookieBench(shared: ["example"])
         let secure = line.contains("Path=/;") || line.hasSuffix("Path=/") ? "/x" : "/"
         try bench.set("a=good; Secure; Path=\(secure)")
         try bench.set(line, at: "http://a.example\(path)")
         #expect(bench.all.count == (isSet ? 2 : 1))
         #expect(bench.all.contains { $0.value == "good" })
-        // A shared domain reaches the same host.
+        // A cookie of the shared domain would be sent to the same host.
         try bench.set("a=evil; Domain=example; Path=\(secure)", at: "http://b.example/")
         #expect(!bench.all.contains { !$0.isHostOnly })
     }
@@ -145,13 +145,13 @@ struct CookieStorageTests {
         ("__Host-a=b; Secure; Path=/x", false), ("__Host-a=b; Secure; Path=/; Domain=a.example", false), ("__host-a=b; Path=/", false),
         ("=__Host-a=b", false), ("__Secure-", false), ("=__secure-a=b; Secure", false), ("__Host-\u{301}a=b", false), ("__Hos-a=b", true),
     ])
-    func `W12: a prefix keeps its promise`(line: String, isSet: Bool) throws {
+    func `W12: a cookie that violates the rules of its prefix is ignored`(line: String, isSet: Bool) throws {
         var bench = CookieBench(shared: ["a.example"])
         try bench.set(line)
         #expect(bench.all.count == (isSet ? 1 : 0))
     }
 
-    @Test func `W12: a prefix is refused on an insecure connection`() throws {
+    @Test func `W12: a cookie with a prefix is ignored on an insecure connection`() throws {
         var bench = CookieBench()
         try bench.set("__Host-a=b; Secure; Path=/", "__Secure-a=b; Secure", at: "http://a.example/")
         #expect(bench.all.isEmpty)
@@ -170,22 +170,23 @@ struct CookieStorageTests {
             (["https://b.example/", "https://a.example/"], .get, "lax none plain"),
             (["https://sub.a.example/"], .post, "none"), (["https://x.shop.example/", "https://a.example/"], .post, "none"),
         ] as [([String], HTTPMethod, String)])
-    func `W12: a redirect from another site gets the cookies that SameSite allows`(hops: [String], method: HTTPMethod, names: String) throws
-    {
+    func `W12: a redirect from another site carries the cookies that SameSite allows`(
+        hops: [String], method: HTTPMethod, names: String
+    ) throws {
         var bench = CookieBench(shared: ["shop.example"])
         for line in Self.policies.split(separator: "|") { try bench.set(String(line)) }
         let sent = try bench.sent(to: "https://a.example/", method, after: hops)
         #expect(sent == names.split(separator: " ").map { "\($0)=1" }.joined(separator: "; "))
     }
 
-    @Test func `W12: hosts of a shared domain are one site`() throws {
+    @Test func `W12: hosts of a shared domain belong to the same site`() throws {
         var bench = CookieBench(shared: ["shop.example"])
         try bench.set("a=b; SameSite=Strict", at: "https://x.shop.example/")
         #expect(try bench.sent(to: "https://x.shop.example/", .post, after: ["https://y.shop.example/"]) == "a=b")
         #expect(try bench.sent(to: "https://x.shop.example/", .post, after: ["http://y.shop.example/"]) == nil)
     }
 
-    @Test func `W12: SameSite=None without Secure sets nothing`() throws {
+    @Test func `W12: a cookie with SameSite=None and without Secure is ignored`() throws {
         var bench = CookieBench()
         try bench.set("a=b; SameSite=None", "c=d; SameSite=Unknown")
         #expect(bench.all.map(\.sameSite) == [.unspecified])
@@ -193,7 +194,7 @@ struct CookieStorageTests {
 
     // MARK: Expiry
 
-    @Test func `W12: Max-Age comes before Expires, wherever they stand`() throws {
+    @Test func `W12: Max-Age overrides Expires in any order`() throws {
         var bench = CookieBench()
         let past = "Expires=Thu, 01 Jan 1970 00:00:00 GMT"
         try bench.set("a=1; Max-Age=10; \(past)", "b=1; \(past); Max-Age=10", "c=1; \(past)")
@@ -206,7 +207,7 @@ struct CookieStorageTests {
     }
 
     @Test(arguments: ["Max-Age=0", "Max-Age=-1", "Expires=Thu, 01 Jan 1970 00:00:00 GMT", "Expires=Sun, 09 Sep 2001 01:46:40 GMT"])
-    func `W12: an expired cookie removes the one before it`(attribute: String) throws {
+    func `W12: an expired cookie removes its earlier version`(attribute: String) throws {
         var bench = CookieBench()
         try bench.set("a=b; Max-Age=100", "c=d; Max-Age=100")
         try bench.set("a=; \(attribute)")
@@ -230,7 +231,7 @@ struct CookieStorageTests {
         #expect(try bench.sent() == "a=b")
     }
 
-    @Test func `W12: a clock that goes back keeps the order of creation`() throws {
+    @Test func `W12: the order of creation survives a clock that goes back`() throws {
         var bench = CookieBench()
         try bench.set("1=x")
         bench.now -= 86_400
@@ -242,7 +243,7 @@ struct CookieStorageTests {
 
     // MARK: Limits
 
-    @Test func `W12: a crowded domain evicts expired, then insecure, then any cookies, those used longest ago first`() throws {
+    @Test func `W12: a domain over its limit evicts expired, then insecure, then other cookies, the least recently used first`() throws {
         var bench = CookieBench(limits: .init(perDomain: 3))
         try bench.set("1=x; Secure", "2=x; Max-Age=5", "3=x")
         bench.now += 10
@@ -260,7 +261,7 @@ struct CookieStorageTests {
         #expect(bench.all.map(\.name) == ["1", "5", "7"])
     }
 
-    @Test func `W12: above the total, the cookies used longest ago go`() throws {
+    @Test func `W12: a jar over its total evicts the least recently used cookies`() throws {
         var bench = CookieBench(limits: .init(total: 3))
         for host in ["1", "2", "3"] { try bench.set("n=\(host); Max-Age=\(host)0", at: "https://\(host).example/") }
         _ = try bench.sent(to: "https://1.example/")
@@ -284,7 +285,7 @@ struct CookieStorageTests {
 
     // MARK: Saving
 
-    @Test func `W12: only changes of what is saved are saved`() throws {
+    @Test func `W12: only changes to saved cookies cause a save`() throws {
         var bench = CookieBench(shared: ["example"])
         func changed() -> Set<String> { bench.storage.takeChanged() }
         try bench.set("a=b")
@@ -304,7 +305,7 @@ struct CookieStorageTests {
         #expect(bench.storage.record(of: "a.example", now: bench.now) == [])
     }
 
-    @Test func `W12: a saved record brings its cookies back, in their order`() throws {
+    @Test func `W12: a saved record restores its cookies in order`() throws {
         var bench = CookieBench()
         try bench.set("1=x; Max-Age=50", "2=x", "3=x; Max-Age=5", "4=x; Max-Age=50; Secure; HttpOnly; SameSite=Strict; Path=/")
         let data = try JSONEncoder().encode(bench.storage.record(of: "a.example", now: bench.now))
@@ -317,7 +318,7 @@ struct CookieStorageTests {
         #expect(next.all[1].isSecure && next.all[1].isHTTPOnly && next.all[1].sameSite == .strict)
     }
 
-    @Test func `W12: a record that no response could have set is left out`() throws {
+    @Test func `W12: a saved cookie that no response could have set is dropped`() throws {
         func cookie(
             _ name: String = "a", _ value: String = "b", domain: String = "a.example", expires: Double? = 10, created: Int64 = 0
         ) -> Cookie {
@@ -355,7 +356,7 @@ struct CookieStorageTests {
             let (host, path) = (hosts[random.below(hosts.count)], paths[random.below(paths.count)])
             let (isSecure, domain) = (random.below(2) == 0, hosts[random.below(hosts.count)])
             let address = "\(isSecure ? "https" : "http")://\(host)\(path)"
-            // The value says where the cookie may go.
+            // The value describes the permitted targets of the cookie.
             var line = "n\(random.below(3))=\(host)|"
             let names = random.below(2) == 0
             let marksSecure = random.below(2) == 0

@@ -8,7 +8,7 @@ struct SetCookieParserTests {
         ("a=b", "a", "b"), ("  a \t=\t b  ", "a", "b"), ("a=", "a", ""), ("=b", "", "b"), ("b", "", "b"), ("a=b=c", "a", "b=c"),
         ("a=\"b c\"", "a", "\"b c\""), ("a=b;", "a", "b"), ("a=b,c", "a", "b,c"), ("é=\u{1F36A}", "é", "\u{1F36A}"), ("a=b;;;x", "a", "b"),
     ])
-    func `W12: a line divides into name and value at the first equals sign`(line: String, name: String, value: String) {
+    func `W12: a line splits into name and value at the first equals sign`(line: String, name: String, value: String) {
         #expect(SetCookieParser.parse(line) == SetCookie(name: name, value: value))
     }
 
@@ -16,15 +16,15 @@ struct SetCookieParserTests {
         "", "=", " = ; Path=/", ";", "a=b\u{0}", "a=\rb", "a=b\nSet-Cookie: c=d", "a\u{1F}=b", "a=b; Path=/\u{7F}",
         "a=" + String(repeating: "x", count: 4096), String(repeating: "x", count: 4096) + "=a", String(repeating: "é", count: 2049),
     ])
-    func `W12: a line with control characters, without content or above 4 096 bytes sets nothing`(line: String) {
+    func `W12: a line with control characters, without content or over 4 096 bytes is ignored`(line: String) {
         #expect(SetCookieParser.parse(line) == nil)
     }
 
-    @Test func `W12: a pair of exactly 4 096 bytes is a cookie`() {
+    @Test func `W12: a pair of exactly 4 096 bytes is accepted`() {
         #expect(SetCookieParser.parse("a=" + String(repeating: "x", count: 4095))?.value.utf8.count == 4095)
     }
 
-    @Test func `W12: attributes are read in any case and with blanks`() {
+    @Test func `W12: attributes are parsed in any case and with blanks`() {
         let cookie = SetCookieParser.parse(
             "a=b;MAX-AGE = 5 ; domain=.Example.COM;path=/x; SECURE; httponly=yes; sAmEsItE=STRICT; Unknown=1")
         var expected = SetCookie(name: "a", value: "b")
@@ -33,7 +33,7 @@ struct SetCookieParserTests {
         #expect(cookie == expected)
     }
 
-    @Test func `W12: the last valid attribute of a name counts`() {
+    @Test func `W12: the last valid attribute of a name applies`() {
         let cookie = SetCookieParser.parse(
             "a=b; Max-Age=1; Max-Age=2; Max-Age=x; Domain=x.example; Domain=y.example; Path=/1; Path=/2; Secure; Secure; HttpOnly; HttpOnly; "
                 + "SameSite=Strict; SameSite=Lax; Expires=Thu, 01 Jan 2009 00:00:00 GMT; Expires=Fri, 01 Jan 2010 00:00:00 GMT; Expires=never"
@@ -56,21 +56,21 @@ struct SetCookieParserTests {
     }
 
     @Test(arguments: ["", "x", "*"])
-    func `W12: a Path without a slash asks for the default`(path: String) {
+    func `W12: a Path without a leading slash selects the default`(path: String) {
         #expect(SetCookieParser.parse("a=b; Path=/x; Path=\(path)")?.path == "")
     }
 
-    @Test func `W12: an attribute above 1 024 bytes is ignored`() {
+    @Test func `W12: an attribute over 1 024 bytes is ignored`() {
         let long = String(repeating: "x", count: 1024)
         #expect(SetCookieParser.parse("a=b; Path=/1; Path=/\(long)")?.path == "/1")
         #expect(SetCookieParser.parse("a=b; Path=/1; Path=/\(long.dropFirst())")?.path == "/" + long.dropFirst())
     }
 
-    @Test func `W12: a domain keeps letters that lower case would turn into ASCII`() {
+    @Test func `W12: a domain keeps letters that lowercasing would map to ASCII`() {
         #expect(SetCookieParser.parse("a=b; Domain=ban\u{212A}.example")?.domain == "ban\u{212A}.example")
     }
 
-    @Test func `W12: lines of 10 MB are read in one pass`() {
+    @Test func `W12: lines of 10 MB are parsed in one pass`() {
         let giant = String(repeating: "x", count: 10_000_000)
         #expect(SetCookieParser.parse("a=" + giant) == nil)
         #expect(SetCookieParser.parse(giant) == nil)
@@ -78,7 +78,7 @@ struct SetCookieParserTests {
         #expect(SetCookieParser.parse("a=b" + String(repeating: "; Secure", count: 100_000))?.isSecure == true)
     }
 
-    @Test func `W12: joined lines are separated, dates stay whole`() {
+    @Test func `W12: joined lines are split, and dates stay whole`() {
         let joined = "a=b; Expires=Thu, 01 Jan 2009 00:00:00 GMT; Path=/, c=d,e=f; expires=Thu, 01-Jan-2009 00:00:00 GMT, g=1,2"
         #expect(
             SetCookieParser.separate(joined) == [
@@ -100,7 +100,7 @@ struct CookieDateTests {
         ("Wed, 1 Jan 2020 0:0:0 GMT", 1_577_836_800), ("01 Jan 69 00:00:00", 3_124_224_000), ("01 Jan 70 00:00:00", 0),
         ("29 Feb 2000 12:00:00", 951_825_600), ("1 Jan 1601 00:00:00", -11_644_473_600),
     ])
-    func `W12: a date is read leniently`(text: String, seconds: Int) {
+    func `W12: a date is parsed leniently`(text: String, seconds: Int) {
         #expect(CookieDate.parse(text.utf8) == Date(timeIntervalSince1970: Double(seconds)))
     }
 
@@ -110,7 +110,7 @@ struct CookieDateTests {
         "06 Nov 1994 08:49:60", "06 Nov 1600 08:49:37", "06 Nov 19940 08:49:37", "006 Nov 1994 08:49:37", "06 Nov 1994 008:49:37",
         "06 Nov 1994 08:49", "06 Nov 1994 8::37", "06 Növ 1994 08:49:37", "٠٦ Nov 1994 08:49:37",
     ])
-    func `W12: a text without each part of a date is none`(text: String) {
+    func `W12: a text with a missing or invalid part is not a date`(text: String) {
         #expect(CookieDate.parse(text.utf8) == nil)
     }
 }

@@ -6,7 +6,7 @@ import Trials
 
 @testable import RemoteRouting
 
-/// The digest of a download, computed from the bytes as they arrive.
+/// The digest of a download, which is computed while the bytes arrive.
 @Suite(.timeLimit(.minutes(10)))
 struct DownloadDigestTests {
     private let directory = Place()
@@ -16,7 +16,7 @@ struct DownloadDigestTests {
         var target: URL { url.appendingPathComponent("film") }
         var part: String { url.appendingPathComponent(".film.part").path }
         init() {
-            // A test that writes there fails if it is missing.
+            // Ignores the error, because a test that writes to a missing directory fails.
             try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         }
         deinit { try? FileManager.default.removeItem(at: url) }
@@ -27,13 +27,13 @@ struct DownloadDigestTests {
     }
 
     @Test(arguments: 0..<40)
-    func `H11: a digest covers the file to the byte, in whatever order it was written`(seed: Int) throws {
+    func `H11: a digest covers every byte of the file, in any order of writes`(seed: Int) throws {
         var random = SplitMix(seed: UInt64(seed))
         var content: [UInt8] = []
         var opened: PartialFile? = try PartialFile(at: directory.part, isHashed: true)
         for _ in 0..<60 {
             if Int.random(in: 0..<10, using: &random) == 0 {
-                // As by the next process: the lock ends with its holder.
+                // Simulates a new process: releasing the file ends its lock.
                 opened = nil
                 opened = try PartialFile(at: directory.part, isHashed: true)
             }
@@ -58,7 +58,7 @@ struct DownloadDigestTests {
         #expect(try Data(contentsOf: URL(filePath: directory.part)) == Data(content))
     }
 
-    @Test func `H11: bytes are hashed as they arrive, and not read again`() throws {
+    @Test func `H11: bytes are hashed as they arrive, and are not read again`() throws {
         let file = try PartialFile(at: directory.part, isHashed: true)
         try write([1, 2, 3], 0, to: file)
         let other = try FileHandle(forWritingTo: URL(filePath: directory.part))
@@ -69,7 +69,7 @@ struct DownloadDigestTests {
     }
 
     @Test(arguments: [true, false])
-    func `H11: a resumed download gives the digest of the whole file`(isExpected: Bool) async throws {
+    func `H11: a resumed download reports the digest of the whole file`(isExpected: Bool) async throws {
         let content = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
         let digest = SHA256.digest(of: [UInt8](content)).hex
         let breaks = WatchedState(true)
@@ -95,7 +95,7 @@ struct DownloadDigestTests {
         #expect(try Data(contentsOf: directory.target) == content)
     }
 
-    @Test func `H11: a part that shares its file with another name is not written`() throws {
+    @Test func `H11: a partial file with another hard link is replaced, not overwritten`() throws {
         try Data("old".utf8).write(to: URL(filePath: directory.part))
         let backup = directory.url.appendingPathComponent("backup")
         try FileManager.default.linkItem(at: URL(filePath: directory.part), to: backup)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Downloads from servers that mislead, and into places that are not what they seem.
+/// Downloads from misleading servers, and into missing, damaged or occupied places.
 @Suite(.timeLimit(.minutes(10)))
 struct DownloadFaultTests {
     private let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
@@ -32,7 +32,7 @@ struct DownloadFaultTests {
     @Test(
         arguments: RealTransport.available,
         ["", "abc", String(repeating: "g", count: 64), String(repeating: "0", count: 63), String(repeating: "0", count: 65)])
-    func `H11 a digest that is none is refused before anything is sent`(_ transport: RealTransport, _ digest: String) async throws {
+    func `H11: a malformed digest is refused before anything is sent`(_ transport: RealTransport, _ digest: String) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .text("x") }
         let error = try await remoteError {
@@ -44,7 +44,7 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a digest may have capital letters`(_ transport: RealTransport) async throws {
+    func `H11: a digest may have uppercase letters`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content) }
@@ -53,7 +53,7 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a part that was refused does not stand in the way for ever`(_ transport: RealTransport) async throws {
+    func `H11: a download starts over after the server sent a wrong range`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in
@@ -84,7 +84,7 @@ struct DownloadFaultTests {
         (["ETag": "\"v1\"", "Content-Encoding": "gzip"], "\"v1\"", false),
         (["ETag": "\"v1\"", "Content-Encoding": "identity"], "\"v1\"", true),
     ])
-    func `H11 a part of another version, or a packed one, is not put together`(
+    func `H11: a part of another version or with a content coding is not appended`(
         _ fields: [String: String], _ validator: String, _ fits: Bool
     ) throws {
         let decision = try DownloadFaultTests.decide(fields, known: validator)
@@ -92,14 +92,14 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: ["\"a", "\"a\", \"b\"", "\"", "a", "*", "W/\"a\""])
-    func `H11 what is no entity tag resumes nothing`(_ tag: String) throws {
+    func `H11: a malformed entity tag resumes nothing`(_ tag: String) throws {
         var fields = HTTPFields()
         try fields.append("ETag", tag)
         #expect(DownloadDecision.strongValidator(of: fields, now: Date()) == nil)
     }
 
     @Test(arguments: RealTransport.available, ["\"a\r\nX: y\"", "", "nonsense", "W/\"v1\"", "\"a"])
-    func `H11 a note of the part that was damaged begins again`(_ transport: RealTransport, _ validator: String) async throws {
+    func `H11: a download with a damaged state starts over`(_ transport: RealTransport, _ validator: String) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
@@ -110,7 +110,7 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a part of another address begins again`(_ transport: RealTransport) async throws {
+    func `H11: a download starts over if the partial file is from another URL`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in .data(content).tagged("v1").ranged(by: request) }
@@ -120,7 +120,7 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H7 a download is tried as often as anything else`(_ transport: RealTransport) async throws {
+    func `H7: a download is retried as often as other calls`(_ transport: RealTransport) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .status(503) }
         let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
@@ -130,7 +130,7 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H7 a download does not wait for longer than a call may take`(_ transport: RealTransport) async throws {
+    func `H7: a download does not wait beyond the overall deadline for Retry-After`(_ transport: RealTransport) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .status(503).setting("Retry-After", to: "3600") }
         let error = try await remoteError { try await host(origin, transport).download(Route(path: "/f"), to: place.target) }
@@ -139,12 +139,12 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H6 each attempt of a long download has the time of a call`(_ transport: RealTransport) async throws {
+    func `H6: each attempt of a long download has its own overall deadline`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in
-            let answer = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
-            return request.headers["Range"] == nil ? answer.misbehaving(.truncate(afterBodyBytes: 100_000)) : answer
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return request.headers["Range"] == nil ? response.misbehaving(.truncate(afterBodyBytes: 100_000)) : response
         }
         let time = ManualTime()
         let host = try host(origin, transport).with {
@@ -159,7 +159,7 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a place that is none is an error that names it`(_ transport: RealTransport) async throws {
+    func `H11: a download into a missing directory or onto a directory fails with fileFailed`(_ transport: RealTransport) async throws {
         let place = try Place()
         let origin = try LoopbackOrigin { _ in .text("x") }
         let missing = place.directory.appendingPathComponent("missing/film.bin")
@@ -172,7 +172,7 @@ struct DownloadFaultTests {
     }
 
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
-    func `H11 a full disk is an error that says so`() throws {
+    func `H11: a full disk is reported in the error`() throws {
         let file = try PartialFile(at: "/dev/full")
         let error = #expect(throws: StoreError.self) { try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try file.write($0, at: 0) } }
         #expect(error?.message.contains("/dev/full") == true)
@@ -180,7 +180,7 @@ struct DownloadFaultTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a target that appears meanwhile is replaced in one step`(_ transport: RealTransport) async throws {
+    func `H11: a target that appears during the download is replaced`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let target = place.target
@@ -192,14 +192,14 @@ struct DownloadFaultTests {
         #expect(try Data(contentsOf: place.target) == content)
     }
 
-    @Test func `H11 a file that another download has finished meanwhile is not taken for one on its way`() throws {
+    @Test func `H11: a file that another download has just finished is not opened as a partial file`() throws {
         let place = try Place()
         let part = place.directory.appendingPathComponent(".film.bin.part")
         try Data("whole".utf8).write(to: part)
         let handle = try FileHandle(forUpdating: part)
         defer { try? handle.close() }
         #expect(FileStatus.isNamed(part.path, handle.fileDescriptor))
-        // Opened, and not locked yet, when the other one gives it its real name.
+        // The file is open and not yet locked when the other download renames it.
         try FileManager.default.moveItem(at: part, to: place.target)
         #expect(!FileStatus.isNamed(part.path, handle.fileDescriptor))
         let next = try PartialFile(at: part.path)

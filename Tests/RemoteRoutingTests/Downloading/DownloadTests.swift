@@ -5,12 +5,12 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Files that come in one piece or in several.
+/// Complete and resumed downloads.
 @Suite(.timeLimit(.minutes(10)))
 struct DownloadTests {
     private let content = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17 >> 4) })
 
-    /// A directory of its own, removed behind the test.
+    /// A temporary directory, which is removed after the test.
     private final class Place: Sendable {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("downloads-\(UUID().uuidString)")
         var target: URL { directory.appendingPathComponent("film.bin") }
@@ -26,7 +26,7 @@ struct DownloadTests {
     private func hex(_ data: Data) -> String { SHA256.digest(of: [UInt8](data)).hex }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a file is there once it is whole`(_ transport: RealTransport) async throws {
+    func `H11: a file appears at its target when it is complete`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
@@ -43,12 +43,14 @@ struct DownloadTests {
 
     @Test(
         arguments: RealTransport.available, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 150_000), .reset(afterBodyBytes: 150_000)])
-    func `H11 what broke off goes on behind what is there`(_ transport: RealTransport, _ way: LoopbackOrigin.Misbehavior) async throws {
+    func `H11: an interrupted download resumes after the received bytes`(
+        _ transport: RealTransport, _ way: LoopbackOrigin.Misbehavior
+    ) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in
-            let answer = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
-            return request.headers["Range"] == nil ? answer.misbehaving(way) : answer
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return request.headers["Range"] == nil ? response.misbehaving(way) : response
         }
         try await host(origin, transport).download(Route(path: "/f"), to: place.target, sha256: hex(content))
         #expect(try Data(contentsOf: place.target) == content)
@@ -61,13 +63,13 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 the next call resumes what an earlier one left`(_ transport: RealTransport) async throws {
+    func `H11: a later call resumes an earlier download`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let isUp = WatchedState(false)
         let origin = try LoopbackOrigin { request in
-            let answer = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
-            return isUp.current ? answer : answer.misbehaving(.truncate(afterBodyBytes: 100_000))
+            let response = LoopbackOrigin.Response.data(content).tagged("v1").ranged(by: request)
+            return isUp.current ? response : response.misbehaving(.truncate(afterBodyBytes: 100_000))
         }
         let host = try host(origin, transport)
         try Data("old".utf8).write(to: place.target)
@@ -82,7 +84,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a file that changed meanwhile begins again`(_ transport: RealTransport) async throws {
+    func `H11: a download of a file that has changed starts over`(_ transport: RealTransport) async throws {
         let place = try Place()
         let new = Data(content.reversed())
         let content = content
@@ -101,15 +103,15 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available, ["W/\"v1\"", ""])
-    func `H11 without a strong validator nothing is resumed`(_ transport: RealTransport, _ tag: String) async throws {
+    func `H11: a download without a strong validator starts over`(_ transport: RealTransport, _ tag: String) async throws {
         let place = try Place()
         let content = content
         let count = WatchedState(0)
         let origin = try LoopbackOrigin { request in
             count.update { $0 += 1 }
-            var answer = LoopbackOrigin.Response.data(content)
-            if !tag.isEmpty { answer = answer.setting("ETag", to: tag) }
-            return count.current == 1 ? answer.misbehaving(.truncate(afterBodyBytes: 100_000)) : answer
+            var response = LoopbackOrigin.Response.data(content)
+            if !tag.isEmpty { response = response.setting("ETag", to: tag) }
+            return count.current == 1 ? response.misbehaving(.truncate(afterBodyBytes: 100_000)) : response
         }
         try await host(origin, transport).download(Route(path: "/f"), to: place.target)
         #expect(try Data(contentsOf: place.target) == content)
@@ -118,7 +120,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a file with another digest is thrown away`(_ transport: RealTransport) async throws {
+    func `H11: a file with another digest is discarded`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged() }
@@ -131,7 +133,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a part that is not the one asked for is refused`(_ transport: RealTransport) async throws {
+    func `H11: a part with another range than the requested one is refused`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { request in
@@ -146,7 +148,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 416 for a whole file is the end, and for another begins again`(_ transport: RealTransport) async throws {
+    func `H11: a download ends at 416 if the file is complete, and otherwise starts over`(_ transport: RealTransport) async throws {
         for length in [400_000, 300_000] {
             let place = try Place()
             let part = content.prefix(length == 400_000 ? 400_000 : 350_000)
@@ -165,7 +167,7 @@ struct DownloadTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 a second download of the same file is refused while the first runs`(_ transport: RealTransport) async throws {
+    func `H11: a second download of the same file is refused while the first is running`(_ transport: RealTransport) async throws {
         let place = try Place()
         let content = content
         let origin = try LoopbackOrigin { _ in .data(content).tagged().misbehaving(.stall(afterBodyBytes: 1000)) }
@@ -201,7 +203,7 @@ struct DownloadTests {
         Row(status: 416, range: nil, total: 5, expected: "complete"), Row(status: 416, range: nil, total: nil, expected: "askAgain"),
         Row(status: 416, range: "bytes */5", offset: nil, expected: "refuse"), Row(status: 204, expected: "refuse"),
     ])
-    func `H11 answers to a download are judged by this table`(_ row: Row) throws {
+    func `H11: the response to a download determines the action by this table`(_ row: Row) throws {
         var fields = HTTPFields()
         if let range = row.range { try fields.append("Content-Range", range) }
         if let tag = row.tag { try fields.append("ETag", tag) }
@@ -217,7 +219,7 @@ struct DownloadTests {
         ("items 0-1/2", "none"), ("bytes -1-2/3", "none"), ("bytes 0-1", "none"), ("bytes a-b/c", "none"), ("", "none"),
         ("bytes 0-9/10/11", "none"), ("bytes 99999999999999999999-1/2", "none"),
     ])
-    func `H11 Content-Range is read strictly`(_ field: String, _ expected: String) {
+    func `H11: Content-Range is parsed strictly`(_ field: String, _ expected: String) {
         func text(_ number: Int64?) -> String { number.map { "\($0)" } ?? "nil" }
         let range = ContentRange(field)
         #expect(range.map { "\(text($0.first)) \(text($0.last)) \(text($0.total))" } ?? "none" == expected)
@@ -230,7 +232,7 @@ struct DownloadTests {
             (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 09:49:38 GMT"], "Sun, 06 Nov 1994 08:49:37 GMT"),
             (["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], nil),
         ] as [([String: String], String?)])
-    func `H11 only strong validators resume`(_ fields: [String: String], _ expected: String?) throws {
+    func `H11: only strong validators resume a download`(_ fields: [String: String], _ expected: String?) throws {
         var header = HTTPFields()
         for (name, value) in fields { try header.append(name, value) }
         #expect(DownloadDecision.strongValidator(of: header, now: Date()) == expected)

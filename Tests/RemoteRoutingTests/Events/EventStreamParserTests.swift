@@ -5,7 +5,7 @@ import Testing
 struct EventStreamParserTests {
     private typealias Event = ServerSentEvent
 
-    /// All ways to cut a short stream must give the same events.
+    /// Parses a stream in chunks of a size, which must not affect the events.
     private func events(_ text: String, chunk: Int) throws -> [ServerSentEvent] {
         var parser = EventStreamParser()
         let bytes = Array(text.utf8)
@@ -40,7 +40,7 @@ struct EventStreamParserTests {
     ]
 
     @Test(arguments: cases.indices, [1, 2, 3, 5, 1000])
-    func `a stream is read alike however it is cut`(index: Int, chunk: Int) throws {
+    func `a stream yields the same events for every chunk size`(index: Int, chunk: Int) throws {
         let (text, expected) = EventStreamParserTests.cases[index]
         #expect(try events(text, chunk: chunk) == expected)
     }
@@ -50,13 +50,13 @@ struct EventStreamParserTests {
         ("retry:\n", nil),
         ("retry: 99999999999999999999\n", .milliseconds(3_155_760_000_000)), ("retry: 10\nretry: x\n", .milliseconds(10)),
     ])
-    func `the reconnection time counts only as digits`(text: String, expected: Duration?) throws {
+    func `a reconnection time with other characters than digits is ignored`(text: String, expected: Duration?) throws {
         var parser = EventStreamParser()
         _ = try parser.consume(text.utf8)
         #expect(parser.reconnectionTime == expected)
     }
 
-    @Test func `the id to reconnect with is that of the last complete event`() throws {
+    @Test func `the id for a reconnection is that of the last complete event`() throws {
         var parser = EventStreamParser(lastEventID: "5")
         #expect(parser.lastEventID == "5")
         _ = try parser.consume("id: 6\ndata: x\n".utf8)
@@ -65,18 +65,18 @@ struct EventStreamParserTests {
         #expect(parser.lastEventID == "6")
     }
 
-    @Test func `bytes that are no UTF-8 are replaced`() throws {
+    @Test func `invalid UTF-8 is replaced`() throws {
         var parser = EventStreamParser()
         #expect(try parser.consume(Array("data: ".utf8) + [0xFF, 0x0A, 0x0A]) == [Event(data: "\u{FFFD}")])
     }
 
     @Test(arguments: ["data: 0123456789", "data: 01234\ndata: 56789", ": 012345678901234567890"])
-    func `an event beyond the bound is refused`(text: String) {
+    func `an event over the limit throws`(text: String) {
         var parser = EventStreamParser(limit: 12)
         #expect(throws: EventStreamParser.TooLarge(limit: 12)) { try parser.consume(text.utf8) }
     }
 
-    @Test func `the bound is that of one event`() throws {
+    @Test func `the limit applies to each event`() throws {
         var parser = EventStreamParser(limit: 12)
         let count = try (0..<100).reduce(0) { count, _ in try count + parser.consume("data: 012\n\n".utf8).count }
         #expect(count == 100)

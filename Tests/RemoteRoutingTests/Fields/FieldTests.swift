@@ -4,7 +4,7 @@ import Trials
 
 @testable import RemoteRouting
 
-/// A header from names and values.
+/// Creates header fields from names and values.
 func fields(_ lines: KeyValuePairs<String, String>) throws -> HTTPFields {
     var fields = HTTPFields()
     for (name, value) in lines { try fields.append(name, value) }
@@ -17,7 +17,7 @@ struct HTTPDateTests {
     @Test(arguments: [
         "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun Nov 06 08:49:37 1994",
     ])
-    func `the three forms of a date are read`(text: String) {
+    func `a date is parsed in all three forms`(text: String) {
         #expect(HTTPDate.parse(text, now: now) == Date(timeIntervalSince1970: 784_111_777))
     }
 
@@ -28,17 +28,17 @@ struct HTTPDateTests {
         "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 94 08:49:37 GMT", "Sun, 06 Nov 19940 08:49:37 GMT", "1994-11-06T08:49:37Z",
         "Sun, 06 Nov 1994 08:49:37:00 GMT", "Sun, 06 Nov 1994 08:4٣:37 GMT", "Thu, 29 Feb 1900 00:00:00 GMT",
     ])
-    func `what is no date is none`(text: String) {
+    func `a malformed date is rejected`(text: String) {
         #expect(HTTPDate.parse(text, now: now) == nil)
     }
 
     @Test(arguments: [("73", 2073), ("74", 1974), ("99", 1999), ("00", 2000), ("23", 2023)])
-    func `a year of two digits is at most fifty years ahead`(year: String, expected: Int) throws {
+    func `a two-digit year is at most fifty years in the future`(year: String, expected: Int) throws {
         let date = try #require(HTTPDate.parse("Sunday, 06-Nov-\(year) 08:49:37 GMT", now: now))
         #expect(CivilMoment(date).year == expected)
     }
 
-    @Test func `a date is written and read again, across four centuries of days`() {
+    @Test func `a formatted date parses to the same date, across four centuries`() {
         for day in stride(from: -80_000, to: 80_000, by: 13) {
             let date = Date(timeIntervalSince1970: Double(day) * 86_400 + 45_296)
             #expect(HTTPDate.parse(HTTPDate.format(date), now: now) == date)
@@ -47,7 +47,7 @@ struct HTTPDateTests {
         #expect(HTTPDate.format(Date(timeIntervalSince1970: 784_111_777.9)) == "Sun, 06 Nov 1994 08:49:37 GMT")
     }
 
-    @Test func `a leap second is the second before it`() {
+    @Test func `a leap second is parsed as the second before it`() {
         #expect(HTTPDate.parse("Sat, 31 Dec 2016 23:59:60 GMT", now: now) == Date(timeIntervalSince1970: 1_483_228_799))
     }
 }
@@ -59,16 +59,16 @@ struct RetryAfterTests {
         ("0", Duration.zero), ("120", .seconds(120)), ("99999999999999999999", .seconds(2_147_483_648)),
         ("Sun, 06 Nov 1994 08:49:47 GMT", .seconds(10)), ("Sun, 06 Nov 1994 08:49:30 GMT", .zero),
     ])
-    func `H7 seconds and dates are understood`(value: String, expected: Duration) throws {
+    func `H7: Retry-After is parsed as seconds or as a date`(value: String, expected: Duration) throws {
         #expect(RetryAfter.delay(in: try fields(["retry-after": value]), now: now) == expected)
     }
 
     @Test(arguments: ["", "-1", "1.5", "soon", "1 2", "0x10", "٣"])
-    func `H7 what cannot be read is no wish`(value: String) throws {
+    func `H7: a malformed Retry-After is ignored`(value: String) throws {
         #expect(RetryAfter.delay(in: try fields(["Retry-After": value]), now: now) == nil)
     }
 
-    @Test func `H7 of several wishes the longest counts`() throws {
+    @Test func `H7: the longest of several Retry-After fields applies`() throws {
         #expect(RetryAfter.delay(in: try fields(["Retry-After": "1", "retry-after": "5"]), now: now) == .seconds(5))
         #expect(RetryAfter.delay(in: HTTPFields(), now: now) == nil)
     }
@@ -89,18 +89,18 @@ struct CacheControlTests {
         ("max-age=1.5", .invalid), ("max-age=a", .invalid), ("max-age=60, max-age=60", .seconds(60)), ("max-age=60, max-age=70", .invalid),
         ("@@@, max-age=60", .seconds(60)), ("a b, max-age=60", .seconds(60)),
     ])
-    func `H9 seconds are read from all that is sent`(line: String, expected: DeltaSeconds) throws {
+    func `H9: the seconds of a directive are parsed from any Cache-Control`(line: String, expected: DeltaSeconds) throws {
         #expect(try control(line).seconds("max-age") == expected)
     }
 
-    @Test func `H9 directives of several lines are one list`() throws {
+    @Test func `H9: directives of several lines form a single list`() throws {
         let control = try control("no-cache=\"Set-Cookie, X\"", "IMMUTABLE")
         #expect(control.contains("no-cache") && control.contains("immutable") && !control.contains("set-cookie"))
         #expect(control.directives.first?.argument == "Set-Cookie, X")
         #expect(control.seconds("max-age") == nil)
     }
 
-    @Test func `no text breaks the reader`() throws {
+    @Test func `random field values do not crash the parsers`() throws {
         var random = SplitMix(seed: 9)
         let alphabet = Array("ab=\",;\\ 09<>")
         for _ in 0..<5000 {
@@ -117,11 +117,11 @@ struct FieldValueTests {
     @Test(arguments: [
         ("a", "a"), (" \ta b\t ", "a b"), ("", ""), (" \t", ""), ("\u{A0}a\u{A0}", "\u{A0}a\u{A0}"), (" ä\u{301} ", "ä\u{301}"),
     ])
-    func `blanks at the ends do not belong to a value`(written: String, value: String) {
+    func `blanks at the ends of a value are removed`(written: String, value: String) {
         #expect(written[...].withoutBlanksAtEnds == value)
     }
 
-    @Test func `lines of one name are one value, in their order`() throws {
+    @Test func `lines with the same name are joined in order`() throws {
         var fields = HTTPFields()
         for (name, value) in [("Vary", "Accept"), ("ETag", "\"1\""), ("vary", "Origin"), ("VARY", "Cookie")] {
             try fields.append(name, value)
@@ -137,12 +137,12 @@ struct MimeTypeTests {
         ("application/json", "application/json"), ("Application/JSON;Charset=\"utf-8\"", "application/json; charset=utf-8"),
         ("text/html ; charset=\"a b\\\"c\" ;; q=1", "text/html; charset=\"a b\\\"c\"; q=1"), ("a/b;", "a/b"),
     ])
-    func `a media type is read and written`(text: String, expected: String) {
+    func `a media type is parsed and normalized`(text: String, expected: String) {
         #expect(MimeType(rawValue: text)?.rawValue == expected)
     }
 
     @Test(arguments: ["", "json", "a/", "/b", "a/b c", "a/b;c", "a/b;c=", "a/b; c=\"d", "a /b", "a/b\r\n", "a/b, c/d", "a/b;=c"])
-    func `what is no media type is none`(text: String) {
+    func `a malformed media type is rejected`(text: String) {
         #expect(MimeType(rawValue: text) == nil)
     }
 
@@ -150,7 +150,7 @@ struct MimeTypeTests {
         ("application/json", true), ("application/problem+json; charset=utf-8", true), ("text/json", false), ("text/html", false),
         ("application/jsonp", false),
     ])
-    func `H10 JSON is recognised by type and suffix`(text: String, isJSON: Bool) {
+    func `H10: JSON is recognized by type and suffix`(text: String, isJSON: Bool) {
         #expect(MimeType(rawValue: text)?.isJSON == isJSON)
     }
 
@@ -163,12 +163,12 @@ struct MimeTypeTests {
         (.ecmaScript, "application/ecmascript"), (.octetStream, "application/octet-stream"), (.multipartFormData, "multipart/form-data"),
         (.multipartByteRanges, "multipart/byteranges"),
     ])
-    func `a constant is the media type that its name says`(type: MimeType, text: String) {
+    func `a constant has the media type of its name`(type: MimeType, text: String) {
         #expect(type.rawValue == text)
         #expect(MimeType(rawValue: text) == type)
     }
 
-    @Test func `parameters are compared without case and cannot inject`() {
+    @Test func `parameter names ignore case, and values cannot inject lines`() {
         let type = MimeType.plainText
         #expect(type["CHARSET"] == "utf-8" && type["x"] == nil)
         #expect(type.with("x", "a\r\nb") == type && type.with("a b", "c") == type)

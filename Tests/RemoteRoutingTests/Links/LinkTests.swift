@@ -18,16 +18,16 @@ struct LinkHeaderTests {
         (#"<a>;;rel=next"#, ["a"]), (#"<>; rel="next""#, [""]), (#"<a>; rel="nextpage""#, []), (#"<a>; rel="next"#, []),
         (#"<a>; rel=http://x/y, <b>; rel=next"#, ["b"]),
     ])
-    func `H9 links are read as RFC 8288 has them`(line: String, expected: [String]) throws {
+    func `H9: links are parsed by RFC 8288`(line: String, expected: [String]) throws {
         #expect(try targets(line) == expected)
     }
 
-    @Test func `H9 several lines and several relations`() throws {
+    @Test func `H9: links of several lines and relations are parsed`() throws {
         #expect(try targets("<a>; rel=next", "broken", "<b>; rel=next") == ["a", "b"])
         #expect(try targets("<a>; rel=next, <b>; rel=prev", relation: "prev") == ["b"])
     }
 
-    @Test func `H9 a link of something else is not that of the answer`() throws {
+    @Test func `H9: a link with an anchor does not belong to the response`() throws {
         let header = LinkHeader(try fields(["Link": #"<a>; rel=next; anchor="/other", <b>; rel=next"#]))
         #expect(header.first(relation: "Next")?.target == "b")
     }
@@ -50,11 +50,11 @@ struct URIReferenceTests {
         ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"), ("g#s/./x", "http://a/b/c/g#s/./x"),
         ("http:g", "http:g"),
     ])
-    func `H4 references are resolved as RFC 3986 has it`(reference: String, expected: String) {
+    func `H4: references are resolved by RFC 3986`(reference: String, expected: String) {
         #expect(URIReference(reference).resolved(against: URIReference("http://a/b/c/d;p?q"))?.text == expected)
     }
 
-    @Test func `H4 nothing is resolved against a relative base`() {
+    @Test func `H4: a relative base resolves nothing`() {
         #expect(URIReference("g").resolved(against: URIReference("/a/b")) == nil)
         #expect(URIReference("g").resolved(against: URIReference("http://a"))?.text == "http://a/g")
     }
@@ -72,7 +72,7 @@ struct OriginReferenceTests {
         ("https://api.example.com", "/"), ("https://api.example.com?x=1", "/?x=1"), ("/x?a=b%20c&d=e+f/../g", "/x?a=b%20c&d=e+f/../g"),
         ("/x?f[a]=1", "/x?f%5Ba%5D=1"), ("/x#fragment", "/x"),
     ])
-    func `H9 a link within the host is kept without its origin`(link: String, kept: String) throws {
+    func `H9: a link within the origin is stored without its origin`(link: String, kept: String) throws {
         let reference = try OriginReference(link: link, from: base, at: origin)
         #expect(reference.text == kept)
         #expect(try OriginReference(kept: reference.text) == reference)
@@ -89,13 +89,13 @@ struct OriginReferenceTests {
         "file:///etc/passwd",
         "https:x",
     ])
-    func `H9 a link to anybody else is refused`(link: String) {
+    func `H9: a link to another origin is refused`(link: String) {
         let error = #expect(throws: RouteFault.self) { try OriginReference(link: link, from: base, at: origin) }
         #expect(error?.code == .foreignOrigin)
     }
 
     @Test(arguments: ["", "x", "//evil.example/", "https://evil.example/", "/x#y", "/../x", "/a/..", "/x\r\n", "/\\evil", "?x", "/x y"])
-    func `H9 a kept link that leads elsewhere is refused`(text: String) {
+    func `H9: a saved link to another origin is refused`(text: String) {
         #expect(throws: RouteFault.self) { try OriginReference(kept: text) }
     }
 }

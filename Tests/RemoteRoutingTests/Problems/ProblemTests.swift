@@ -4,7 +4,7 @@ import Testing
 @testable import RemoteRouting
 
 struct ProblemTests {
-    @Test func `a problem is read with its extensions`() throws {
+    @Test func `a problem is parsed with its extensions`() throws {
         let json = """
             {"type":"https://example.com/probs/out-of-credit","title":"You do not have enough credit.","status":403,
              "detail":"Your balance is 30.","instance":"/account/12345","balance":30,"accounts":["/a",{"b":null,"c":true}]}
@@ -33,12 +33,12 @@ struct ProblemTests {
     }
 
     @Test(arguments: ["", "[]", "3", "null", "{", "<html>"])
-    func `what is no object is no problem`(json: String) {
+    func `a text other than a JSON object is not a problem`(json: String) {
         #expect(Problem(json: Data(json.utf8)) == nil)
     }
 
     @Test(arguments: [nil, MimeType.json, .plainText])
-    func `another media type is no problem`(type: MimeType?) {
+    func `a body with another media type is not a problem`(type: MimeType?) {
         #expect(Problem(data: Data("{}".utf8), type: type) == nil)
     }
 }

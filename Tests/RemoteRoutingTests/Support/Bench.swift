@@ -4,7 +4,7 @@ import RemoteRouting
 import StoreCore
 import Testing
 
-/// Which transport a test runs over: the behaviour must be the same.
+/// The transport of a test; the behavior must be the same on each.
 enum TransportKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case session, curl, memory
 
@@ -16,7 +16,7 @@ enum TransportKind: String, CaseIterable, Sendable, CustomTestStringConvertible 
     var testDescription: String { rawValue }
 }
 
-/// What a server was asked, whichever it is.
+/// A request as a real server or a `MemoryTransport` received it.
 struct Asked: Sendable {
     var method: String
     var path: String
@@ -24,11 +24,11 @@ struct Asked: Sendable {
     var fields: [String: String]
     var body: Data
 
-    /// A field by its name, without case.
+    /// The value of a field; the case of its name is ignored.
     subscript(name: String) -> String? { fields[name.lowercased()] }
 }
 
-/// A server, real or not, and a host that talks to it.
+/// A server with hosts that send requests to it, over a socket or in memory.
 final class Bench: Sendable {
     typealias Response = LoopbackOrigin.Response
 
@@ -58,17 +58,17 @@ final class Bench: Sendable {
         }
     }
 
-    /// A host at the server, with time and settings as a test wants them.
+    /// Creates a host for the server.
     func host(time: any TimeSource = .system, _ change: (inout RemoteHost) -> Void = { _ in }) -> RemoteHost {
         RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport, time: time).with(change)
     }
 
-    /// What was asked, in order.
+    /// The requests, in order.
     var asked: [Asked] { log.withLock(\.self) }
 
     func asked(_ path: String) -> [Asked] { asked.filter { $0.path == path } }
 
-    /// Answers a method on a path.
+    /// Sets the handler of a method and a path.
     func on(_ method: String, _ path: String, _ answer: @escaping @Sendable (Asked) async -> Response) {
         answers.withLock { $0["\(method) \(path)"] = answer }
         guard kind.isReal, let method = LoopbackOrigin.Method(rawValue: method) else { return }
@@ -83,7 +83,7 @@ final class Bench: Sendable {
         }
     }
 
-    /// Answers each request with the next; the last answers all further ones.
+    /// Serves the responses in order, and repeats the last one.
     func on(_ method: String, _ path: String, inTurn responses: Response...) {
         let turn = Lock(responses)
         on(method, path) { _ in turn.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] } }
@@ -122,7 +122,7 @@ final class Bench: Sendable {
 }
 
 extension MemoryTransport.Answer {
-    /// What the real server would have sent.
+    /// Creates the response that the real server would send.
     init(_ response: LoopbackOrigin.Response, isHead: Bool) async throws {
         let body = isHead ? Data() : response.data ?? Data()
         self.init(status: response.status, headers: response.headers.fields.map { ($0.name, $0.value) }, body: body)
@@ -132,7 +132,7 @@ extension MemoryTransport.Answer {
             case .neverAnswer: try await Task.never()
             case .truncate(let count), .reset(let count):
                 pieces = [body.prefix(count)]
-                failure = TransportFailure(.connectionLost, "broken off")
+                failure = TransportFailure(.connectionLost, "truncated")
             case .stall(let count):
                 pieces = [body.prefix(count)]
                 stalls = true
@@ -141,7 +141,9 @@ extension MemoryTransport.Answer {
             case .declareLengths(let lengths):
                 for length in lengths { self = adding("Content-Length", "\(length)") }
                 if let first = lengths.first, first < body.count { pieces = [body.prefix(first)] }
-                if let first = lengths.first, first > body.count { failure = TransportFailure(.connectionLost, "shorter than said") }
+                if let first = lengths.first, first > body.count {
+                    failure = TransportFailure(.connectionLost, "shorter than its Content-Length")
+                }
             default: break
             }
         }
@@ -149,7 +151,7 @@ extension MemoryTransport.Answer {
 }
 
 extension Task where Success == Never, Failure == Never {
-    /// Waits until the task is cancelled.
+    /// Waits until the task is canceled.
     static func never() async throws {
         let (stream, continuation) = AsyncStream<Void>.makeStream()
         for await _ in stream {}
@@ -158,7 +160,7 @@ extension Task where Success == Never, Failure == Never {
     }
 }
 
-/// The error that an operation throws, which must be a ``RemoteError``.
+/// Returns the ``RemoteError`` that an operation throws; rethrows other errors, and throws if the operation succeeds.
 func remoteError(_ operation: () async throws -> Void) async throws -> RemoteError {
     do {
         try await operation()
@@ -170,7 +172,7 @@ func remoteError(_ operation: () async throws -> Void) async throws -> RemoteErr
 
 struct NoError: Error {}
 
-/// What the tests decode.
+/// A model that the tests decode.
 struct User: Codable, Hashable, Sendable {
     var id: Int
     var name: String

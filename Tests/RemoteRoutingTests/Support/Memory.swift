@@ -1,14 +1,14 @@
 import Foundation
 
-/// What the process holds, as the system counts it.
+/// The resources of the process, as the system counts them.
 enum ProcessState {
-    /// Resident memory in bytes; `nil` where the system does not tell in this way.
+    /// The resident memory in bytes; `nil` without a `/proc` file system.
     static var residentBytes: Int? {
         guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
         return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 4096 }
     }
 
-    /// How many files and sockets are open; `nil` where the system does not tell in this way.
+    /// The number of open files and sockets; `nil` without a `/proc` file system.
     static var openFiles: Int? {
         try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     }

@@ -3,13 +3,13 @@ import Foundation
 import Glibc
 import StoreCore
 
-/// A server of bytes: a closure serves each connection on a thread of its own, by blocking reads and writes.
+/// A TCP server that runs a closure per connection, each on its own thread with blocking reads and writes.
 final class RawServer: Sendable {
     let port: UInt16
     private let listener: Int32
     private let accepted = WatchedState(0)
 
-    /// How many connections were accepted.
+    /// The number of accepted connections.
     var acceptedConnections: Int { accepted.current }
 
     init(_ serve: @escaping @Sendable (RawConnection) -> Void) throws {
@@ -42,17 +42,17 @@ final class RawServer: Sendable {
         }.start()
     }
 
-    // The accepting thread ends with the listener and closes it no more.
+    // Shutting down the listener ends the accepting thread.
     deinit {
         shutdown(listener, Int32(SHUT_RDWR))
         close(listener)
     }
 }
 
-/// One connection of a ``RawServer``.
+/// A connection of a ``RawServer``.
 struct RawConnection: Sendable {
     let socket: Int32
-    /// The position among the connections of its server, from 1.
+    /// The number of the connection, counting from 1.
     let number: Int
 
     /// Reads the head of a request; `nil` at the end of the connection.
@@ -84,7 +84,7 @@ struct RawConnection: Sendable {
         while recv(socket, &buffer, buffer.count, 0) > 0 {}
     }
 
-    /// Closes the connection in the direction of the client.
+    /// Closes the sending direction of the connection.
     func endSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
     func send(_ text: String) {

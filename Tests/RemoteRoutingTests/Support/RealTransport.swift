@@ -3,16 +3,16 @@ import RemoteRouting
 import Testing
 import Wire
 
-/// A transport that uses the network; the tests of behavior run over each.
+/// A transport that uses the network.
 enum RealTransport: String, Sendable, CustomTestStringConvertible {
     case urlSession, curl
 
     var testDescription: String { rawValue }
 
-    /// The ones that this system has. Where libcurl is missing, `CurlLibraryTests` says so.
+    /// The transports that this system supports. `LibraryTests` reports a missing libcurl as a skipped test.
     static let available: [RealTransport] = curlProblem == nil ? [.urlSession, .curl] : [.urlSession]
 
-    /// Why there is no transport on libcurl; `nil` where there is one.
+    /// The reason that libcurl cannot be used; `nil` if it can.
     static let curlProblem: String? = {
         do {
             _ = try RealTransport.curl.make()
@@ -22,7 +22,7 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
         }
     }()
 
-    /// Makes a transport; `STOREHOUSE_CURL` names another libcurl to load.
+    /// Creates a transport; the variable `STOREHOUSE_CURL` selects another libcurl.
     func make() throws -> any CountedTransport {
         switch self {
         case .urlSession: return URLSessionTransport()
@@ -35,13 +35,13 @@ enum RealTransport: String, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// A host on a port of this machine.
+    /// Creates a host for a port of this machine.
     func host(_ port: UInt16, _ change: (inout RemoteHost) -> Void = { _ in }) throws -> RemoteHost {
         RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(port)), transport: try make()).with(change)
     }
 }
 
-/// A transport that says how many exchanges are in flight.
+/// A transport that counts its running exchanges.
 protocol CountedTransport: Transport {
     var exchangeCount: Int { get }
 }
@@ -52,6 +52,6 @@ extension CurlTransport: CountedTransport {}
 #endif
 
 extension RealTransport {
-    /// The same among the kinds that a bench has.
+    /// The kind of a bench with this transport.
     var kind: TransportKind { self == .curl ? .curl : .session }
 }

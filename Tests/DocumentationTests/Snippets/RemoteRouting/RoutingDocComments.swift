@@ -216,7 +216,7 @@ private func missing(_ api: RemoteHost, id: Int) async throws {
 
 private func stores(_ api: RemoteHost) async throws {
     let users = Store(
-        cacher: MemoryCacher(expiry: .after(.seconds(60))),  // where the origin says nothing
+        cacher: MemoryCacher(expiry: .after(.seconds(60))),  // if the origin gives no lifetime
         fetcher: api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") })
     let user = try await users[7].requireData()
     let fetcher = api.fetcher(of: User.self) { (id: Int) in Route(path: "/users/\(id)") }
