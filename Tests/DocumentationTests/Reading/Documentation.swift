@@ -36,7 +36,7 @@ enum Documentation {
     /// The package's Swift sources, without tests and examples.
     static let sources: [String] = files(under: "Sources", ending: ".swift").map(text)
 
-    private static func files(under folder: String, ending suffix: String) -> [String] {
+    static func files(under folder: String, ending suffix: String) -> [String] {
         let paths = FileManager.default.enumerator(atPath: root.appending(path: folder).path())?.compactMap { $0 as? String } ?? []
         return paths.filter { $0.hasSuffix(suffix) }.sorted().map { "\(folder)/\($0)" }
     }

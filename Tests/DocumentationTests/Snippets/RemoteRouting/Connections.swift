@@ -13,11 +13,10 @@ struct ConnectionSnippets {
         let api = RemoteHost("api.example.com", transport: MemoryTransport { _ in .json(#"{"id": 7}"#) })
         let response: RemoteResponse<User> = try await api.response(for: Route(path: "/user"))
         if let metrics = response.metrics {
-            let wait = metrics.firstByte ?? .zero
-            let size = metrics.receivedBodyBytes ?? 0
+            let wait = metrics.firstByte ?? .zero  // from the request to the first byte of the response
+            let size = metrics.receivedBodyBytes ?? 0  // as it was on the wire
             print("\(metrics.version?.rawValue ?? "HTTP"), \(wait), \(size) bytes")
         }
-        if let metrics = response.metrics { print(metrics) }
         #expect(response.metrics?.decodedBodyBytes == 9)
 
         let secret = "secret"
@@ -30,5 +29,16 @@ struct ConnectionSnippets {
         #expect(
             "\(inside.proxy), \(hidden.proxy)" == "HTTP proxy at port 3128 of proxy.example.com, SOCKS 5 proxy at port 9050 of 127.0.0.1")
         #expect(direct.proxy == .none && plain.proxy == .system)
+    }
+
+    @Test func `metrics describe themselves, and a proxy needs no credentials`() async throws {
+        let api = RemoteHost("api.example.com", transport: MemoryTransport { _ in .json(#"{"id": 7}"#) })
+        let response: RemoteResponse<User> = try await api.response(for: Route(path: "/user"))
+        if let metrics = response.metrics { print(metrics) }  // HTTP/2, reused connection, first byte after 11 ms, 12 ms
+        #expect(response.value.id == 7)
+
+        let inside = api.with { $0.proxy = .http("proxy.example.com", port: 3128) }
+        let direct = api.with { $0.proxy = .none }
+        #expect(inside.proxy != direct.proxy)
     }
 }
