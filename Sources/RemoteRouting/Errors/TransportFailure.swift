@@ -39,7 +39,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
         return copy
     }
 
-    static let cancelled = TransportFailure(.cancelled, "the task was cancelled, and the exchange ended with it")
+    static let cancelled = TransportFailure(.cancelled, "the task was canceled, and the exchange ended with it")
     static let abandoned = TransportFailure(.cancelled, "nobody reads the body any more, so the exchange was ended")
 
     /// The body to send could not be read.

@@ -132,7 +132,7 @@ struct AdviceTests {
         #expect(error.problem?.title == "Down")
         #expect(
             error.description
-                == "RemoteError.badStatus (status): GET \(bench.origin.url.absoluteString)/x: the server answered 503 Service Unavailable; "
+                == "RemoteError.badStatus (status): GET \(bench.origin.url.absoluteString)/x: the server responded with 503 Service Unavailable; "
                 + "try again later (after 3 attempts) (request id r-7)")
     }
 

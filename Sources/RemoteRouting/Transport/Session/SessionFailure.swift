@@ -30,7 +30,7 @@ extension TransportFailure {
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
         let (code, message): (RemoteError.Code, String) =
             switch urlErrorCode {
-            case NSURLErrorCancelled: (.cancelled, "the task was cancelled")
+            case NSURLErrorCancelled: (.cancelled, "the task was canceled")
             case NSURLErrorNotConnectedToInternet, NSURLErrorDataNotAllowed, NSURLErrorInternationalRoamingOff:
                 (.offline, "there is no network; try again once there is")
             case NSURLErrorCannotFindHost, NSURLErrorDNSLookupFailed:
