@@ -75,7 +75,7 @@ public struct RouteOptions: Sendable {
 
     /// The deadlines of an exchange and its parts; `nil` uses the host's.
     public struct Timeouts: Hashable, Sendable {
-        /// From the start of an attempt to the head of its response.
+        /// From the last sent byte of an attempt to the head of its response.
         public var head: Duration?
         /// Between two chunks of a response.
         public var idle: Duration?
@@ -87,7 +87,7 @@ public struct RouteOptions: Sendable {
         /// Creates timeouts.
         ///
         /// - Parameters:
-        ///   - head: From the start of an attempt to the head of its response.
+        ///   - head: From the last sent byte of an attempt to the head of its response.
         ///   - idle: Between two chunks of a response.
         ///   - attempt: For one attempt, from its start to the last byte.
         ///   - overall: For the whole call.
