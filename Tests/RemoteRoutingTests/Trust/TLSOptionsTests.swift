@@ -78,14 +78,14 @@ struct TLSOptionsTests {
         (Data(), "there is no certificate in PEM"),
         (Data("hello".utf8), "there is no certificate in PEM"), (Data(count: (1 << 20) + 1), "more than 1 MiB"),
         (Data((0..<255).map { UInt8($0) }), "there is no certificate in PEM"),
-        (Data("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----".utf8), "begins as a certificate is none"),
-        (Data("-----BEGIN CERTIFICATE-----\nhello\n-----END CERTIFICATE-----".utf8), "begins as a certificate is none"),
-        (Data("-----BEGIN CERTIFICATE-----\n\(Data(count: 300).base64EncodedString())\n-----END CERTIFICATE-----".utf8), "is none"),
+        (Data("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\nhello\n-----END CERTIFICATE-----".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\n\(Data(count: 300).base64EncodedString())\n-----END CERTIFICATE-----".utf8), "is malformed"),
         (Data("-----BEGIN CERTIFICATE-----\n\(inner)".utf8), "there is no certificate in PEM"),
         (Data("-----BEGIN CERTIFICATE-----\n\(inner)\n-----END X509 CRL-----".utf8), "there is no certificate in PEM"),
         (Data("-----BEGIN PRIVATE KEY-----\n\(inner)\n-----END PRIVATE KEY-----".utf8), "there is no certificate in PEM"),
         // The first is whole; the second is cut, or goes on behind its end.
-        (Data((certificate + "\n-----BEGIN CERTIFICATE-----\n\(inner.prefix(200))\n-----END CERTIFICATE-----").utf8), "is none"),
+        (Data((certificate + "\n-----BEGIN CERTIFICATE-----\n\(inner.prefix(200))\n-----END CERTIFICATE-----").utf8), "is malformed"),
         (Data(base64Encoded: inner) ?? Data(), "convert it to PEM with openssl x509 -inform der"),
     ]
 
@@ -141,10 +141,10 @@ struct TLSOptionsTests {
         #expect(try TLSOptions.ClientCertificate(pem: both, key: both) == made)
         for (pem, key, password, words) in [
             (Data(Self.key.utf8), both, nil, "there is no certificate"), (certificate, certificate, nil, "there is no private key"),
-            (certificate, Data(Self.key.replacingOccurrences(of: " PRIVATE", with: " ENCRYPTED PRIVATE").utf8), nil, "give its password"),
+            (certificate, Data(Self.key.replacingOccurrences(of: " PRIVATE", with: " ENCRYPTED PRIVATE").utf8), nil, "pass its password"),
             (
                 certificate, Data(Self.key.replacingOccurrences(of: "AAAA", with: "Proc-Type: 4,ENCRYPTED\nAA").utf8), nil,
-                "give its password"
+                "pass its password"
             ),
             (certificate, both, "a\u{0}b", "NUL"),
         ] {

@@ -6,7 +6,7 @@ internal import Wire
 /// Performs exchanges with libcurl, which is found or loaded at run time.
 ///
 /// This is the default transport of ``RemoteHost`` on Linux. No response ends the process. A slow reader pauses the server instead of
-/// filling memory or a disk. Unsafe requests reuse connections and still arrive at most once:
+/// filling memory or a disk. An unsafe request arrives at most once, also on a reused connection; over TLS it gets a fresh connection:
 ///
 /// ```swift
 /// let transport = try CurlTransport()
