@@ -39,7 +39,7 @@ public struct ExchangeLog: Sendable {
         public let body: Data
         /// The metrics of the exchange; `nil` before a response is complete, and for a stream.
         public let metrics: ExchangeMetrics?
-        /// The tags of the call whose keys allow logging.
+        /// The tags of the call that logs may show.
         public let tags: RouteTags
 
         /// One line with the event and the tags, then one line per field.

@@ -51,7 +51,7 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
     /// The size of the body, in bytes, after its content coding is removed.
     public var decodedBodyBytes: Int64?
 
-    /// Creates metrics whose parts are all `nil`.
+    /// Creates metrics with all parts `nil`.
     public init() {}
 
     /// The version, the connection and the times, as far as they are known.

@@ -281,7 +281,7 @@ public final class Exchange: Sendable {
 
     /// Waits for the head.
     ///
-    /// - Returns: The response, whose body may still be arriving.
+    /// - Returns: The response; its body may still be arriving.
     /// - Throws: ``TransportFailure``. Canceling the task ends the exchange on the wire.
     public func response() async throws -> HTTPResponse {
         watch()

@@ -26,7 +26,7 @@ public protocol Transport: Sendable {
     /// - Parameters:
     ///   - request: The request, complete and validated.
     ///   - limits: The deadlines and size limits of the exchange.
-    /// - Returns: The response, whose body may still be arriving.
+    /// - Returns: The response; its body may still be arriving.
     /// - Throws: ``TransportFailure``; any other error counts as a failed connection.
     func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse
 
@@ -39,7 +39,7 @@ public protocol Transport: Sendable {
     ///   - request: The request, complete and validated.
     ///   - connection: The requirements for the connection.
     ///   - limits: The deadlines and size limits of the exchange.
-    /// - Returns: The response, whose body may still be arriving.
+    /// - Returns: The response; its body may still be arriving.
     /// - Throws: ``TransportFailure``, with ``RemoteError/Code/unsupported`` for an option that the transport cannot fulfill.
     func perform(_ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits) async throws -> HTTPResponse
 }

@@ -14,7 +14,7 @@ package struct HeadReader {
     /// Whether the next line is a status line.
     private var isAtStart = true
     private var isDone = false
-    /// Whether the head arrived over HTTP/2, whose connections carry several responses at once.
+    /// Whether the head arrived over HTTP/2, where one connection carries several responses at once.
     private(set) var isShared = false
 
     package init() {}

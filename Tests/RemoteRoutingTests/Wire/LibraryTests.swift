@@ -20,8 +20,8 @@ struct LibraryTests {
 
     @Test(arguments: [
         (0x074103, true, "libcurl X is older than 7.66", false), (0x074200, true, nil, false),
-        (0x074200, false, "libcurl X looks names up without a thread", false),
-        (0x074f01, true, nil, false), (0x075000, true, nil, true), (0x075801, false, "libcurl X looks names up without a thread", true),
+        (0x074200, false, "libcurl X resolves names without a thread", false),
+        (0x074f01, true, nil, false), (0x075000, true, nil, true), (0x075801, false, "libcurl X resolves names without a thread", true),
         (0x081400, true, nil, true), (0, false, "libcurl X is older than 7.66", false),
     ])
     func `a libcurl is used by its version and features`(_ version: UInt32, _ hasThreads: Bool, _ problem: String?, _ asks: Bool) {

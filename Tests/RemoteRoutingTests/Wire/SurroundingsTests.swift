@@ -40,12 +40,12 @@ struct SurroundingsTests {
         .enabled(if: StubLibrary.canBeBuilt, "no C compiler"),
         arguments: [
             (["VERSION=0x074103", "NAME=\"7.65.3\""], "URLSession (libcurl 7.65.3 is older than 7.66)"),
-            (["WITHOUT=(1<<7)"], "URLSession (libcurl VERSION looks names up without a thread)"),
+            (["WITHOUT=(1<<7)"], "URLSession (libcurl VERSION resolves names without a thread)"),
         ])
     func `a libcurl that cannot be used makes a host fall back with the reason`(_ changes: [String], _ expected: String) async throws {
         let stub = try StubLibrary(StubLibrary.version, defining: changes)
         let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
-        let found = try #require(lines.first).replacing(#/libcurl \d+\.\d+\.\d+ looks/#, with: "libcurl VERSION looks")
+        let found = try #require(lines.first).replacing(#/libcurl \d+\.\d+\.\d+ resolves/#, with: "libcurl VERSION resolves")
         #expect(found == expected)
         #expect(lines.dropFirst() == ["x3", "x3", "x3"])
         #expect(code == 0)

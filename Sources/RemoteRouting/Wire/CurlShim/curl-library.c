@@ -135,7 +135,7 @@ void wire_process_leave(void) { pthread_rwlock_unlock(&process_lock); }
 static void hold_loops(void) {
     // Registered once per library; the first call holds all loops.
     if (atomic_exchange(&is_ending, 1)) return;
-    // A loop that calls `exit` itself, or whose caller blocks it, must not delay the process by more than a second. Counts steps, because
+    // A loop that calls `exit` itself, or that its caller blocks, must not delay the process by more than a second. Counts steps, because
     // timed locks use the wall clock, which may jump.
     struct timespec millisecond = {.tv_nsec = 1000000};
     for (int step = 0; step < 1000 && pthread_rwlock_trywrlock(&process_lock) != 0; step++) nanosleep(&millisecond, NULL);
