@@ -21,7 +21,7 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 a refresh that failed on the way fails those who waited, and the next 401 tries again`(_ transport: RealTransport) async throws
+    func `H5: a refresh that failed on the way fails those who waited, and the next 401 tries again`(_ transport: RealTransport) async throws
     {
         let bench = try Bench(transport.kind)
         let isOpen = WatchedState(false)
@@ -54,7 +54,7 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 a late 401 of those who failed together starts no other refresh`(_ transport: RealTransport) async throws {
+    func `H5: a late 401 of those who failed together starts no other refresh`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let isLate = WatchedState(false)
@@ -91,7 +91,7 @@ struct PassingRefreshTests {
     ]
 
     @Test(arguments: failures.indices)
-    func `H5 only a refusal is sticky, not a failure of the way`(_ index: Int) async throws {
+    func `H5: only a refusal is sticky, not a failure of the way`(_ index: Int) async throws {
         let (failure, passes) = PassingRefreshTests.failures[index]
         let memory = MemoryTransport { request in
             request.fields["Authorization"] == "Bearer new" ? .json("[1]") : .status(401)
@@ -116,7 +116,7 @@ struct PassingRefreshTests {
         #expect(attempts.withLock(\.self) == (passes ? 2 : 1))
     }
 
-    @Test func `H5 a token that comes after somebody signed in is not saved`() async throws {
+    @Test func `H5: a token that comes after somebody signed in is not saved`() async throws {
         let accepted = WatchedState("third")
         let memory = MemoryTransport { request in
             request.fields["Authorization"] == "Bearer \(accepted.current)" ? .json("[1]") : .status(401)
@@ -144,7 +144,7 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 the 401 of another origin refreshes nothing`(_ transport: RealTransport) async throws {
+    func `H5: the 401 of another origin refreshes nothing`(_ transport: RealTransport) async throws {
         let other = try LoopbackOrigin { _ in .status(401) }
         let bench = try Bench(transport.kind)
         let place = other.url.absoluteString + "/there"
@@ -157,7 +157,7 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: ["X-API-Key", "api-key", "X-Auth-Token", "X-Amz-Security-Token", "Cookie", "Authorization"])
-    func `H5 a key in a field of the route or of the host needs encryption too`(_ name: String) async throws {
+    func `H5: a key in a field of the route or of the host needs encryption too`(_ name: String) async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory)
         let route = Route(path: "/x", headers: [name: "k"])

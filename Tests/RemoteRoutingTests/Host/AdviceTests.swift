@@ -9,7 +9,7 @@ import Trials
 /// Connectivity, recordings, and what an error says.
 @Suite(.timeLimit(.minutes(10)))
 struct AdviceTests {
-    @Test func `H15 a reader gets the status as it is and then each change`() async {
+    @Test func `H15: a reader gets the status as it is and then each change`() async {
         let manual = ManualConnectivity(.offline)
         var statuses = manual.connectivity.statuses.makeAsyncIterator()
         #expect(await statuses.next() == .offline)
@@ -22,7 +22,7 @@ struct AdviceTests {
         #expect(await statuses.next() == .unknown)
     }
 
-    @Test func `H15 a reader that leaves is forgotten`() async throws {
+    @Test func `H15: a reader that leaves is forgotten`() async throws {
         let manual = ManualConnectivity()
         do {
             let statuses = manual.connectivity.statuses
@@ -77,7 +77,7 @@ struct AdviceTests {
         try await until("both monitors have stopped") { running.withLock { $0 } == 0 }
     }
 
-    @Test func `H15 being offline holds no request back`() async throws {
+    @Test func `H15: being offline holds no request back`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let manual = ManualConnectivity(.offline)
         try await RemoteHost("a.example", transport: memory).send("/x")
@@ -86,7 +86,7 @@ struct AdviceTests {
     }
 
     #if !canImport(Network)
-    @Test func `H14 a path monitor that is not there is said to be unsupported`() {
+    @Test func `H14: a path monitor that is not there is said to be unsupported`() {
         #expect { try Connectivity.system() } throws: { ($0 as? RemoteError)?.code == .unsupported }
     }
     #endif

@@ -104,7 +104,7 @@ struct CancellationTests {
         }
     }
 
-    @Test func `H13 who leaves before a redirect is followed sends nothing more`() async throws {
+    @Test func `H13: who leaves before a redirect is followed sends nothing more`() async throws {
         let sent = Lock<[String]>([])
         struct Counting: Transport {
             var base: MemoryTransport
@@ -128,7 +128,7 @@ struct CancellationTests {
     enum Place: CaseIterable { case beforeStart, gate, head, body, backOff, refresh, requestInterceptor, responseInterceptor }
 
     @Test(arguments: Place.allCases)
-    func `H13 a call that is cancelled ends at once and leaves its place`(_ place: Place) async throws {
+    func `H13: a call that is cancelled ends at once and leaves its place`(_ place: Place) async throws {
         let time = ManualTime()
         let isOver = WatchedState(false)
         let arrived = WatchedState(0)
@@ -194,7 +194,7 @@ struct CancellationTests {
         #expect(plain.gate.waiterCount == 0)
     }
 
-    @Test func `H13 those who wait get a place in the order in which they came, however many leave before their turn`() async throws {
+    @Test func `H13: those who wait get a place in the order in which they came, however many leave before their turn`() async throws {
         let gate = ExchangeGate(limit: 1)
         let holder = try await gate.enter()
         let order = WatchedState<[Int]>([])
@@ -226,21 +226,21 @@ struct CancellationTests {
     }
 
     @Test(arguments: ["-5", "soon", "", "1.5", "0x10", "Sun, 06 Nov 1994 08:49:37", "5, 7", "+3"])
-    func `H7 a Retry-After that cannot be read is none`(_ value: String) throws {
+    func `H7: a Retry-After that cannot be read is none`(_ value: String) throws {
         var fields = HTTPFields()
         try fields.append("Retry-After", value)
         #expect(RetryAfter.delay(in: fields, now: Date(timeIntervalSince1970: 1_000_000_000)) == nil)
     }
 
     @Test(arguments: ["99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "2147483648"])
-    func `H7 a Retry-After of ages is carried by the error, and nobody waits for it`(_ value: String) async throws {
+    func `H7: a Retry-After of ages is carried by the error, and nobody waits for it`(_ value: String) async throws {
         let memory = MemoryTransport { _ in .status(503).adding("Retry-After", value) }
         let error = try await remoteError { try await RemoteHost("a.example", transport: memory).send("/x") }
         #expect((error.retryAfter ?? .zero) >= .seconds(2_147_483_648))
         #expect(memory.requests.count == 1)
     }
 
-    @Test func `H7 a Retry-After that has passed waits for nothing, also after the clock was set`() async throws {
+    @Test func `H7: a Retry-After that has passed waits for nothing, also after the clock was set`() async throws {
         let memory = MemoryTransport { _ in .status(503).adding("Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT") }
         let error = try await remoteError { try await RemoteHost("a.example", transport: memory).send("/x") }
         #expect(error.retryAfter == .zero)

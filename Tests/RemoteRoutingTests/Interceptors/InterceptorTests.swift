@@ -70,7 +70,7 @@ struct InterceptorTests {
 
     struct Refused: Error {}
 
-    @Test func `H2 an interceptor cannot send a request to another origin`() async throws {
+    @Test func `H2: an interceptor cannot send a request to another origin`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost("a.example", transport: memory)
             .intercepting(requests: Changing { $0.url = URL(string: "https://b.example/") ?? $0.url })
@@ -80,7 +80,7 @@ struct InterceptorTests {
     }
 
     @Test(arguments: ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Proxy-Authorization"])
-    func `H3 an interceptor cannot write what the library writes`(_ name: String) async throws {
+    func `H3: an interceptor cannot write what the library writes`(_ name: String) async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost("a.example", transport: memory).intercepting(requests: Changing { try $0.fields.set(name, "5") })
         let error = try await remoteError { try await host.send("/x") }
@@ -98,7 +98,7 @@ struct InterceptorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H12 no secret reaches the log or an error`(_ kind: TransportKind) async throws {
+    func `H12: no secret reaches the log or an error`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("POST", "/x") { _ in
             .json(literal: #"{"password":"hush"}"#, status: 403).setting("Set-Cookie", to: "sid=hush")
@@ -123,7 +123,7 @@ struct InterceptorTests {
         #expect(error.body == Data(#"{"password":"hush"}"#.utf8))
     }
 
-    @Test func `H12 bodies are told only where asked for`() async throws {
+    @Test func `H12: bodies are told only where asked for`() async throws {
         let memory = MemoryTransport { _ in .json(#"{"a":1}"#) }
         let entries = WatchedState<[ExchangeLog.Entry]>([])
         let host = RemoteHost("a.example", transport: memory).logging(
@@ -132,7 +132,7 @@ struct InterceptorTests {
         #expect(entries.current.map(\.body) == [Data("sec".utf8), Data(), Data(#"{"a"#.utf8)])
     }
 
-    @Test func `H8 H13 no more than the limit run at once`() async throws {
+    @Test func `H8, H13: no more than the limit run at once`() async throws {
         let running = WatchedState((now: 0, most: 0, open: false))
         let memory = MemoryTransport { _ in
             running.update {

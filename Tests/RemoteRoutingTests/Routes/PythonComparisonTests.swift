@@ -23,7 +23,7 @@ struct PythonComparisonTests {
         """
 
     @Test(.enabled(if: python != nil, "python3 is not installed, so there is nothing to compare with"))
-    func `H1 queries and forms agree with Python over thousands of inputs`() throws {
+    func `H1: queries and forms agree with Python over thousands of inputs`() throws {
         var random = SplitMix(seed: 20_240_917)
         let cases = (0..<4000).map { _ in (0..<Int.random(in: 1...4, using: &random)).map { _ in [random.text(), random.text()] } }
         let lines = try run(JSONEncoder().encode(cases)).split(separator: UInt8(ascii: "\n"))

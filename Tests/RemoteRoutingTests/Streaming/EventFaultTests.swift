@@ -10,7 +10,7 @@ import Testing
 struct EventFaultTests {
     private func event(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
 
-    @Test func `H13 a server that wants no pause gets one where it sent no event`() async throws {
+    @Test func `H13: a server that wants no pause gets one where it sent no event`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), event(": nothing\n\n"), event(""), .status(204))
         let time = ManualTime()
@@ -32,7 +32,7 @@ struct EventFaultTests {
     }
 
     @Test(arguments: [(nil, Duration.seconds(3)), ("1", .seconds(3)), ("60", .seconds(60))])
-    func `H7 a stream that is refused is asked for as often as the host allows, and not before the server wants`(
+    func `H7: a stream that is refused is asked for as often as the host allows, and not before the server wants`(
         _ retryAfter: String?, _ wait: Duration
     ) async throws {
         let memory = MemoryTransport { _ in
@@ -69,7 +69,7 @@ struct EventFaultTests {
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, sent])
     }
 
-    @Test func `H3 an id that cannot go on the wire is told as such`() async throws {
+    @Test func `H3: an id that cannot go on the wire is told as such`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\nid: a\u{1}b\ndata: a\n\n"), .status(204))
         let host = bench.host { $0.timeouts = .init() }
@@ -77,7 +77,7 @@ struct EventFaultTests {
         #expect((error.underlyingError as? RouteFault)?.part == "header Last-Event-ID")
     }
 
-    @Test func `H8 a line without an end is an error, and so is an event of many lines`() async throws {
+    @Test func `H8: a line without an end is an error, and so is an event of many lines`() async throws {
         for line in [String(repeating: "x", count: 2 << 20), String(repeating: "data: 0123456789\n", count: 200_000)] {
             let bench = try Bench(.memory)
             bench.on("GET", "/x", inTurn: event(line))

@@ -20,7 +20,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H8 letting go of a body ends the exchange and frees its place`(_ kind: TransportKind) async throws {
+    func `H8: letting go of a body ends the exchange and frees its place`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         bench.on("GET", "/y") { _ in .text("y") }
@@ -35,7 +35,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H8 a slow reader gets every byte in order, from memory and disk`(_ kind: TransportKind) async throws {
+    func `H8: a slow reader gets every byte in order, from memory and disk`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
         bench.on("GET", "/x") { _ in .data(content).misbehaving(.drip(bytes: 500_000, every: .milliseconds(1))) }
@@ -49,7 +49,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H8 a streamed body has the limit it was given`(_ kind: TransportKind) async throws {
+    func `H8: a streamed body has the limit it was given`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(count: 100_000)) }
         let error = try await remoteError {
@@ -144,7 +144,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 an upload tells how far it is`(_ transport: RealTransport) async throws {
+    func `H11: an upload tells how far it is`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .json([asked.body.count]) }
         let seen = WatchedState<[TransferProgress]>([])
@@ -156,7 +156,7 @@ struct StreamingTests {
         #expect(seen.current.count > 1)
     }
 
-    @Test func `H6 a long upload does not time out while it moves`() async throws {
+    @Test func `H6: a long upload does not time out while it moves`() async throws {
         let limits = ExchangeLimits(head: .seconds(10), time: ManualTime())
         let exchange = Exchange(limits: limits)
         let time = try #require(limits.time as? ManualTime)

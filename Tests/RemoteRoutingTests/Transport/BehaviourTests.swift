@@ -47,7 +47,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases, [299, 400, 401, 403, 404, 425, 429, 500, 502, 520, 599])
-    func `H10 every status outside 2xx is an error`(_ kind: TransportKind, _ status: Int) async throws {
+    func `H10: every status outside 2xx is an error`(_ kind: TransportKind, _ status: Int) async throws {
         let bench = try Bench(kind)
         bench.on("POST", "/x") { _ in .json(literal: #"{"id":1,"name":"x"}"#, status: status) }
         let host = bench.host()
@@ -64,7 +64,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 HTML is no model, whatever its status`(_ kind: TransportKind) async throws {
+    func `H10: HTML is no model, whatever its status`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(#"{"id":1,"name":"x"}"#.utf8), type: "text/html") }
         let error = try await remoteError { _ = try await bench.host().send("/x", as: User.self) }
@@ -74,14 +74,14 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 types with the suffix +json are JSON`(_ kind: TransportKind) async throws {
+    func `H10: types with the suffix +json are JSON`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data("[1]".utf8), type: "application/vnd.api+json; charset=utf-8") }
         #expect(try await bench.host().send("/x", as: [Int].self) == [1])
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 an empty answer is no value`(_ kind: TransportKind) async throws {
+    func `H10: an empty answer is no value`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(), type: "application/json") }
         let host = bench.host()
@@ -93,7 +93,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases, [204, 205])
-    func `H10 an optional is nil for 204 and 205`(_ kind: TransportKind, _ status: Int) async throws {
+    func `H10: an optional is nil for 204 and 205`(_ kind: TransportKind, _ status: Int) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .status(status) }
         let host = bench.host()
@@ -105,7 +105,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 an optional is nil for null but not for 404`(_ kind: TransportKind) async throws {
+    func `H10: an optional is nil for null but not for 404`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/null") { _ in .json(literal: "null") }
         #expect(try await bench.host().send("/null", as: User?.self) == nil)
@@ -114,7 +114,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 HEAD has no body`(_ kind: TransportKind) async throws {
+    func `H10: HEAD has no body`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .json([1, 2, 3]) }
         let response = try await bench.host().response(for: Route(path: "/x", method: .head), as: Empty.self)
@@ -122,7 +122,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 what cannot be decoded says where`(_ kind: TransportKind) async throws {
+    func `H10: what cannot be decoded says where`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .json(literal: #"[{"id":1,"name":"secret"},{"id":"secret"}]"#) }
         let error = try await remoteError { _ = try await bench.host().send("/x", as: [User].self) }
@@ -132,7 +132,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 4), .reset(afterBodyBytes: 4)])
-    func `H15 a body that breaks off is a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
+    func `H15: a body that breaks off is a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(way) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
@@ -179,7 +179,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H8 an answer beyond the limit is refused, and the exchange ends`(_ kind: TransportKind) async throws {
+    func `H8: an answer beyond the limit is refused, and the exchange ends`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(count: 5_000_000)).misbehaving(.drip(bytes: 65_536, every: .milliseconds(20))) }
         let error = try await remoteError {
@@ -191,7 +191,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H13 cancellation ends the exchange on the wire`(_ kind: TransportKind) async throws {
+    func `H13: cancellation ends the exchange on the wire`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         let host = bench.host()
@@ -209,7 +209,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H6 an answer that does not come times out on the host's clock`(_ kind: TransportKind) async throws {
+    func `H6: an answer that does not come times out on the host's clock`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
         let time = ManualTime()
@@ -229,7 +229,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H6 an answer that stops coming times out`(_ kind: TransportKind) async throws {
+    func `H6: an answer that stops coming times out`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         let time = ManualTime()
@@ -251,7 +251,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H6 waiting between attempts does not go beyond the deadline`(_ kind: TransportKind) async throws {
+    func `H6: waiting between attempts does not go beyond the deadline`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .status(503) }
         let time = ManualTime()
@@ -272,7 +272,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H6 everything together has a deadline`(_ kind: TransportKind) async throws {
+    func `H6: everything together has a deadline`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
         let time = ManualTime()

@@ -50,7 +50,7 @@ struct OnceTests {
     }
 
     @Test(arguments: 0..<3, RealTransport.available)
-    func `H7 an unsafe request that gets no answer is not sent again`(_ index: Int, _ transport: RealTransport) async throws {
+    func `H7: an unsafe request that gets no answer is not sent again`(_ index: Int, _ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         let (method, body) = OnceTests.methods[index]
         let name = try #require(LoopbackOrigin.Method(rawValue: method.rawValue))
@@ -63,7 +63,7 @@ struct OnceTests {
     }
 
     @Test(arguments: 0..<6, RealTransport.available)
-    func `H13 cancelling an unsafe request ends it on the wire`(_ index: Int, _ transport: RealTransport) async throws {
+    func `H13: cancelling an unsafe request ends it on the wire`(_ index: Int, _ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
         let (method, body) = OnceTests.methods[index]
         let host = try transport.host(origin.port)

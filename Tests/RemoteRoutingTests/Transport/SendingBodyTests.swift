@@ -52,7 +52,7 @@ struct SendingBodyTests {
         #expect(bench.asked.isEmpty)
     }
 
-    @Test func `H3 a token that is no field value is refused before anything is sent`() async throws {
+    @Test func `H3: a token that is no field value is refused before anything is sent`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost("a.example", transport: memory).authorized(by: .bearer("a\r\nX-Evil: 1"))
         let error = try await remoteError { try await host.send("/x") }

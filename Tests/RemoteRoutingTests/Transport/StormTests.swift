@@ -11,7 +11,7 @@ struct StormTests {
     private static let width = isLongRun ? 2000 : 300
 
     @Test(arguments: RealTransport.available)
-    func `H13 requests cancelled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
+    func `H13: requests cancelled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/quick") { _ in .text("0123456789") }
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(2))) }
@@ -58,7 +58,7 @@ struct StormTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H8 a bomb of two hundred megabytes stays near the limit`(_ kind: RealTransport) async throws {
+    func `H8: a bomb of two hundred megabytes stays near the limit`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .gzipBomb(inflatingTo: 200_000_000) }
         let transport = try kind.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
@@ -73,7 +73,7 @@ struct StormTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H13 a transport that is let go of leaves nothing`(_ kind: RealTransport) async throws {
+    func `H13: a transport that is let go of leaves nothing`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         for _ in 0..<20 {
             let host = try kind.host(origin.port)
