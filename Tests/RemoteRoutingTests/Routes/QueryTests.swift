@@ -44,7 +44,7 @@ struct QueryTests {
         #expect(try query(["a": nil, "b": [none, none]]) == nil)
     }
 
-    @Test func `H1: the order is that of the declaration, and names may repeat`() throws {
+    @Test func `H1: the declaration order is kept, and names may repeat`() throws {
         #expect(try query(["z": 1, "a": 2, "z": 3, "m": [5, 4]]) == "z=1&a=2&z=3&m=5&m=4")
         var parameters: Parameters = ["b": 1]
         parameters.append("a", 2)
@@ -55,12 +55,12 @@ struct QueryTests {
         (ParameterStyle.Lists.repeatedName, "t=a&t=b"), (.brackets, "t%5B%5D=a&t%5B%5D=b"), (.indices, "t%5B0%5D=a&t%5B2%5D=b"),
         (.commas, "t=a%2Cb"),
     ])
-    func `H1: lists are written as the style says`(lists: ParameterStyle.Lists, expected: String) throws {
+    func `H1: lists are written in the given style`(lists: ParameterStyle.Lists, expected: String) throws {
         let list: [String?] = ["a", nil, "b"]
         #expect(try query(["t": list, "e": [String]()], ParameterStyle(lists: lists)) == expected)
     }
 
-    @Test func `H1: nested fields stand in brackets`() throws {
+    @Test func `H1: nested fields are written in brackets`() throws {
         let parameters: Parameters = ["user": ["name": "Ada", "tags": ["x", "y"], "none": nil] as Parameters]
         #expect(try query(parameters)?.removingPercentEncoding == "user[name]=Ada&user[tags]=x&user[tags]=y")
         #expect(
@@ -72,7 +72,7 @@ struct QueryTests {
         Parameters(dictionaryLiteral: ("t", ["a,b"])), ["t": [["a"], ["b"]]], ["t": [["a": 1] as Parameters]],
         ["t": [ParameterValue.valueless]],
     ])
-    func `H1: what a comma could not keep apart is refused`(parameters: Parameters) {
+    func `H1: values that commas cannot separate are refused`(parameters: Parameters) {
         let error = #expect(throws: RouteFault.self) { try query(parameters, ParameterStyle(lists: .commas)) }
         #expect(error?.code == .unsupportedShape)
         #expect(error?.part == "parameter t")
@@ -110,13 +110,13 @@ struct QueryTests {
         (.millisecondsSince1970, 1.2345, "1234"), (.http, 784_111_777.9, "Sun, 06 Nov 1994 08:49:37 GMT"),
         (.custom { _ in "now" }, 0, "now"),
     ])
-    func `H1: dates are written as the style says`(dates: ParameterStyle.Dates, seconds: Double, expected: String) throws {
+    func `H1: dates are written in the given style`(dates: ParameterStyle.Dates, seconds: Double, expected: String) throws {
         let parameters: Parameters = ["d": Date(timeIntervalSince1970: seconds)]
         #expect(try query(parameters, ParameterStyle(dates: dates))?.removingPercentEncoding == "d=\(expected)")
     }
 
     @Test(arguments: [Double.nan, .infinity, 2.6e11, -2.6e11, 1e18, -1e300])
-    func `H1: a date beyond all calendars is refused`(seconds: Double) {
+    func `H1: a date out of range is refused`(seconds: Double) {
         let parameters: Parameters = ["d": Date(timeIntervalSince1970: seconds)]
         let error = #expect(throws: RouteFault.self) { try query(parameters, ParameterStyle(dates: .secondsSince1970)) }
         #expect(error?.code == .notFinite)
@@ -128,7 +128,7 @@ struct QueryTests {
         var parameterValue: ParameterValue { .text("5 EUR") }
     }
 
-    @Test func `everything convertible is written as it is`() throws {
+    @Test func `every convertible type is written in its own form`() throws {
         let id = UUID()
         let parameters: Parameters = [
             "s": Sorting.newest, "l": Level.high, "m": Money(), "u": id, "w": URL(string: "https://a/b"), "x": "abc".dropFirst(),

@@ -37,7 +37,7 @@ struct RequestBuilderTests {
         var path: RoutePath { "/x" }
     }
 
-    @Test func `a route needs nothing but a path`() throws {
+    @Test func `a route needs only a path`() throws {
         let request = try builder(port: 8443).request(for: Minimal())
         #expect(request.url.absoluteString == "https://api.example.com:8443/x")
         #expect(request.method == .get)
@@ -51,7 +51,7 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: [(HTTPMethod.get, true), (.head, true), (.delete, true), (.post, false), (.put, false), (.patch, false)])
-    func `parameters go where the method has them`(method: HTTPMethod, inQuery: Bool) throws {
+    func `the method decides between query and body`(method: HTTPMethod, inQuery: Bool) throws {
         let request = try builder().request(for: Route(path: "/x", method: method, parameters: ["a": "b c"]))
         #expect(request.url.query(percentEncoded: true) == (inQuery ? "a=b%20c" : nil))
         #expect(try bytes(of: request.body) == (inQuery ? nil : Data(#"{"a":"b c"}"#.utf8)))
@@ -68,7 +68,7 @@ struct RequestBuilderTests {
     // MARK: H2
 
     @Test(arguments: [0, -1, 65536, Int.max])
-    func `H2: a port that is none is refused`(port: Int) throws {
+    func `H2: an invalid port is refused`(port: Int) throws {
         #expect(try code(Route(path: "/", options: RouteOptions(port: port))) == .invalidOrigin)
     }
 
@@ -83,7 +83,7 @@ struct RequestBuilderTests {
         "[]", ".h",
         "a..b", "[fe80::1%25eth0]",
     ])
-    func `H2: a host that is none is refused`(host: String) {
+    func `H2: an invalid host is refused`(host: String) {
         let error = #expect(throws: RouteFault.self) { try WebOrigin(scheme: .https, host: host) }
         #expect(error?.code == .invalidOrigin)
     }
@@ -107,11 +107,11 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: ["ftp://h/", "file:///x", "https://user@h/", "https://u:p@h/", "mailto:a@b", "/x", "https:///x"])
-    func `H2: what has no web origin has none`(address: String) {
+    func `H2: other addresses have no web origin`(address: String) {
         #expect(URL(string: address).flatMap { WebOrigin(of: $0) } == nil)
     }
 
-    @Test func `H2: an address that Foundation would read otherwise is refused`() throws {
+    @Test func `H2: an address that Foundation would change is refused`() throws {
         let origin = try WebOrigin(scheme: .https, host: "h")
         for text in ["https://h@evil/", "https://evil/", "https://h:1/", "http://h/", "https://h\\@evil/", "https://h /"] {
             #expect(throws: RouteFault.self) { try origin.url(text) }
@@ -130,12 +130,12 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: ["", " ", "a b", "a:", "a\r\nX", "a\u{0}", "ä", "(", "a/b", "\"a\"", "a,b", "a;b", "a=b", "a[", "a{", "a@", "a\t"])
-    func `H3: a name that is no token is refused and not shown`(name: String) throws {
+    func `H3: a name that is not a token is refused and not shown`(name: String) throws {
         #expect(try code(Route(path: "/", headers: [name: "x"])) == .invalidField)
     }
 
     @Test(arguments: ["a\r\nX: y", "a\n", "a\r", "\u{0}", "a\u{7F}", " a", "a ", "\ta", "a\u{1}b"])
-    func `H3: a value that cannot go on the wire is refused and not shown`(value: String) throws {
+    func `H3: an invalid value is refused and not shown`(value: String) throws {
         let route = Route(path: "/", headers: ["X-Secret": value])
         let error = #expect(throws: RouteFault.self) { try builder().request(for: route) }
         #expect(error?.code == .invalidField)
@@ -144,16 +144,16 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: ["", "a b", "ä\tö", "x\u{80}"])
-    func `H3: every field value of RFC 9110 goes through`(value: String) throws {
+    func `H3: every field value of RFC 9110 is accepted`(value: String) throws {
         #expect(try builder().request(for: Route(path: "/", headers: ["X-A": value])).fields["x-a"] == value)
     }
 
     @Test(arguments: ["GET /", "", "G\r\nX", "a b", "GÉT", "GET\t"])
-    func `H3: a method that is no token cannot be made`(method: String) {
+    func `H3: a method that is not a token is refused`(method: String) {
         #expect(HTTPMethod(rawValue: method) == nil)
     }
 
-    @Test func `H3: a route's field replaces the default, also twice, and can take it away`() throws {
+    @Test func `H3: a route's field replaces the default, also twice, and can remove it`() throws {
         var headers: Headers = ["X-A": "1", "x-a": "2"]
         headers.remove("User-Agent")
         let fields = try builder(defaults: ["X-A": "0", "User-Agent": "u", "X-B": "b"]).request(for: Route(path: "/", headers: headers))
@@ -171,7 +171,7 @@ struct RequestBuilderTests {
     // MARK: Method, body, options
 
     @Test(arguments: [HTTPMethod.head, HTTPMethod(rawValue: "TRACE")!])
-    func `a body where there can be none is refused`(method: HTTPMethod) throws {
+    func `a body is refused if its method allows none`(method: HTTPMethod) throws {
         #expect(try code(Route(path: "/", method: method, body: .data(Data()))) == .bodyNotAllowed)
     }
 
@@ -187,7 +187,7 @@ struct RequestBuilderTests {
         #expect(fields["Idempotency-Key"] == "k")
     }
 
-    @Test func `a unique idempotency key is another one in each request`() throws {
+    @Test func `a unique idempotency key differs in each request`() throws {
         let route = Route(path: "/", method: .post, options: RouteOptions(idempotencyKey: .unique))
         let keys = try (0..<3).map { _ in try builder().request(for: route).fields["Idempotency-Key"] }
         #expect(Set(keys).count == 3 && !keys.contains(nil))
@@ -197,7 +197,7 @@ struct RequestBuilderTests {
         ("users", "api.example.com", "the path", "begin with a slash"),
         ("/users", "127.0.0.1:8080/v1", "the host", "needs a scheme"),
     ])
-    func `a request that cannot be made says because of what, and says it once`(
+    func `the error of an invalid request names the faulty part once`(
         path: String, host: String, part: String, advice: String
     ) async throws {
         let host = RemoteHost(HostConfiguration(host), transport: MemoryTransport { _ in .status(204) })
