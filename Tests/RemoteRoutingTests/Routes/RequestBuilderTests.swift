@@ -207,14 +207,14 @@ struct RequestBuilderTests {
         #expect(error.description.ranges(of: advice).count == 1)
     }
 
-    @Test func `a fault says what and where, and what to do`() {
+    @Test func `a fault names the part, the reason and the remedy`() {
         let fault = RouteFault(.dotSegment, in: "path", "do this")
         #expect("\(fault)" == "RouteFault.dotSegment in the path: do this")
         #expect(RouteFault.Code(rawValue: "dotSegment") == .dotSegment)
     }
 }
 
-/// All bytes of a body; `nil` where there is none.
+/// Reads all bytes of a body; `nil` without a body.
 func bytes(of body: HTTPBody, upTo count: Int = 7) throws -> Data? {
     switch body {
     case .none: return nil

@@ -32,13 +32,13 @@ struct RoutePathTests {
         ("a;b=c", "a%3Bb%3Dc"), ("ä", "%C3%A4"), ("../x", "..%2Fx"), ("https://evil", "https%3A%2F%2Fevil"), ("user@host", "user%40host"),
         ("//evil.example", "%2F%2Fevil.example"), ("...", "..."), ("~", "~"),
     ])
-    func `H2: a value is escaped`(value: String, escaped: String) throws {
+    func `H2: a value is percent-encoded`(value: String, escaped: String) throws {
         let path: RoutePath = "/users/\(value)/posts"
         #expect(try path.encoded() == "/users/\(escaped)/posts")
     }
 
     @Test(arguments: [".", "..", "%2e", "%2E", "%2e%2e", ".%2E", "%252e%252e", "%25252e."])
-    func `H2: a segment that stands for dots is refused, however often it is escaped`(value: String) {
+    func `H2: a segment that decodes to dots is refused`(value: String) {
         #expect(code("/users/\(value)") == .dotSegment)
         #expect(code("/users/\(value)/posts") == .dotSegment)
     }
@@ -73,7 +73,7 @@ struct RoutePathTests {
     }
 
     @Test(arguments: ["users", "https://evil.example/x", "mailto:a@b", "user@host/x", "?q", "x//y", ".", ".."])
-    func `H2: what does not begin with a slash is refused`(literal: String) {
+    func `H2: a path without a leading slash is refused`(literal: String) {
         #expect(code(RoutePath(stringLiteral: literal)) == .relativePath)
     }
 
@@ -88,11 +88,11 @@ struct RoutePathTests {
         "/a<b>",
         "/a{b}", "/a|b", "/a^b", "/a`b", "/a[b]",
     ])
-    func `H2: a literal with what cannot stand in a path is refused`(literal: String) {
+    func `H2: a literal with characters outside the grammar is refused`(literal: String) {
         #expect(code(RoutePath(stringLiteral: literal)) == .forbiddenCharacter)
     }
 
-    @Test func `H2: a literal's own escapes stay`() throws {
+    @Test func `H2: a literal's own escapes are kept`() throws {
         #expect(try ("/a%20b/group%2Fname/c:d@e;f=g,h" as RoutePath).encoded() == "/a%20b/group%2Fname/c:d@e;f=g,h")
     }
 
@@ -106,7 +106,7 @@ struct RoutePathTests {
         #expect(try path.encoded() == "/1/255/\(id.uuidString)/a%2Fb/3/a%2Fb/c%20d/yz")
     }
 
-    @Test func `a fault shows no value`() {
+    @Test func `a fault contains no value`() {
         let secret = "hunter2\u{0}"
         let path: RoutePath = "/\(secret)"
         let error = #expect(throws: RouteFault.self) { try path.encoded() }
