@@ -50,6 +50,7 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     /// Whether the method and the body permit sending the request again.
     public var mayRepeat: Bool
     /// Whether the request, or a part of it, may have reached the server.
+    ///
     /// `false` is certain: the server has received nothing of the request, so sending it again is safe. `true` follows any response except
     /// a refusal: 401 before new credentials, 307 and 308 before the redirect. It also follows any failure that does not exclude arrival.
     /// ``CurlTransport`` knows whether a request was sent. ``URLSessionTransport`` reports `false` only if no connection was made.

@@ -14,7 +14,7 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
 
     /// Creates a failure.
     ///
-    /// The request counts as possibly arrived, unless the code excludes it: ``RemoteError/Code/unsupported``, invalid TLS or proxy options,
+    /// The request counts as possibly arrived, unless the code excludes it. These are invalid TLS or proxy options, an unsupported option,
     /// no connection to the host or the proxy, a refused tunnel, an untrusted server certificate, or a refused TLS version. A transport
     /// with better knowledge sets ``mayHaveArrived``.
     ///

@@ -28,8 +28,9 @@ final class RouteCall: Sendable {
     private let started: MonotonicInstant
     /// The deadline of the whole call.
     private let deadline: MonotonicInstant?
-    /// Whether only exchanges and the delays between them take time; both keep the deadline themselves. Otherwise a task group watches the
-    /// deadline, which costs as much as the rest of the call.
+    /// Whether the call takes time only for exchanges and the delays between them, which keep the deadline themselves.
+    ///
+    /// Otherwise a task group watches the deadline, which costs as much as the rest of the call.
     private let keepsOwnDeadline: Bool
     /// The limits of each exchange.
     private let limits: ExchangeLimits

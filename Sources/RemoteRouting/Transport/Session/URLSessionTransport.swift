@@ -26,11 +26,14 @@ public final class URLSessionTransport: Transport, CustomStringConvertible {
     private let shared: URLSession
     private let delegate: SessionDelegate
     private let queue: OperationQueue
-    /// The queue on which the session is called. Its calls wait for an internal queue, which must not block a thread of the concurrency
-    /// pool. With many exchanges that would cost a quarter of the throughput, and cancellations would wait behind new requests.
+    /// The queue on which the session is called.
+    ///
+    /// Its calls wait for an internal queue, which must not block a thread of the concurrency pool. With many exchanges that would cost a
+    /// quarter of the throughput, and cancellations would wait behind new requests.
     let starting = DispatchQueue(label: "RemoteRouting.URLSessionTransport.starting")
-    /// The queue on which tasks are canceled. The delegate's queue would deadlock, because a canceled task may wait for it; the starting
-    /// queue would delay new requests.
+    /// The queue on which tasks are canceled.
+    ///
+    /// The delegate's queue would deadlock, because a canceled task may wait for it; the starting queue would delay new requests.
     private let cancelling = DispatchQueue(label: "RemoteRouting.URLSessionTransport.cancelling")
 
     /// Creates a transport.
