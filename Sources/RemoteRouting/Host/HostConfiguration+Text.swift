@@ -45,7 +45,7 @@ struct HostText {
             throw HostText.fault("scheme", "only http and https can be used")
         }
         guard let authority = address.authority, !authority.isEmpty else {
-            throw HostText.fault("host", "the address has none; write two slashes and the host after the scheme")
+            throw HostText.fault("host", "the address has no host; write two slashes and the host after the scheme")
         }
         guard address.query == nil else { throw HostText.fault("address", "it has a query; put parameters into the query of a route") }
         guard address.fragment == nil else { throw HostText.fault("address", "it has a fragment, which is never sent; leave it out") }

@@ -73,7 +73,7 @@ struct ResponseDecoding: Sendable {
         let wanted = accepted == [.json] ? "JSON" : accepted.map(\.essence).joined(separator: " or ")
         throw error(
             .unexpectedType,
-            "the response is \(type?.essence ?? "of an unreadable type") and not \(wanted), as that of a login page or a proxy may be; "
+            "the response is \(type?.essence ?? "of an unreadable type") instead of \(wanted), perhaps the page of a login or a proxy; "
                 + "use data(for:) for other types")
     }
 

@@ -97,7 +97,7 @@ enum StatusName {
         case 403: "these credentials do not permit the request"
         case 404, 410: "check the path; the resource does not exist"
         case 408, 425, 429, 502, 503, 504: "try again later"
-        case 400..<500: "check what was sent; the body of the response may say more"
+        case 400..<500: "check the request; the body of the response may say more"
         case 500..<600: "the server failed; the body of the response may say more"
         default: "the status is not a success"
         }

@@ -34,8 +34,8 @@ package struct WireTLS: Hashable, Sendable {
         // With some other TLS libraries, libcurl accepts certificates in memory but silently ignores them.
         let hasOpenSSL = ["OpenSSL/", "LibreSSL/", "BoringSSL", "quictls/", "AWS-LC"].contains { backend.hasPrefix($0) }
         if !hasOpenSSL { return "libcurl is built with \(backend.isEmpty ? "no TLS" : backend), and the TLS options need OpenSSL" }
-        if authorities != nil, version < 0x074D00 { return "libcurl is older than 7.77, which accepts the app's authorities" }
-        if chain != nil, version < 0x074700 { return "libcurl is older than 7.71, which accepts client certificates from memory" }
+        if authorities != nil, version < 0x074D00 { return "libcurl is older than 7.77 and does not accept the app's authorities" }
+        if chain != nil, version < 0x074700 { return "libcurl is older than 7.71 and does not accept client certificates from memory" }
         return nil
     }
 
@@ -98,7 +98,7 @@ extension WireTLS.Fault {
             "no trusted authority has signed the server's certificate; if it is right, add its authority to the host's TLS options"
         case .otherHost: "the server's certificate is for another host; check the address, or replace the certificate"
         case .otherKey:
-            "the server's public key is none of the host's pins; check whether the key was replaced or the connection is intercepted"
+            "the server's public key matches none of the host's pins; check whether the key was replaced or the connection is intercepted"
         case .clientRefused: "the server refuses the client's certificate or requires one; check the client certificate of the host"
         case .otherVersion: "the server offers no version of TLS that the host accepts; update the server, or accept an older version"
         case .unusableAuthorities: "the host's certificate authorities cannot be used; check that each certificate is whole"
