@@ -44,7 +44,7 @@ final class ExchangeGate: Sendable {
         }
     }
 
-    /// Guards the free places together with the waiters.
+    /// Guards the number of free permits together with the waiters.
     private let state: Lock<State>
 
     init(limit: Int) {
@@ -54,7 +54,7 @@ final class ExchangeGate: Sendable {
     /// The number of waiters.
     var waiterCount: Int { state.withLock(\.waiters.count) }
 
-    /// Waits for a place.
+    /// Waits for a permit.
     ///
     /// - Throws: `CancellationError` as soon as the task is canceled.
     func enter() async throws -> Permit {
@@ -68,7 +68,7 @@ final class ExchangeGate: Sendable {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let isSettled = state.withLock { state in
                     if state.left.remove(ticket) != nil { return true }
-                    // A place became free between the two accesses to the state.
+                    // A permit became free between the two accesses to the state.
                     if state.free > 0 {
                         state.free -= 1
                         state.admitted.insert(ticket)
@@ -82,7 +82,7 @@ final class ExchangeGate: Sendable {
         } onCancel: {
             let waiter = state.withLock { state in
                 let waiter = state.waiters.removeValue(forKey: ticket)
-                // A missing waiter is not waiting yet, or was admitted. An admitted one releases its place itself.
+                // A missing waiter is not waiting yet, or was admitted. An admitted one releases its permit itself.
                 if waiter == nil, !state.admitted.contains(ticket) { state.left.insert(ticket) }
                 return waiter
             }
@@ -98,7 +98,7 @@ final class ExchangeGate: Sendable {
         return permit
     }
 
-    /// Enters without waiting; `nil` if there is no free place.
+    /// Enters without waiting; `nil` if there is no free permit.
     func tryToEnter() -> Permit? {
         let hasRoom = state.withLock { state in
             guard state.free > 0 else { return false }
