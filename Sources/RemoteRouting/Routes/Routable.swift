@@ -19,7 +19,7 @@
 /// The protocol has few requirements; rare settings are in ``options-swift.property``. Likely mistakes do not compile:
 ///
 /// - a property of the wrong type (`method: String`),
-/// - a function or a static property in place of a property (`func body()`),
+/// - a function or a static property instead of a property (`func body()`),
 /// - the names `parameters`, `queryItems`, `queryParameters`, `header`, `httpMethod`, `httpBody`, `url` and `baseURL` of other libraries,
 /// - `requiresAuth`, `timeouts`, `cachePolicy`, `responseLimit` and `parameterStyle` beside the options; `tags`, `accept` and
 ///   `idempotencyKey` only with the types of the options.

@@ -408,7 +408,7 @@ public final class Exchange: Sendable {
         if isOver { action() }
     }
 
-    // MARK: Inside
+    // MARK: State changes and deadlines
 
     private func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
         state.phase = .failed(failure)

@@ -36,7 +36,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         entries.withLock { $0[task.taskIdentifier]?.exchange }
     }
 
-    // MARK: What URLSession asks
+    // MARK: Callbacks of URLSession
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
