@@ -17,8 +17,8 @@ public import FoundationNetworking
 /// On Apple's systems it supports all ``TLSOptions`` except the client certificate, with a fresh connection for each request. On Linux it
 /// supports none. Unsupported options throw ``RemoteError/Code/unsupported``.
 ///
-/// A finished session cannot take the transport's delegate, so a custom session is given as its configuration. Cookies, caching,
-/// credentials and timeouts of the configuration are ignored: the host handles them.
+/// An existing session cannot take the transport's delegate; pass its configuration instead. Cookies, caching, credentials and timeouts of
+/// the configuration are ignored, because the host handles them.
 public final class URLSessionTransport: Transport, CustomStringConvertible {
     /// `URLSession`, with the reason if it replaces libcurl.
     public let description: String
