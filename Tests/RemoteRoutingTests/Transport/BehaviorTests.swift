@@ -7,7 +7,7 @@ import Trials
 
 /// The same behavior over a real socket and in memory.
 @Suite(.timeLimit(.minutes(10)))
-struct BehaviourTests {
+struct BehaviorTests {
     @Test(arguments: TransportKind.allCases)
     func `a value is sent and returned`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
