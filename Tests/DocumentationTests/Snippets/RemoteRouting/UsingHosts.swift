@@ -450,6 +450,6 @@ struct TestingWithoutANetworkTests {
         #expect(first?.status == 503)
         try await host.send("/users/7")
         let last = await #expect(throws: RemoteError.self) { try await host.send("/users/7") }
-        #expect(last?.code == .unsupported && last?.description.contains("all 2 answers") == true)
+        #expect(last?.code == .unsupported && last?.description.contains("all 2 responses") == true)
     }
 }
