@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What a server says went wrong, in the form of RFC 9457.
+/// A problem description of a server (RFC 9457).
 ///
 /// ```swift
 /// if let problem = error.problem, problem.type == "https://example.com/probs/out-of-credit" {
@@ -8,9 +8,9 @@ public import Foundation
 /// }
 /// ```
 ///
-/// A member of the wrong type is ignored, as RFC 9457 §3.1 has it, and unknown members are kept as extensions.
+/// A member of the wrong type is ignored (RFC 9457 §3.1), and unknown members are kept as extensions.
 public struct Problem: Hashable, Sendable {
-    /// A JSON value, as extensions have them.
+    /// A JSON value of an extension.
     public indirect enum Value: Hashable, Sendable {
         /// `null`
         case null
@@ -26,24 +26,24 @@ public struct Problem: Hashable, Sendable {
         case fields([String: Value])
     }
 
-    /// What kind of problem this is: a URI reference; `about:blank` says no more than the status does.
+    /// The kind of problem, a URI reference; `about:blank` adds nothing to the status.
     public var type = "about:blank"
     /// A short summary of the kind of problem.
     public var title: String?
-    /// The status as the document has it, which is advice only.
+    /// The status that the document states, which is only advisory.
     public var status: Int?
-    /// What is special about this occurrence.
+    /// The explanation of this occurrence.
     public var detail: String?
-    /// Which occurrence this is: a URI reference.
+    /// The identity of this occurrence, a URI reference.
     public var instance: String?
     /// All other members.
     public var extensions: [String: Value] = [:]
 
-    /// Reads a problem document.
+    /// Decodes a problem document.
     ///
-    /// - Parameter data: A JSON object; `nil` is returned for anything else.
+    /// - Parameter data: A JSON object; for anything else the initializer returns `nil`.
     public init?(json data: Data) {
-        // Of no interest why it is none: the answer is an error already, and stays one without the explanation.
+        // Ignores the reason: the response is an error in any case, only without an explanation.
         guard let value = try? JSONDecoder().decode(Value.self, from: data), case .fields(var members) = value else { return nil }
         type = Problem.text(members.removeValue(forKey: "type")) ?? "about:blank"
         title = Problem.text(members.removeValue(forKey: "title"))
@@ -56,11 +56,11 @@ public struct Problem: Hashable, Sendable {
         extensions = members
     }
 
-    /// Reads the problem that an answer carries.
+    /// Decodes the problem of a response.
     ///
     /// - Parameters:
-    ///   - data: The body of the answer.
-    ///   - type: Its media type; `nil` is returned for all but `application/problem+json`.
+    ///   - data: The body of the response.
+    ///   - type: Its media type; for anything but `application/problem+json` the initializer returns `nil`.
     init?(data: Data, type: MimeType?) {
         guard type?.essence == MimeType.problemJSON.essence else { return nil }
         self.init(json: data)
@@ -73,7 +73,7 @@ public struct Problem: Hashable, Sendable {
 }
 
 extension Problem.Value: Decodable {
-    /// Reads any JSON value.
+    /// Decodes any JSON value.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
@@ -91,7 +91,7 @@ extension Problem.Value: Decodable {
         }
     }
 
-    /// A value of one type; `nil` where it is of another, which is then tried.
+    /// Decodes a value of one type; `nil` if the value has another type, which the caller tries next.
     private static func read<Result: Decodable>(_ type: Result.Type, _ container: any SingleValueDecodingContainer) -> Result? {
         try? container.decode(type)
     }

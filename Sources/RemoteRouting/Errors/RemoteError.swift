@@ -1,7 +1,7 @@
 public import Foundation
 public import StoreCore
 
-/// Why a route did not give what it was sent for: where it failed, what the server said, and what to do.
+/// The error of a route: where the call failed, the server's response, and the remedy.
 ///
 /// ```swift
 /// do {
@@ -11,49 +11,49 @@ public import StoreCore
 /// }
 /// ```
 ///
-/// A description never has a query, a field's value or a byte of a body: these may be secrets.
+/// A description never contains a query, a header value or body bytes, because they may be secrets.
 public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
-    /// Where it failed.
+    /// The stage at which a call failed.
     public enum Stage: String, Hashable, Sendable {
-        /// While the request was made; nothing was sent.
+        /// Building the request; nothing was sent.
         case build
-        /// On the way.
+        /// Exchanging the request and the response.
         case transport
-        /// The answer is not one of success.
+        /// The response has a status other than success.
         case status
-        /// The answer could not be made into a value.
+        /// Decoding the response into a value.
         case decode
         /// A deadline passed.
         case timeout
-        /// The task was cancelled.
+        /// The task was canceled.
         case cancelled
     }
 
-    /// Where it failed.
+    /// The stage at which the call failed.
     public var stage: Stage
-    /// What kind of failure this is.
+    /// The kind of failure.
     public var code: Code
-    /// What was attempted: the method, and the address without its query.
+    /// The method and the address without its query.
     public var operation: String
-    /// What happened and what to do about it.
+    /// The reason and the remedy.
     public var message: String
-    /// The status of the answer, where there is one.
+    /// The status of the response, if there is one.
     public var status: Int?
-    /// The header of the answer, where there is one.
+    /// The header of the response; empty without a response.
     public var fields: HTTPFields
-    /// The beginning of the answer's body, at most 64 KiB.
+    /// The beginning of the response body, at most 64 KiB.
     public var body: Data
-    /// How long the server asked to be left alone.
+    /// The delay that the server requested by `Retry-After`.
     public var retryAfter: Duration?
-    /// How many attempts were made.
+    /// The number of attempts.
     public var attempts: Int
-    /// Whether the request may be sent again, as far as its method and body go.
+    /// Whether the method and the body permit sending the request again.
     public var mayRepeat: Bool
     /// Whether the request, or a part of it, may have reached the server.
     ///
-    /// `false` is certain: the server has seen nothing of the request, so sending it again is no second sending. `true` is the case after any
-    /// response but a refusal (401 before new credentials, 307 and 308 before the redirect), and after a failure that does not exclude it.
-    /// ``CurlTransport`` knows whether a request went out; ``URLSessionTransport`` reports `false` only where no connection was made.
+    /// `false` is certain: the server has received nothing of the request, so sending it again is safe. `true` follows any response except
+    /// a refusal: 401 before new credentials, 307 and 308 before the redirect. It also follows any failure that does not exclude arrival.
+    /// ``CurlTransport`` knows whether a request was sent. ``URLSessionTransport`` reports `false` only if no connection was made.
     ///
     /// ```swift
     /// do {
@@ -63,19 +63,19 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
     /// }
     /// ```
     public var mayHaveArrived: Bool
-    /// What it comes from, where something below failed.
+    /// The error of a lower layer that caused this one.
     public var underlyingError: (any Error)?
     /// Reads the body as the host reads values; `nil` without a response.
     var reader: ErrorReader?
 
-    /// Makes an error.
+    /// Creates an error.
     ///
     /// - Parameters:
-    ///   - stage: Where it failed.
-    ///   - code: What kind of failure this is.
-    ///   - operation: What was attempted.
-    ///   - message: What happened and what to do about it.
-    ///   - underlyingError: What it comes from.
+    ///   - stage: The stage at which the call failed.
+    ///   - code: The kind of failure.
+    ///   - operation: The method and the address without its query.
+    ///   - message: The reason and the remedy.
+    ///   - underlyingError: The error of a lower layer that caused this one.
     public init(_ stage: Stage, _ code: Code, operation: String, _ message: String, underlyingError: (any Error)? = nil) {
         self.stage = stage
         self.code = code
@@ -86,53 +86,53 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
         body = Data()
         attempts = 1
         mayRepeat = false
-        // These have a response.
+        // An error of these stages has a response.
         mayHaveArrived = stage == .status || stage == .decode
     }
 
-    /// How much of an answer's body an error keeps, in bytes.
+    /// The maximum number of body bytes that an error keeps.
     static let keptBodyBytes = 65_536
 
-    /// What the server calls this request in its own logs, where it says so.
+    /// The server's identifier of this request in its logs, if the response contains one.
     public var requestID: String? {
         fields["X-Request-Id"] ?? fields["Request-Id"] ?? fields["X-Correlation-Id"]
     }
 
-    /// What the server says went wrong, in the form of RFC 9457; `nil` where it said it otherwise.
+    /// The problem description of the response (RFC 9457); `nil` if there is none.
     public var problem: Problem? {
         Problem(data: body, type: fields["Content-Type"].flatMap { MimeType(rawValue: $0) })
     }
 
-    /// The body as an error type of your API.
+    /// Decodes the body as an error type of your API.
     ///
     /// - Parameters:
     ///   - type: The type that describes the API's errors.
-    ///   - decoder: The decoder to use; by default the route's or the host's ``ResponseParser``, which is ``RemoteHost/makeDecoder`` for JSON.
-    /// - Returns: `nil` where the body is something else, as that of a proxy in between may be.
+    ///   - decoder: The decoder; by default the route's or the host's ``ResponseParser``, which uses ``RemoteHost/makeDecoder`` for JSON.
+    /// - Returns: The decoded error; `nil` for any other body, such as the error page of a proxy.
     public func details<Details: Decodable>(as type: Details.Type = Details.self, decoder: JSONDecoder? = nil) -> Details? {
-        // The reason does not matter: a caller has the error itself if nothing can be read.
+        // Ignores the reason, because the caller still has this error.
         guard decoder == nil, let reader else { return try? (decoder ?? JSONDecoder()).decode(type, from: body) }
         return try? reader.read(body, as: type)
     }
 
-    /// Whether the same request may well succeed next time.
+    /// Whether the same request may succeed later and may be sent again.
     public var isRetryable: Bool { mayRepeat && isPassing }
 
-    /// The failed operation, what happened, what to do, and how to find it in the server's logs.
+    /// The failed operation, the reason, the remedy, and the server's request identifier.
     public var description: String {
         var text = "RemoteError.\(code.rawValue) (\(stage.rawValue)): \(operation): \(message)"
         if attempts > 1 { text += " (after \(attempts) attempts)" }
         if let requestID { text += " (request id \(requestID.prefix(100)))" }
-        // Its words are in the message already.
+        // The message already contains the fault's text.
         if let fault = underlyingError as? RouteFault { text += " (RouteFault.\(fault.code.rawValue))" }
-        // Some of the words are the server's, and the text may go to a terminal.
+        // Escaped, because some words are the server's and the text may be written to a terminal.
         return text.escapedForDisplay()
     }
 
-    /// The description, also as `localizedDescription`.
+    /// The description, which is also the `localizedDescription`.
     public var errorDescription: String? { description }
 
-    /// Whether the cause is one that passes by itself: a lost connection, an overloaded server.
+    /// Whether the cause is transient, such as a lost connection or an overloaded server.
     var isPassing: Bool {
         switch stage {
         case .transport: Code.passing.contains(code)
@@ -144,21 +144,21 @@ public struct RemoteError: LocalizedError, Sendable, CustomStringConvertible {
 }
 
 extension RemoteError: FailureAdvising {
-    /// What kind of failure this is for whoever might try again.
+    /// The kind of failure for a layer that retries.
     public var failureKind: FailureKind {
         if stage == .cancelled { return .cancelled }
         return isRetryable ? .transient : .permanent
     }
 
-    /// Whether a store may serve expired content in the place of this failure: RFC 5861 §4 as far as it goes, and no further.
+    /// Whether a store may serve expired content instead of this failure (RFC 5861 §4).
     ///
-    /// True of the statuses 500, 502, 503 and 504, and where no response was received: no connection, a deadline, a response that broke
-    /// off. False of every other status and of responses that could not be decoded. A failed refresh of credentials and a failed
-    /// interceptor are judged by their cause, if that gives advice.
+    /// `true` for the statuses 500, 502, 503 and 504, and if no complete response was received: no connection, a deadline,
+    /// cancellation, a truncated response. `false` for every other status and for undecodable responses. A failed credential refresh or interceptor is judged by its
+    /// underlying error, if that error is `FailureAdvising`.
     public var allowsStale: Bool {
         switch code {
         case .refreshFailed, .interceptorFailed: return (underlyingError as? any FailureAdvising)?.allowsStale ?? false
-        // A response came, and was longer than wanted; or the server refuses the client, as by a 403.
+        // A response arrived but exceeded its limit, or the server refused the client as a 403 would.
         case .bodyTooLarge, .clientCertificateRefused: return false
         default: break
         }

@@ -1,27 +1,27 @@
 internal import StoreCore
 internal import Wire
 
-/// Why one exchange came to nothing; `RemoteError` carries it, with what was being attempted.
+/// The failure of one exchange; `RemoteError` wraps it and adds the operation.
 public struct TransportFailure: Error, Sendable, CustomStringConvertible {
-    /// What kind of failure this is.
+    /// The kind of failure.
     public var code: RemoteError.Code
-    /// What happened and what to do about it; no addresses and no field values.
+    /// The reason and the remedy, without addresses and header values.
     public var message: String
     /// Whether the request, or a part of it, may have reached the server.
     public var mayHaveArrived: Bool
-    /// What the failure comes from, where something below failed.
+    /// The error of a lower layer that caused this one.
     public var underlyingError: (any Error)?
 
-    /// Makes a failure.
+    /// Creates a failure.
     ///
-    /// The request may have arrived, unless the code excludes it: ``RemoteError/Code/unsupported``, ``RemoteError/Code/offline``,
-    /// ``RemoteError/Code/hostNotFound``, ``RemoteError/Code/connectionRefused``, and those of the server's certificate. A transport that
-    /// knows more sets ``mayHaveArrived``.
+    /// The request counts as possibly arrived, unless the code excludes it. These are invalid TLS or proxy options, an unsupported option,
+    /// no connection to the host or the proxy, a refused tunnel, an untrusted server certificate, or a refused TLS version. A transport
+    /// with better knowledge sets ``mayHaveArrived``.
     ///
     /// - Parameters:
-    ///   - code: What kind of failure this is.
-    ///   - message: What happened and what to do about it.
-    ///   - underlyingError: What it comes from.
+    ///   - code: The kind of failure.
+    ///   - message: The reason and the remedy.
+    ///   - underlyingError: The error of a lower layer that caused this one.
     public init(_ code: RemoteError.Code, _ message: String, underlyingError: (any Error)? = nil) {
         self.code = code
         self.message = message
@@ -29,33 +29,33 @@ public struct TransportFailure: Error, Sendable, CustomStringConvertible {
         self.underlyingError = underlyingError
     }
 
-    /// The kind of failure, what happened, and what to do about it.
+    /// The kind of failure, the reason and the remedy.
     public var description: String { "TransportFailure.\(code.rawValue): \(message.escapedForDisplay())" }
 
-    /// The same failure of a request of which nothing was sent.
+    /// The same failure, of a request that was not sent.
     var beforeSending: TransportFailure {
         var copy = self
         copy.mayHaveArrived = false
         return copy
     }
 
-    static let cancelled = TransportFailure(.cancelled, "the task was cancelled, and the exchange ended with it")
-    static let abandoned = TransportFailure(.cancelled, "nobody reads the body any more, so the exchange was ended")
+    static let cancelled = TransportFailure(.cancelled, "the task was canceled, and the exchange ended with it")
+    static let abandoned = TransportFailure(.cancelled, "the body was released before its end, which ended the exchange")
 
-    /// The body to send could not be read.
+    /// The failure of a request body that could not be read.
     static func unreadableBody(_ error: any Error) -> TransportFailure {
         if let failure = error as? TransportFailure { return failure }
         return TransportFailure(
-            .bodyUnreadable, "the body to send could not be read to its end; look at its source", underlyingError: error)
+            .bodyUnreadable, "the request body could not be read to its end; check its source", underlyingError: error)
     }
 
     init(_ part: Deadlines.Part, _ limits: ExchangeLimits) {
         func said(_ duration: Duration?) -> String { duration.map { " within \($0)" } ?? "" }
         switch part {
-        case .head: self.init(.headTimedOut, "no answer came\(said(limits.head)); try again later, or allow more time for the head")
-        case .idle: self.init(.idleTimedOut, "the answer stopped coming\(said(limits.idle)); try again, or allow longer pauses")
-        case .attempt: self.init(.attemptTimedOut, "the answer was not complete\(said(limits.attempt)); allow more time for an attempt")
-        case .overall: self.init(.overallTimedOut, "the time for all attempts is over; allow more, or try again later")
+        case .head: self.init(.headTimedOut, "no response arrived\(said(limits.head)); try again later, or allow more time for the head")
+        case .idle: self.init(.idleTimedOut, "the response stopped arriving\(said(limits.idle)); try again, or allow longer pauses")
+        case .attempt: self.init(.attemptTimedOut, "the response was not complete\(said(limits.attempt)); allow more time for an attempt")
+        case .overall: self.init(.overallTimedOut, "all attempts together took too long; allow more time, or try again later")
         }
     }
 }

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// How requests say who asks.
+/// The credentials that requests carry.
 ///
 /// ```swift
 /// let tokens = Authorization.bearer(saved) { current, unauthenticated in
@@ -9,20 +9,23 @@ internal import Foundation
 /// let api = RemoteHost("api.example.com").authorized(by: tokens)
 /// ```
 ///
-/// On a 401 a bearer token is refreshed once, however many requests fail together; each of them is sent once more. A refresh that is
-/// refused stays failed until ``RefreshingTokens/replace(by:)`` brings a token that was got otherwise. One that fails on its way (no
-/// network, a deadline, 429, 503, or what is transient by its `FailureAdvising`) fails the requests that waited for it, and the 401 of
-/// a later request tries again. A 403 never refreshes, nor does the 401 of another origin that a redirect led to.
+/// On a 401, a bearer token is refreshed once for all requests that failed with it. Each of these requests is then sent once more.
+///
+/// A refused refresh stays failed until ``RefreshingTokens/replace(by:)`` supplies a new token. A transient failure fails only the requests
+/// that waited for the refresh; a later 401 tries again. Transient are network failures, deadlines, 429, 503, and errors that
+/// `FailureAdvising` calls transient.
+///
+/// A 403 never starts a refresh. Neither does a 401 of another origin that a redirect led to.
 public struct Authorization: Sendable {
-    /// Writes credentials into a request's header, and tells which generation they are.
+    /// Writes credentials into a request's header and returns their generation.
     let apply: @Sendable (inout HTTPFields) async throws -> Int
-    /// Gets the successor of a generation, where there can be one.
+    /// Fetches the successor of a generation; returns `false` if there is none.
     let renew: @Sendable (_ generation: Int, RemoteHost) async throws -> Bool
 
-    /// A name and a password, as RFC 7617 has them.
+    /// A name and a password (RFC 7617).
     ///
     /// - Parameters:
-    ///   - user: The name; it must have no colon.
+    ///   - user: The name, without a colon.
     ///   - password: The password.
     public static func basic(user: String, password: String) -> Authorization {
         custom { fields in
@@ -38,9 +41,9 @@ public struct Authorization: Sendable {
         custom { try $0.set("Authorization", "Bearer \(token)") }
     }
 
-    /// Fields of your own, such as an API key.
+    /// Header fields of your own, such as an API key.
     ///
-    /// - Parameter write: Writes the fields; its error keeps the request from being sent.
+    /// - Parameter write: Writes the fields. If it throws, the request is not sent.
     public static func custom(_ write: @escaping @Sendable (inout HTTPFields) async throws -> Void) -> Authorization {
         Authorization(
             apply: { fields in
@@ -52,7 +55,7 @@ public struct Authorization: Sendable {
 
     /// A token that can be refreshed.
     ///
-    /// - Parameter tokens: The token and how to get the next.
+    /// - Parameter tokens: The token and the closure that refreshes it.
     public static func bearer<Token: BearerToken>(_ tokens: RefreshingTokens<Token>) -> Authorization {
         let keeper = tokens.keeper
         return Authorization(
@@ -67,9 +70,9 @@ public struct Authorization: Sendable {
     /// A token that can be refreshed.
     ///
     /// - Parameters:
-    ///   - token: The token to begin with.
+    ///   - token: The initial token.
     ///   - onRefresh: Called with each new token, to save it.
-    ///   - refresh: Gets a new token in the place of the current one, on the same host without credentials.
+    ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public static func bearer<Token: BearerToken>(
         _ token: Token, onRefresh: @escaping @Sendable (Token) -> Void = { _ in },
         refresh: @escaping @Sendable (_ current: Token, _ unauthenticated: RemoteHost) async throws -> Token
@@ -78,22 +81,22 @@ public struct Authorization: Sendable {
     }
 }
 
-/// What a bearer token is made of.
+/// A token that requests carry as `Authorization: Bearer`.
 public protocol BearerToken: Sendable {
-    /// What goes into the header.
+    /// The token as it appears in the header.
     var accessToken: String { get }
 }
 
-/// A token and how to get the next; the same one may be used by several hosts, and is then refreshed once for all of them.
+/// A token that can be refreshed; hosts that share it also share its refreshes.
 public struct RefreshingTokens<Token: BearerToken>: Sendable {
     let keeper: CredentialKeeper<Token>
 
-    /// Makes the holder of a token.
+    /// Creates the holder of a token.
     ///
     /// - Parameters:
-    ///   - token: The token to begin with.
+    ///   - token: The initial token.
     ///   - onRefresh: Called with each new token, to save it.
-    ///   - refresh: Gets a new token in the place of the current one, on the same host without credentials.
+    ///   - refresh: Fetches a successor of the current token, through the same host without credentials.
     public init(
         _ token: Token, onRefresh: @escaping @Sendable (Token) -> Void = { _ in },
         refresh: @escaping @Sendable (_ current: Token, _ unauthenticated: RemoteHost) async throws -> Token
@@ -104,6 +107,6 @@ public struct RefreshingTokens<Token: BearerToken>: Sendable {
     /// The token in use.
     public var current: Token { keeper.current }
 
-    /// Takes a token that was got otherwise, as by signing in; a failed refresh is forgotten.
+    /// Replaces the token, for example after the user signs in, and clears a failed refresh.
     public func replace(by token: Token) { keeper.replace(by: token) }
 }

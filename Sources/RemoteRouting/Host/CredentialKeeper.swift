@@ -1,10 +1,10 @@
 internal import StoreCore
 
-/// Runs a credential's machine: one refresh at a time, in a task that no caller's cancellation ends.
+/// Drives a credential's machine: one refresh at a time, in a task that outlives a canceled caller.
 final class CredentialKeeper<Credential: Sendable>: Sendable {
     typealias Refresh = @Sendable (Credential, RemoteHost) async throws -> Credential
 
-    /// The machine, and those who wait for a refresh to end.
+    /// The machine, and the callers that wait for a refresh.
     private let machine: WatchedState<CredentialMachine<Credential>>
     private let refresh: Refresh?
     private let onRefresh: @Sendable (Credential) -> Void
@@ -19,21 +19,21 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 
     func replace(by credential: Credential) { machine.update { $0.replace(by: credential) } }
 
-    /// The credential for a request, once no refresh is under way.
+    /// Returns the credential for a request, after any refresh in progress.
     func credential() async throws -> (Credential, generation: Int) {
         try await settled(machine.read { $0.wanted() })
     }
 
-    /// A credential in the place of one that was not accepted; `nil` where none can be had.
+    /// Returns the successor of a rejected credential; `nil` if the credential cannot be refreshed.
     ///
-    /// - Parameter host: The host to refresh at; it must send no credentials itself.
+    /// - Parameter host: The host that sends the refresh; it must have no credentials itself.
     func successor(of generation: Int, at host: RemoteHost) async throws -> (Credential, generation: Int)? {
         guard let refresh else { return nil }
-        // Only a look while a refresh is under way: a change is looked at by all who wait, and they may be thousands.
+        // Only reads during a refresh: each update wakes every waiter, and there may be thousands.
         let step =
             machine.read { $0.awaits(generation) ? .wait(generation: generation) : nil } ?? machine.update { $0.rejected(generation) }
         if case .refresh(let old, let generation) = step {
-            // Not the caller's task: the refresh is for everybody who waits.
+            // A task of its own, because all waiters share the refresh.
             Task {
                 let result: Result<Credential, any Error>
                 do {
@@ -41,7 +41,8 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
                 } catch {
                     result = .failure(error)
                 }
-                // Saved before anybody uses it; not where somebody has signed in meanwhile, whose token it would replace.
+                // Saves the token before any request uses it, unless the user signed in meanwhile: the old token must not replace the new
+                // one.
                 if case .success(let new) = result, machine.read({ $0.awaits(generation) }) { onRefresh(new) }
                 let passes = if case .failure(let error) = result { error.passesByItself } else { false }
                 machine.update { $0.refreshEnded(result, of: generation, passes: passes) }
@@ -64,10 +65,10 @@ final class CredentialKeeper<Credential: Sendable>: Sendable {
 }
 
 extension Error {
-    /// Whether a refresh that failed so may succeed next time: the way failed, or a server was overloaded, but nobody said no.
+    /// Whether a refresh that failed with this error may succeed later: the server did not refuse it.
     ///
-    /// Asked of the cause and not of ``FailureAdvising/failureKind``, which is permanent for every POST: one may not be sent twice by
-    /// itself, but the next 401 asks for a new one.
+    /// Judges the cause instead of ``FailureAdvising/failureKind``, which is permanent for every POST. A POST is never repeated
+    /// automatically, but the next 401 starts a new refresh.
     var passesByItself: Bool {
         switch self {
         case let error as RemoteError: return error.isPassing || error.stage == .timeout || error.stage == .cancelled

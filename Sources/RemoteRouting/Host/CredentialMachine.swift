@@ -1,18 +1,18 @@
-/// Which credential is in use, and whether a new one is being fetched: a pure machine.
+/// Decides which credential is in use and whether to refresh it: a pure machine.
 ///
-/// A generation is one credential, as it was handed out between two refreshes. A refresh that was refused stays failed until somebody
-/// signs in anew. One that failed on its way fails those who waited for it and all that was sent before it ended; the credential then
-/// begins a new generation, so that what is sent from now on may ask for a refresh again.
+/// A generation is one credential between two refreshes. A refused refresh stays failed until the user signs in again. A transient failure
+/// fails the waiters and all requests sent before the refresh ended. The credential then starts a new generation, so that later requests
+/// may trigger a refresh again.
 struct CredentialMachine<Credential: Sendable>: Sendable {
-    /// What a caller does next.
+    /// The next step of a caller.
     enum Step: Sendable {
         /// Send the request with this credential.
         case use(Credential, generation: Int)
-        /// Fetch a new credential in the place of this one, for everybody, and report how that ended.
+        /// Refresh this credential on behalf of all waiters and report the result.
         case refresh(Credential, generation: Int)
-        /// Wait until the refresh of this generation has ended, and ask what became of it.
+        /// Wait until the refresh of this generation has ended, then ask for the outcome.
         case wait(generation: Int)
-        /// There is none for this request.
+        /// Fail: this request gets no credential.
         case fail(any Error)
     }
 
@@ -24,18 +24,17 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
 
     private var credential: Credential
     private(set) var generation = 0
-    /// The first generation that had this very credential.
+    /// The first generation of the current credential.
     private var firstGeneration = 0
     private var phase = Phase.ready
-    /// Why the last refresh that failed on its way did.
+    /// The error of the last refresh that failed transiently.
     private var lapse: (any Error)?
 
     init(_ credential: Credential) { self.credential = credential }
 
-    /// The credential in use.
     var current: Credential { credential }
 
-    /// A request wants a credential.
+    /// Returns the step of a request that needs a credential.
     func wanted() -> Step {
         switch phase {
         case .ready: .use(credential, generation: generation)
@@ -44,7 +43,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         }
     }
 
-    /// The server did not accept the credential of a generation.
+    /// Returns the step after the server rejected the credential of a generation.
     mutating func rejected(_ rejected: Int) -> Step {
         guard rejected == generation else { return outcome(of: rejected) }
         switch phase {
@@ -56,24 +55,24 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         }
     }
 
-    /// What those do who waited for the refresh of a generation, or whose request was sent before it ended.
+    /// Returns the step of a request that waited for a refresh or was sent before the refresh ended.
     func outcome(of refreshed: Int) -> Step {
-        // The same credential would be rejected again, and asking for another refresh would make a storm of them.
+        // The server would reject the same credential again, and another refresh for each request would flood it.
         if let lapse, refreshed < generation, refreshed >= firstGeneration { return .fail(lapse) }
         return wanted()
     }
 
-    /// Whether the refresh of a generation is still wanted: nobody has signed in meanwhile.
+    /// Whether the refresh of a generation is still needed: no replacement arrived meanwhile.
     func awaits(_ refreshed: Int) -> Bool {
         if case .refreshing = phase { return refreshed == generation }
         return false
     }
 
-    /// A refresh has ended.
+    /// Records the end of a refresh.
     ///
-    /// - Parameter passes: Whether a failure is one of the way, so that the next refresh may succeed.
+    /// - Parameter passes: Whether a failure is transient, so that the next refresh may succeed.
     mutating func refreshEnded(_ result: Result<Credential, any Error>, of refreshed: Int, passes: Bool = false) {
-        // Somebody has signed in meanwhile; what the refresh brought belongs to whom was signed in before.
+        // A replacement arrived meanwhile, so the result belongs to the previous sign-in.
         guard awaits(refreshed) else { return }
         switch result {
         case .success(let new): replace(by: new)
@@ -85,7 +84,7 @@ struct CredentialMachine<Credential: Sendable>: Sendable {
         }
     }
 
-    /// Somebody has signed in.
+    /// Replaces the credential after a sign-in.
     mutating func replace(by new: Credential) {
         credential = new
         generation += 1

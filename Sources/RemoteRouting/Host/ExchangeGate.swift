@@ -1,25 +1,25 @@
 internal import StoreCore
 
-/// Lets so many exchanges run at once; the others wait in the order in which they came.
+/// Limits the number of concurrent exchanges; waiters enter in the order of arrival.
 final class ExchangeGate: Sendable {
     private struct State {
         var free: Int
         var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
-        /// The tickets of those who wait, in the order in which they came; who has left is passed over.
+        /// The tickets of the waiters in order of arrival; canceled tickets are skipped.
         var queue: ArraySlice<UInt64> = []
         var lastTicket: UInt64 = 0
-        /// Whose turn has come, and who gave up before it had begun to wait.
+        /// Tickets that were admitted, and tickets that were canceled before they waited.
         var admitted: Set<UInt64> = []
         var left: Set<UInt64> = []
 
         mutating func wait(_ ticket: UInt64, _ continuation: CheckedContinuation<Void, Never>) {
-            // So that it is no longer than twice what it is good for, however many leave before their turn.
+            // Bounds the queue at twice the number of waiters, even if many are canceled before their turn.
             if queue.count > 2 * waiters.count + 64 { queue.removeAll { waiters[$0] == nil } }
             queue.append(ticket)
             waiters[ticket] = continuation
         }
 
-        /// Lets the one who came first begin; `nil` where nobody waits.
+        /// Admits the first waiter; `nil` if there is none.
         mutating func admitNext() -> CheckedContinuation<Void, Never>? {
             while let ticket = queue.popFirst() {
                 guard let continuation = waiters.removeValue(forKey: ticket) else { continue }
@@ -30,7 +30,7 @@ final class ExchangeGate: Sendable {
         }
     }
 
-    /// The right to one exchange; ends when it is let go of, or before.
+    /// The right to one exchange, until it is released or deallocated.
     final class Permit: Sendable {
         private let gate: Lock<ExchangeGate?>
 
@@ -38,25 +38,25 @@ final class ExchangeGate: Sendable {
 
         deinit { release() }
 
-        /// Gives the right back; further calls do nothing.
+        /// Releases the right; further calls do nothing.
         func release() {
             gate.withLock { $0.take() }?.leave()
         }
     }
 
-    /// Guards how many may still enter together with who waits.
+    /// Guards the number of free permits together with the waiters.
     private let state: Lock<State>
 
     init(limit: Int) {
         state = Lock(State(free: max(1, limit)))
     }
 
-    /// How many wait.
+    /// The number of waiters.
     var waiterCount: Int { state.withLock(\.waiters.count) }
 
-    /// Waits for its turn.
+    /// Waits for a permit.
     ///
-    /// - Throws: `CancellationError` as soon as the task is cancelled.
+    /// - Throws: `CancellationError` as soon as the task is canceled.
     func enter() async throws -> Permit {
         try Task.checkCancellation()
         if let permit = tryToEnter() { return permit }
@@ -68,7 +68,7 @@ final class ExchangeGate: Sendable {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let isSettled = state.withLock { state in
                     if state.left.remove(ticket) != nil { return true }
-                    // Somebody left between the two looks at the state.
+                    // A permit became free between the two accesses to the state.
                     if state.free > 0 {
                         state.free -= 1
                         state.admitted.insert(ticket)
@@ -82,7 +82,7 @@ final class ExchangeGate: Sendable {
         } onCancel: {
             let waiter = state.withLock { state in
                 let waiter = state.waiters.removeValue(forKey: ticket)
-                // Not waiting yet, or admitted already: then it gives its right back itself.
+                // A missing waiter is not waiting yet, or was admitted. An admitted one releases its permit itself.
                 if waiter == nil, !state.admitted.contains(ticket) { state.left.insert(ticket) }
                 return waiter
             }
@@ -98,7 +98,7 @@ final class ExchangeGate: Sendable {
         return permit
     }
 
-    /// Enters where there is room.
+    /// Enters without waiting; `nil` if there is no free permit.
     func tryToEnter() -> Permit? {
         let hasRoom = state.withLock { state in
             guard state.free > 0 else { return false }

@@ -1,7 +1,7 @@
 public import Foundation
 internal import StoreCore
 
-/// Tells of every exchange, without its secrets.
+/// A log of every exchange, without secrets.
 ///
 /// ```swift
 /// let api = RemoteHost("api.example.com").logging(
@@ -10,39 +10,39 @@ internal import StoreCore
 ///     })
 /// ```
 ///
-/// The closure never gets the values of these fields: `Authorization`, `Authentication-Info`, `WWW-Authenticate`, `Proxy-Authorization`,
-/// `Proxy-Authenticate`, `Cookie`, `Set-Cookie`, `X-API-Key`, `API-Key`, `X-Auth-Token`, `X-CSRF-Token`, `X-Amz-Security-Token`. The same
-/// holds for parts of a query that commonly carry a secret, such as `token`, `api_key`, `password` and `signature`. It gets bodies only if
-/// `bodyBytes` says so.
+/// The closure never receives the values of these fields: `Authorization`, `Authentication-Info`, `WWW-Authenticate`,
+/// `Proxy-Authorization`, `Proxy-Authenticate`, `Cookie`, `Set-Cookie`, `X-API-Key`, `API-Key`, `X-Auth-Token`, `X-CSRF-Token`,
+/// `X-Amz-Security-Token`. Query values that commonly hold a secret are removed too, such as `token`, `api_key`, `password` and
+/// `signature`. Bodies are logged only up to `bodyBytes`.
 public struct ExchangeLog: Sendable {
-    /// What happened, in a form that may be written down.
+    /// One event of an exchange, safe to write down.
     public struct Entry: Sendable, CustomStringConvertible {
-        /// What kind of thing happened.
+        /// The kind of event.
         public enum Event: Hashable, Sendable {
-            /// A request goes out.
+            /// A request is about to be sent.
             case sent
-            /// The head of an answer came, that long after.
+            /// The head of a response arrived, this long after the request.
             case received(status: Int, after: Duration)
-            /// An answer is there as far as it is read here.
+            /// A response is complete, as far as the call reads it.
             case completed(status: Int, bytes: Int)
-            /// An attempt failed, and the next one comes that much later.
+            /// An attempt failed; the next one starts after this time.
             case waiting(Duration)
         }
 
-        /// What happened.
+        /// The event.
         public let event: Event
-        /// The method and the address, secrets taken out.
+        /// The method and the address, without secrets.
         public let operation: String
-        /// The fields, secrets taken out.
+        /// The header fields, without secrets.
         public let fields: [HTTPFields.Field]
-        /// The beginning of the body, where bodies are wanted.
+        /// The beginning of the body; empty unless the log asks for bodies.
         public let body: Data
-        /// How the exchange went; `nil` before a response is complete, and of a stream.
+        /// The metrics of the exchange; `nil` before a response is complete, and for a stream.
         public let metrics: ExchangeMetrics?
-        /// The tags of the call whose keys ask for logs.
+        /// The tags of the call that logs may show.
         public let tags: RouteTags
 
-        /// One line for the event with the tags, and one for each field.
+        /// One line with the event and the tags, then one line per field.
         public var description: String {
             let first =
                 switch event {
@@ -60,13 +60,13 @@ public struct ExchangeLog: Sendable {
     private let bodyBytes: Int
     private let write: @Sendable (Entry) -> Void
 
-    /// Makes a log.
+    /// Creates a log.
     ///
     /// - Parameters:
-    ///   - redactedFields: More fields whose values are not told.
-    ///   - redactedQueryNames: More names of a query whose values are not told.
-    ///   - bodyBytes: How much of a body is told, in bytes; none unless you ask, since bodies hold passwords and persons.
-    ///   - write: Takes an entry; called from any thread, it must not block.
+    ///   - redactedFields: Further header fields whose values are secret.
+    ///   - redactedQueryNames: Further query names whose values are secret.
+    ///   - bodyBytes: The maximum number of body bytes per entry; 0 by default, because bodies may hold passwords and personal data.
+    ///   - write: Receives an entry on any thread; it must not block.
     public init(
         redactedFields: Set<String> = [], redactedQueryNames: Set<String> = [], bodyBytes: Int = 0,
         write: @escaping @Sendable (Entry) -> Void

@@ -1,16 +1,16 @@
 public import Foundation
 
 extension HostConfiguration {
-    /// Makes a configuration from an address.
+    /// Creates a configuration from an address.
     ///
     /// ```swift
     /// let api = RemoteHost(try HostConfiguration(url: address))
     /// ```
     ///
-    /// The path of the address is the base path.
+    /// The path of the address becomes the base path.
     ///
     /// - Parameter url: An http or https address without user, query and fragment.
-    /// - Throws: ``RouteFault`` of the code ``RouteFault/Code/invalidOrigin`` for another address, or the fault of its path.
+    /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidOrigin`` for any other address, or the fault of its path.
     public init(url: URL) throws(RouteFault) {
         let text = url.absoluteString
         guard URIReference(text).scheme != nil else {
@@ -20,22 +20,22 @@ extension HostConfiguration {
     }
 }
 
-/// A host as a text gives it: a name or an IP address, with a port, or a whole address.
+/// The text of a host: a name or an IP address, optionally with a port, or a whole address.
 struct HostText {
     private var scheme: HostConfiguration.Scheme?
     private var host: String
     private var port: Int?
     private var basePath: RoutePath?
 
-    /// Splits a text.
+    /// Parses a text.
     ///
     /// - Parameters:
-    ///   - text: Such as `api.example.com`, `[::1]:8080` or `https://api.example.com/v1`.
-    ///   - isAddress: Whether it must begin with a scheme.
+    ///   - text: A text such as `api.example.com`, `[::1]:8080` or `https://api.example.com/v1`.
+    ///   - isAddress: Whether the text must begin with a scheme.
     /// - Throws: ``RouteFault``.
     init(_ text: String, isAddress: Bool = false) throws(RouteFault) {
         guard !text.isEmpty else { throw HostText.fault("host", "it is empty; use a name such as api.example.com") }
-        // An address without these two has no authority: `localhost:8080` would have the scheme `localhost`.
+        // Without `://` the text has no scheme: `localhost:8080` would otherwise have the scheme `localhost`.
         guard isAddress || text.utf8.firstRange(of: "://".utf8) != nil else {
             try self.init(authority: text)
             return
@@ -45,7 +45,7 @@ struct HostText {
             throw HostText.fault("scheme", "only http and https can be used")
         }
         guard let authority = address.authority, !authority.isEmpty else {
-            throw HostText.fault("host", "the address has none; write two slashes and the host behind the scheme")
+            throw HostText.fault("host", "the address has no host; write two slashes and the host after the scheme")
         }
         guard address.query == nil else { throw HostText.fault("address", "it has a query; put parameters into the query of a route") }
         guard address.fragment == nil else { throw HostText.fault("address", "it has a fragment, which is never sent; leave it out") }
@@ -61,13 +61,13 @@ struct HostText {
     private init(authority: String) throws(RouteFault) {
         let bytes = authority.utf8
         guard !bytes.contains(UInt8(ascii: "@")) else {
-            throw HostText.fault("host", "a user or a password stands before it; authorize the host instead")
+            throw HostText.fault("host", "a user or a password precedes it; authorize the host instead")
         }
         guard !bytes.contains(where: { [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0) }) else {
             throw HostText.fault("host", "more than a host and a port needs a scheme; write an address such as https://api.example.com/v1")
         }
         let colon = bytes.lastIndex(of: UInt8(ascii: ":"))
-        // Two colons without brackets are an IPv6 address without a port.
+        // Several colons without brackets mean an IPv6 address without a port.
         let isPlainIPv6 = bytes.first != UInt8(ascii: "[") && bytes.count { $0 == UInt8(ascii: ":") } > 1
         guard let colon, !isPlainIPv6, bytes.last != UInt8(ascii: "]") else {
             host = authority
@@ -76,14 +76,14 @@ struct HostText {
         let digits = bytes[bytes.index(after: colon)...]
         guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
             let port = Int(Substring(digits))
-        else { throw HostText.fault("port", "it is no number; write a number from 1 to 65535 behind the colon") }
+        else { throw HostText.fault("port", "it is not a number; write a number from 1 to 65535 after the colon") }
         host = String(authority[..<colon])
         self.port = port
     }
 
-    /// The configuration that the text and other arguments give together.
+    /// Combines the text with the other arguments into a configuration.
     ///
-    /// - Throws: ``RouteFault`` where the text and an argument contradict each other, and for what is no host or no port.
+    /// - Throws: ``RouteFault`` if the text and an argument contradict each other, or if the host or the port is invalid.
     func configuration(
         scheme: HostConfiguration.Scheme? = nil, port: Int? = nil, basePath: RoutePath = ""
     ) throws(RouteFault) -> HostConfiguration {

@@ -1,4 +1,4 @@
-/// Where an API stands: scheme, host, port and what all its paths begin with.
+/// The location of an API: scheme, host, port and base path.
 ///
 /// ```swift
 /// extension HostConfiguration {
@@ -11,15 +11,15 @@
 /// let api = RemoteHost(.staging)
 /// ```
 ///
-/// A text may be a host, a host with its port, or a whole address with a base path:
+/// The text may be a host, a host with its port, or a whole address with a base path:
 ///
 /// ```swift
 /// let api = RemoteHost("https://api.example.com/v1")
 /// let local: HostConfiguration = "http://[::1]:8080"
 /// ```
 ///
-/// A text that is none of these has a fault, as has a user, a query, a fragment or another scheme. A host with a fault sends nothing: each request
-/// throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws the fault at once.
+/// Any other text has a fault, for example one with a user, a query, a fragment or another scheme. A host with a fault sends nothing: each
+/// request throws ``RemoteError/Code/invalidRoute``. ``init(url:)`` throws the fault at once.
 public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral {
     /// A scheme of HTTP.
     public enum Scheme: String, Hashable, Sendable {
@@ -28,7 +28,7 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
         /// With TLS.
         case https
 
-        /// The port of the scheme.
+        /// The default port of the scheme.
         package var defaultPort: Int {
             switch self {
             case .http: 80
@@ -39,25 +39,25 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
 
     /// The scheme.
     public var scheme: Scheme = .https { didSet { fault = nil } }
-    /// The host's name or address, and nothing else.
+    /// The host's name or IP address, without a port.
     public var host = "" { didSet { fault = nil } }
-    /// The port; `nil` for the scheme's own.
+    /// The port; `nil` for the scheme's default.
     public var port: Int? { didSet { fault = nil } }
-    /// The path before every route's path.
+    /// The path that precedes every route's path.
     public var basePath: RoutePath = "" { didSet { fault = nil } }
-    /// The fault of the text that the configuration was made from; a change forgets it, and the request is checked anyway.
+    /// The fault of the text. A change clears it, because each request is checked again.
     private var fault: RouteFault?
 
-    /// Makes a configuration without a host, to be filled.
+    /// Creates an empty configuration.
     init() {}
 
-    /// Makes a configuration; a fault of it is thrown when a request is built.
+    /// Creates a configuration; a fault is thrown when a request is built.
     ///
     /// - Parameters:
     ///   - host: A host, a host with its port, or an http or https address with a base path.
-    ///   - scheme: The scheme; `nil` for that of the address, and for https without one.
-    ///   - port: The port; `nil` for that of the text, or the scheme's own.
-    ///   - basePath: The path before every route's path.
+    ///   - scheme: The scheme; `nil` for the scheme of the address, or https.
+    ///   - port: The port; `nil` for the port of the text, or the scheme's default.
+    ///   - basePath: The path that precedes every route's path.
     public init(_ host: String, scheme: Scheme? = nil, port: Int? = nil, basePath: RoutePath = "") {
         do throws(RouteFault) {
             self = try HostText(host).configuration(scheme: scheme, port: port, basePath: basePath)
@@ -70,12 +70,12 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
         }
     }
 
-    /// Makes a configuration from a literal; a fault of it is thrown when a request is built.
+    /// Creates a configuration from a literal; a fault is thrown when a request is built.
     public init(stringLiteral value: String) {
         self.init(value)
     }
 
-    /// The scheme, the host and the port of all requests.
+    /// The scheme, host and port of all requests.
     ///
     /// - Throws: ``RouteFault/Code/invalidOrigin``, or the fault of the text.
     func origin() throws(RouteFault) -> WebOrigin {
@@ -83,37 +83,37 @@ public struct HostConfiguration: Hashable, Sendable, ExpressibleByStringLiteral 
         return try WebOrigin(scheme: scheme, host: host, port: port)
     }
 
-    /// The host as an error may name it: what is no host may hold a password.
+    /// The host's name for error messages; an invalid host is left out, because it may hold a password.
     var name: String {
         do {
             return try origin().host
         } catch {
-            return "to what is no host"
+            return "to an invalid host"
         }
     }
 }
 
-/// How much a host may send and how much is asked of it at once.
+/// Limits on response sizes and on concurrent exchanges.
 public struct HostLimits: Hashable, Sendable {
-    /// How many bytes an answer may have that is decoded or returned as a whole, once unpacked.
+    /// The maximum size of a response that is read as a whole, in bytes after decompression.
     public var responseBytes: Int
-    /// How many bytes that nobody has read yet are held in memory.
+    /// The maximum number of unread bytes in memory.
     public var memoryBytes: Int
-    /// How many unread bytes may lie in a temporary file beyond that.
+    /// The maximum number of further unread bytes in a temporary file.
     public var spillBytes: Int
-    /// How many exchanges run at once; further ones wait in order.
+    /// The maximum number of concurrent exchanges; further ones wait in order.
     public var concurrentExchanges: Int
-    /// How many redirects of one request are followed.
+    /// The maximum number of redirects that one request follows.
     public var redirects: Int
 
-    /// Makes limits.
+    /// Creates limits.
     ///
     /// - Parameters:
-    ///   - responseBytes: How many bytes an answer may have, once unpacked.
-    ///   - memoryBytes: How many unread bytes are held in memory.
-    ///   - spillBytes: How many unread bytes may lie in a temporary file.
-    ///   - concurrentExchanges: How many exchanges run at once; at least one.
-    ///   - redirects: How many redirects of one request are followed.
+    ///   - responseBytes: The maximum size of a response, in bytes after decompression.
+    ///   - memoryBytes: The maximum number of unread bytes in memory.
+    ///   - spillBytes: The maximum number of further unread bytes in a temporary file.
+    ///   - concurrentExchanges: The maximum number of concurrent exchanges; at least 1.
+    ///   - redirects: The maximum number of redirects that one request follows.
     public init(
         responseBytes: Int = 16 << 20, memoryBytes: Int = 1 << 20, spillBytes: Int = 1 << 30, concurrentExchanges: Int = 32,
         redirects: Int = 20

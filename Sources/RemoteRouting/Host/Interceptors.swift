@@ -1,4 +1,4 @@
-/// Looks at a request, or changes it, just before it goes on the wire.
+/// Inspects or changes a request just before it is sent.
 ///
 /// ```swift
 /// struct Trace: RequestInterceptor {
@@ -11,7 +11,7 @@
 /// let api = RemoteHost("api.example.com").intercepting(requests: Trace())
 /// ```
 ///
-/// The route of the request and its tags are ``HTTPRequest/route`` and ``HTTPRequest/tags``:
+/// ``HTTPRequest/route`` and ``HTTPRequest/tags`` describe the route behind the request:
 ///
 /// ```swift
 /// struct ScreenField: RequestInterceptor {
@@ -21,26 +21,26 @@
 /// }
 /// ```
 ///
-/// Interceptors run once for each attempt, in the order in which they were added, the first one outermost; they see the credentials that
-/// go with the request. What a redirect leads to is derived from what they made, so that nothing is added behind it for another origin.
+/// Interceptors run once per attempt, in the order in which they were added. They see the credentials of the request. A redirected request
+/// derives from their result, so interceptors do not run again for another origin.
 public protocol RequestInterceptor: Sendable {
-    /// Changes the request, or throws to keep it from being sent.
+    /// Changes the request, or throws to prevent it from being sent.
     ///
-    /// - Throws: Anything; the caller gets it as the underlying error of ``RemoteError/Code/interceptorFailed``.
+    /// - Throws: Any error; the caller receives it as the underlying error of ``RemoteError/Code/interceptorFailed``.
     func intercept(_ request: inout HTTPRequest) async throws
 }
 
-/// Looks at a response, or changes it, before the call concludes anything from it.
+/// Inspects or changes a response before the call evaluates it.
 ///
-/// Interceptors run for each response but redirects that are followed, in the reverse of the order in which they were added.
+/// Interceptors run for each response except followed redirects, in reverse order of their addition.
 public protocol ResponseInterceptor: Sendable {
-    /// Changes the response, or throws to make it a failure.
+    /// Changes the response, or throws to turn it into a failure.
     ///
     /// - Parameters:
-    ///   - response: The response. The body of a streamed one still arrives (``HTTPResponse/Body/data`` is `nil`); an interceptor leaves it
-    ///     alone or replaces it.
-    ///   - request: The request of the response, as it was sent, with its route and tags.
-    /// - Throws: Anything; a ``RemoteError`` reaches the caller as it is, another error as the underlying error of
+    ///   - response: The response. A streamed body still arrives (``HTTPResponse/Body/data`` is `nil`); an interceptor may replace it but
+    ///     must not read it.
+    ///   - request: The request as it was sent, with its route and tags.
+    /// - Throws: Any error. A ``RemoteError`` reaches the caller unchanged; any other error becomes the underlying error of
     ///   ``RemoteError/Code/interceptorFailed``.
     func intercept(_ response: inout HTTPResponse, to request: HTTPRequest) async throws
 }

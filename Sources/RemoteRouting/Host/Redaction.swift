@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// What of a message may be written down: a pure decision.
+/// Decides which parts of a message may be logged: a pure decision.
 struct Redaction: Sendable {
-    /// Names of fields that hold secrets beside those of `FieldRules`, in lower case.
+    /// Further names of secret header fields besides those of `FieldRules`, in lower case.
     var fields: Set<String>
-    /// Names in a query that hold secrets, in lower case.
+    /// The names of secret query values, in lower case.
     var queryNames: Set<String>
 
     static let mark = "<redacted>"
 
-    /// The names in a query that commonly carry a secret.
+    /// Query names that commonly carry a secret.
     static let secretQueryNames: Set<String> = [
         "access_token", "refresh_token", "id_token", "token", "api_key", "apikey", "key", "password", "passwd", "pwd", "secret",
         "client_secret", "code", "sig", "signature", "x-amz-signature", "x-amz-credential", "x-amz-security-token",
     ]
 
-    /// A field's value as it may be written.
+    /// A field's value, redacted if it is secret.
     func value(of field: HTTPFields.Field) -> String {
         switch field.name.lowercased() {
         case let name where fields.contains(name) || FieldRules.of(name).contains(.secret): Redaction.mark
@@ -25,33 +25,33 @@ struct Redaction: Sendable {
         }
     }
 
-    /// An address as it may be written: without its user, and with the values of some names of its query taken out.
+    /// An address without its user and without secret query values.
     func text(of address: String) -> String {
         var reference = URIReference(address)
         if let authority = reference.authority, let at = authority.lastIndex(of: "@") {
             reference.authority = Redaction.mark + authority[at...]
         }
         reference.query = reference.query.map { query in
-            // By bytes: an accent behind a delimiter must not hide it.
+            // Compares bytes, because a combining accent after a delimiter would hide it from `Character`.
             query.utf8.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { pair in
                 guard let equals = pair.firstIndex(of: UInt8(ascii: "=")) else { return String(decoding: pair, as: UTF8.self) }
                 let name = String(decoding: pair[..<equals], as: UTF8.self)
                 return isSecret(name) ? "\(name)=\(Redaction.mark)" : String(decoding: pair, as: UTF8.self)
             }.joined(separator: "&")
         }
-        // What stands behind the number sign is often a token.
+        // The fragment often holds a token.
         if reference.fragment != nil { reference.fragment = Redaction.mark }
         return reference.text
     }
 
-    /// Whether a name in a query holds a secret, be it nested (`user[password]`) or of a list (`token[0]`).
+    /// Whether a query name is secret, also when nested (`user[password]`) or indexed (`token[0]`).
     private func isSecret(_ name: String) -> Bool {
         let plain = (name.removingPercentEncoding ?? name).lowercased()
         return queryNames.contains(plain)
             || plain.split(whereSeparator: { $0 == "[" || $0 == "]" }).contains { queryNames.contains(String($0)) }
     }
 
-    /// The links of a `Link` field, each without its secrets.
+    /// The links of a `Link` field, each redacted.
     private func links(_ field: String) -> String {
         field.split(separator: "<", omittingEmptySubsequences: false).map { piece in
             guard let end = piece.firstIndex(of: ">") else { return text(of: String(piece)) }

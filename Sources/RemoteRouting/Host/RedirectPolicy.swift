@@ -1,27 +1,27 @@
 internal import Foundation
 
-/// Where a redirect leads, and what may travel there: a pure decision (RFC 9110 §15.4, RFC 3986 §5).
+/// Decides the target of a redirect and the fields that may travel there (RFC 9110 §15.4, RFC 3986 §5).
 struct RedirectPolicy {
     enum Decision {
-        /// The answer stands as it is.
+        /// Returns the response to the caller.
         case stay
-        /// This is to be sent next.
+        /// Sends this request next.
         case follow(HTTPRequest)
-        /// The answer asks for what is never done.
+        /// Fails, because the redirect is never allowed.
         case refuse(RemoteError.Code, String)
     }
 
-    /// How many redirects of one request are followed.
+    /// The maximum number of redirects that one request follows.
     var limit: Int
 
-    /// Decides what follows a response.
+    /// Decides the step after a response.
     ///
     /// - Parameters:
     ///   - response: The response.
     ///   - request: Its request, as it was sent.
-    ///   - count: The number of redirects that were followed before.
+    ///   - count: The number of redirects followed before.
     func decide(_ response: HTTPResponse, to request: HTTPRequest, after count: Int) -> Decision {
-        // In this order: no list is made for a response that is no redirect.
+        // The range check comes first to avoid the array for ordinary responses.
         guard (300..<400).contains(response.status), [301, 302, 303, 307, 308].contains(response.status),
             let location = response.fields.values(of: "Location").first
         else { return .stay }
@@ -35,32 +35,33 @@ struct RedirectPolicy {
             next.body = .none
             next.fields = next.fields.filtered { !$0.lowercased().hasPrefix("content-") }
         }
-        // Half of a body cannot be sent: the answer is for the caller.
+        // A partly consumed body cannot be sent again, so the caller gets the response.
         guard next.body.isReplayable else { return .stay }
         guard let url = RedirectPolicy.resolve(location, from: request.url), let target = WebOrigin(of: url) else {
-            return .refuse(.redirectRefused, "a redirect leads to what is no http or https address; ask the server's owner")
+            return .refuse(.redirectRefused, "a redirect leads to an address that is neither http nor https; ask the server's owner")
         }
         let origin = WebOrigin(of: request.url)
         if origin?.scheme == .https, target.scheme == .http {
             return .refuse(
-                .redirectRefused, "a redirect leads from https to http, which would give away what is sent; ask the server's owner")
+                .redirectRefused,
+                "a redirect leads from https to http, which would send the request without encryption; ask the server's owner")
         }
         guard count < limit else {
-            return .refuse(.tooManyRedirects, "more than \(limit) redirects; the server sends its clients in circles")
+            return .refuse(.tooManyRedirects, "more than \(limit) redirects; look for a redirect loop on the server")
         }
         if target != origin { next.fields = next.fields.filtered { FieldRules.of($0).contains(.harmless) } }
         next.url = url
         return .follow(next)
     }
 
-    /// Foundation on Linux resolves some references wrongly, so it only takes what RFC 3986 has resolved.
+    /// Resolves by RFC 3986 here, because Foundation on Linux resolves some references wrongly.
     private static func resolve(_ location: String, from base: URL) -> URL? {
         guard !location.isEmpty, !location.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }),
             var target = URIReference(location).resolved(against: URIReference(base.absoluteString)), target.authority != nil
         else { return nil }
-        // In lower case, since FoundationNetworking takes no other (RFC 3986 §6.2.2.1).
+        // FoundationNetworking accepts only lower-case schemes (RFC 3986 §6.2.2.1).
         target.scheme = target.scheme?.lowercased()
-        // A fragment is the caller's affair and never sent.
+        // A fragment is never sent.
         target.fragment = nil
         if target.path.isEmpty { target.path = "/" }
         return URL(string: target.text)
@@ -68,7 +69,7 @@ struct RedirectPolicy {
 }
 
 extension HTTPFields {
-    /// The fields whose names are wanted.
+    /// The fields whose names satisfy a predicate.
     func filtered(_ isWanted: (String) -> Bool) -> HTTPFields {
         var copy = self
         for name in Set(fields.map(\.name)) where !isWanted(name) { copy.remove(name) }

@@ -1,7 +1,7 @@
 public import Foundation
 public import StoreCore
 
-/// A client of one API: sends routes to it and gives back decoded values.
+/// A client of one API that sends routes and returns decoded values.
 ///
 /// ```swift
 /// let api = RemoteHost("api.example.com")                                   // https unless said otherwise
@@ -10,42 +10,43 @@ public import StoreCore
 /// let bytes = try await api.data(for: Route(path: "/avatar.png"))
 /// ```
 ///
-/// A value: copies with other settings stand side by side and share connections, credentials and the limit on concurrent exchanges.
-/// Redirects are followed, failures that pass are tried again where that is safe, and everything has a deadline and a limit; see
-/// ``timeouts``, ``limits`` and ``retry``.
+/// A host is a value. Copies with other settings share connections, credentials and the limit on concurrent exchanges.
+///
+/// The host follows redirects and retries transient failures where repeating the request is safe. Deadlines and limits bound every call;
+/// see ``timeouts``, ``limits`` and ``retry``.
 public struct RemoteHost: Sendable {
-    /// Where the API stands.
+    /// The location of the API.
     public var configuration: HostConfiguration
-    /// The fields of every request, unless its route says otherwise; `User-Agent` and `Accept` are there from the beginning.
+    /// The header fields of every request unless its route replaces them; initially `User-Agent` and `Accept`.
     public var defaults: Headers
-    /// How lists and dates are written among parameters.
+    /// The style of lists and dates among parameters.
     public var parameterStyle = ParameterStyle()
-    /// How long an exchange and its parts may take; `nil` parts wait for ever. A route may say otherwise.
+    /// The deadlines of an exchange and its parts; a `nil` part has no deadline. A route may override them.
     public var timeouts = RouteOptions.Timeouts(head: .seconds(30), idle: .seconds(30), overall: .seconds(120))
-    /// How much the host may send, and how much is asked of it at once.
+    /// The limits on response sizes and concurrent exchanges.
     public var limits: HostLimits {
         didSet {
             guard limits.concurrentExchanges != oldValue.concurrentExchanges else { return }
             gate = ExchangeGate(limit: limits.concurrentExchanges)
         }
     }
-    /// How often a failure that passes is tried again, and when; only where sending twice is safe.
+    /// The policy for retrying transient failures, applied only where repeating the request is safe.
     public var retry = RetryPolicy.exponential(attempts: 3)
-    /// Whether credentials may travel without encryption to another machine.
+    /// Whether credentials may be sent to another machine without encryption.
     ///
-    /// Credentials are the fields that an authorization, interceptors and ``cookies`` write, and all fields that ``ExchangeLog`` never shows.
+    /// Credentials are the fields that an authorization, interceptors and ``cookies`` write, and all fields that ``ExchangeLog`` redacts.
     public var allowsInsecureCredentials = false
-    /// The cookies that the host keeps and sends; `nil`, the default, keeps and sends none.
+    /// The jar that stores and sends cookies; `nil`, the default, ignores cookies.
     ///
     /// ```swift
     /// let api = RemoteHost("api.example.com").with { $0.cookies = jar }
     /// ```
     ///
     /// Several hosts may share a jar. Each request and each hop of a redirect gets its own cookies, after the request interceptors ran. A
-    /// `Cookie` field of the caller replaces the jar's and ends at the first redirect. Over plain http to another machine, a request with
-    /// cookies throws ``RemoteError/Code/insecureCredentials`` unless ``allowsInsecureCredentials`` is set.
+    /// `Cookie` field of the caller replaces the jar's and is dropped at the first redirect. Over plain http to another machine, a request
+    /// with cookies throws ``RemoteError/Code/insecureCredentials`` unless ``allowsInsecureCredentials`` is set.
     public var cookies: CookieJar?
-    /// The trust that is demanded of the host's connections, beyond the system's defaults.
+    /// The trust requirements of the host's connections, beyond the system's defaults.
     ///
     /// ```swift
     /// let api = RemoteHost("intranet.example.com").with { $0.tls.authorities = authorities }
@@ -54,7 +55,7 @@ public struct RemoteHost: Sendable {
         get { connection.tls }
         set { connection.tls = newValue }
     }
-    /// The proxy that the host's connections go through; the system's by default.
+    /// The proxy of the host's connections; the system's by default.
     ///
     /// ```swift
     /// let inside = api.with { $0.proxy = .http("proxy.example.com", port: 3128) }
@@ -63,55 +64,55 @@ public struct RemoteHost: Sendable {
         get { connection.proxy }
         set { connection.proxy = newValue }
     }
-    /// Whether HTTP/2 is used where the server offers it; true by default.
+    /// Whether the host uses HTTP/2 if the server offers it; true by default.
     ///
-    /// ``CurlTransport`` uses it over TLS, with libcurl 7.88 or newer, for responses that are not streamed. A transport that cannot do
-    /// without it, as ``URLSessionTransport``, throws ``RemoteError/Code/unsupported`` where this is false.
+    /// ``CurlTransport`` uses HTTP/2 over TLS, with libcurl 7.88 or newer, for responses that are not streamed. A transport that cannot
+    /// turn it off, such as ``URLSessionTransport``, throws ``RemoteError/Code/unsupported`` if this is false.
     public var allowsHTTP2: Bool {
         get { connection.allowsHTTP2 }
         set { connection.allowsHTTP2 = newValue }
     }
-    /// The demands on the host's connections.
+    /// The options of the host's connections.
     package var connection = ConnectionOptions()
-    /// Makes the decoder of JSON responses.
+    /// Creates the decoder of JSON responses.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
-    /// The parser of responses; `nil`, the default, decodes JSON and takes `Data` as it came.
+    /// The parser of responses; `nil`, the default, decodes JSON and returns `Data` unchanged.
     ///
-    /// JSON is decoded with ``makeDecoder``. A route may have a parser of its own: ``RouteOptions/parser``.
+    /// JSON is decoded with ``makeDecoder``. A route may have its own parser: ``RouteOptions/parser``.
     public var parser: (any ResponseParser)?
-    /// Makes the encoder for bodies.
+    /// Creates the encoder of JSON bodies.
     public var makeEncoder: @Sendable () -> JSONEncoder = { JSONEncoder() }
     /// The transport that sends the requests.
     ///
-    /// By default all hosts share one: on Linux a ``CurlTransport`` where libcurl 7.66 or newer can be loaded, and otherwise a
-    /// ``URLSessionTransport``. Its description says which one it is, and why:
+    /// By default all hosts share one transport: a ``CurlTransport`` on Linux if libcurl 7.66 or newer can be loaded, otherwise a
+    /// ``URLSessionTransport``. Its description names the transport and the reason:
     ///
     /// ```swift
     /// print(api.transport)        // libcurl 7.88.1, or: URLSession (libcurl.so.4 cannot be loaded)
     /// ```
     public var transport: any Transport
-    /// What time is taken from.
+    /// The source of time.
     public var time: any TimeSource
-    /// How requests say who asks; `nil` sends no credentials.
+    /// The credentials of requests; `nil` sends none.
     package var authorization: Authorization?
-    /// Who looks at requests, outermost first.
+    /// The interceptors of requests, outermost first.
     package var requestInterceptors: [any RequestInterceptor] = []
-    /// Who looks at answers; the last one sees them first.
+    /// The interceptors of responses; the last one runs first.
     package var responseInterceptors: [any ResponseInterceptor] = []
-    /// Who is told of every exchange; `nil` for nobody.
+    /// The log of exchanges; `nil` logs nothing.
     package var log: ExchangeLog?
 
     var gate: ExchangeGate
-    /// Draws the waits between attempts.
+    /// Draws the random part of the delay between attempts.
     package var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-    /// Makes a client.
+    /// Creates a client.
     ///
     /// - Parameters:
-    ///   - configuration: Where the API stands; a literal is a host, a host with its port, or an address with a base path.
-    ///   - transport: What sends the requests; by default all hosts share one.
-    ///   - limits: How much the host may send, and how much is asked of it at once.
-    ///   - time: What time is taken from.
+    ///   - configuration: The location of the API; a literal is a host, a host with its port, or an address with a base path.
+    ///   - transport: The transport that sends the requests; by default all hosts share one.
+    ///   - limits: The limits on response sizes and concurrent exchanges.
+    ///   - time: The source of time.
     public init(
         _ configuration: HostConfiguration, transport: (any Transport)? = nil, limits: HostLimits = HostLimits(),
         time: any TimeSource = .system
@@ -124,30 +125,30 @@ public struct RemoteHost: Sendable {
         defaults = ["User-Agent": "Storehouse"]
     }
 
-    /// The same client with credentials.
+    /// Returns a copy with credentials.
     public func authorized(by authorization: Authorization) -> RemoteHost {
         with { $0.authorization = authorization }
     }
 
-    /// The same client without credentials, except its cookies.
+    /// A copy without credentials, except its cookies.
     public var unauthenticated: RemoteHost { with { $0.authorization = nil } }
 
-    /// The same client with one more interceptor of requests, inside the others.
+    /// Returns a copy with one more request interceptor, inside the others.
     public func intercepting(requests interceptor: some RequestInterceptor) -> RemoteHost {
         with { $0.requestInterceptors.append(interceptor) }
     }
 
-    /// The same client with one more interceptor of answers, inside the others.
+    /// Returns a copy with one more response interceptor, inside the others.
     public func intercepting(responses interceptor: some ResponseInterceptor) -> RemoteHost {
         with { $0.responseInterceptors.append(interceptor) }
     }
 
-    /// The same client, which tells of every exchange.
+    /// Returns a copy that logs every exchange.
     public func logging(to log: ExchangeLog) -> RemoteHost {
         with { $0.log = log }
     }
 
-    /// The same client with other settings.
+    /// Returns a copy with other settings.
     ///
     /// ```swift
     /// let patient = api.with { $0.timeouts.head = .seconds(120) }
@@ -160,12 +161,12 @@ public struct RemoteHost: Sendable {
 }
 
 extension RemoteHost {
-    /// The transport of all hosts that are given none, so that they share connections.
+    /// The default transport, shared so that hosts share connections.
     private static let sharedTransport: any Transport = defaultTransport()
 
-    /// Makes the transport that suits the system.
+    /// Creates the transport that suits the system.
     ///
-    /// - Parameter path: The libcurl to load; `nil` for the system's.
+    /// - Parameter path: The path of the libcurl to load; `nil` for the system's.
     static func defaultTransport(libcurl path: String? = nil) -> any Transport {
         #if os(Linux)
         do {

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A value with what came along: status, fields, and how it was got.
+/// A value with the status, the header fields and the metrics of its response.
 public struct RemoteResponse<Value> {
     /// The value.
     public var value: Value
@@ -12,20 +12,20 @@ public struct RemoteResponse<Value> {
     public var url: URL
     /// The number of attempts.
     public var attempts: Int
-    /// The time from the call to the last byte, waits and refreshes included; of a stream, to the head.
+    /// The time from the call to the last byte, including waits and refreshes; for a stream, to the head.
     public var duration: Duration
-    /// How the last exchange of the call went; `nil` for a stream.
+    /// The metrics of the call's last exchange; `nil` for a stream.
     ///
-    /// A stream has its ``RemoteBytes/metrics`` once its last piece was read.
+    /// A stream has ``RemoteBytes/metrics`` once its last chunk was read.
     public var metrics: ExchangeMetrics? {
         get { ownMetrics?.metrics }
         set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }
     }
     var ownMetrics: ExchangeMetrics.Box?
-    /// The parts of the exchange that decide how long the response may be used.
+    /// The parts of the exchange that determine how long the response may be reused.
     var exchange: CachedExchange
 
-    /// The same response with another value.
+    /// Returns the same response with another value.
     func map<Other>(_ value: Other) -> RemoteResponse<Other> {
         RemoteResponse<Other>(
             value: value, status: status, fields: fields, url: url, attempts: attempts, duration: duration, ownMetrics: ownMetrics,
@@ -34,7 +34,7 @@ public struct RemoteResponse<Value> {
 }
 
 extension RemoteResponse<HTTPResponse.Body> {
-    /// The same response with the bytes of its body, which is in memory.
+    /// The same response with the bytes of a body in memory.
     var whole: RemoteResponse<Data> { map(value.data ?? Data()) }
 }
 

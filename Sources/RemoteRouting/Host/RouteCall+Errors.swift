@@ -12,24 +12,24 @@ extension RouteCall {
         var error = RemoteError(stage, code, operation: operation, message, underlyingError: underlyingError)
         error.status = status
         error.fields = fields
-        // Both: a redirect may have made a GET of a POST, and an interceptor a POST of a GET.
+        // Checks both: a redirect may turn a POST into a GET, and an interceptor a GET into a POST.
         error.mayRepeat = self.request.mayRepeat && request.mayRepeat
         error.mayHaveArrived = mayHaveArrived
         return error
     }
 
-    /// The error for what was thrown below; one that is of ours already stays as it is.
+    /// Converts a thrown error; an error of this module stays unchanged.
     @inline(never)
     func error(for thrown: any Error, _ request: HTTPRequest, or code: RemoteError.Code? = nil) -> RemoteError {
-        // A refresh may have been given up by whoever makes it; that is no cancellation of this call.
+        // The refresh itself may have been canceled, which does not cancel this call.
         let isOwn = code != .refreshFailed || Task.isCancelled
         switch thrown {
         case var known as RemoteError where code != .refreshFailed || known.stage == .cancelled && isOwn:
-            // An interceptor's error knows nothing of this, and a refresh has requests of its own.
+            // An interceptor's error lacks this flag, and the requests of a refresh are not this call's.
             known.mayHaveArrived = mayHaveArrived
             return known
         case is CancellationError where isOwn:
-            return error(.cancelled, .cancelled, request, "the task was cancelled")
+            return error(.cancelled, .cancelled, request, "the task was canceled")
         case let fault as RouteFault where code != .interceptorFailed:
             return error(.build, .invalidRoute, request, fault.refusal, underlyingError: fault)
         case let failure as TransportFailure:
@@ -54,7 +54,7 @@ extension RouteCall {
         }
     }
 
-    /// The error for a deadline of the whole call.
+    /// The error for the deadline of the whole call.
     @inline(never)
     func error(_ part: Deadlines.Part) -> RemoteError {
         let failure = TransportFailure(part, ExchangeLimits())
@@ -63,7 +63,7 @@ extension RouteCall {
 }
 
 extension WebOrigin {
-    /// Whether this is the machine itself, so that nothing travels (RFC 6761 §6.3).
+    /// Whether the host is this machine, so that nothing leaves it (RFC 6761 §6.3).
     var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -71,7 +71,7 @@ extension WebOrigin {
     }
 }
 
-/// Names of statuses, and what to do about them (RFC 9110 §15 and the registry it founds).
+/// Names of statuses, and advice on them (RFC 9110 §15 and its registry).
 enum StatusName {
     private static let names: [Int: String] = [
         300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 305: "Use Proxy",
@@ -86,20 +86,20 @@ enum StatusName {
         508: "Loop Detected", 511: "Network Authentication Required",
     ]
 
-    /// The name; `nil` for a status that nobody registered.
+    /// The name of a status; `nil` for an unregistered one.
     static func of(_ status: Int) -> String? { names[status] }
 
-    /// What to do about it.
+    /// Advice on a status.
     static func advice(for status: Int) -> String {
         switch status {
         case 401: "sign in, or check the credentials"
         case 407: "check the credentials of the proxy"
-        case 403: "these credentials may not do that"
-        case 404, 410: "check the path; there is nothing here"
+        case 403: "these credentials do not permit the request"
+        case 404, 410: "check the path; the resource does not exist"
         case 408, 425, 429, 502, 503, 504: "try again later"
-        case 400..<500: "check what was sent; the body of the answer may say more"
-        case 500..<600: "the fault is the server's; the body of the answer may say more"
-        default: "this is no success"
+        case 400..<500: "check the request; the body of the response may say more"
+        case 500..<600: "the server failed; the body of the response may say more"
+        default: "the status is not a success"
         }
     }
 }

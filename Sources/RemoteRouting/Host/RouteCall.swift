@@ -2,17 +2,17 @@ internal import Foundation
 internal import StoreCore
 internal import Wire
 
-/// One call: a route as a request, sent with attempts, redirects and refreshes until a response of success or an error.
+/// One call: sends a route with attempts, redirects and refreshes until it succeeds or fails.
 ///
-/// Each step waits for the next, so that their frames are the cost of a call in flight. The call is an object, because a frame that holds a
-/// reference is smaller than one that holds host and request. Decisions between two waits are functions that do not wait and are not
-/// inlined, so that their frames are gone when they return.
+/// Each step waits for the next, so the frames of the waiting functions are the memory cost of a call in flight. The call is an object,
+/// because a frame with one reference is smaller than one with host and request. Decisions between two waits are synchronous and not
+/// inlined, so their frames end when they return.
 final class RouteCall: Sendable {
-    /// The form in which a caller wants the body of a success.
+    /// The form in which the caller receives a successful body.
     enum Delivery: Sendable {
-        /// All bytes, within the host's or the route's limit.
+        /// All bytes, within the limit of the host or the route.
         case whole
-        /// Pieces as they arrive, up to a number of bytes.
+        /// Chunks as they arrive, up to a number of bytes.
         case stream(limit: Int = .max)
     }
 
@@ -23,31 +23,32 @@ final class RouteCall: Sendable {
     private let delivery: Delivery
     /// The cookies of all requests of the call; `nil` without a jar.
     private let cookies: CookieCall?
-    /// A status outside 2xx that is a success of this call.
+    /// A status outside 2xx that counts as a success of this call.
     private let acceptedStatus: Int?
     private let started: MonotonicInstant
-    /// The moment at which the call must be over.
+    /// The deadline of the whole call.
     private let deadline: MonotonicInstant?
-    /// Whether nothing takes time but exchanges and the waits between them, which keep the deadline by themselves. Watching over all of a
-    /// call takes a group of tasks, which costs as much as the rest of it.
+    /// Whether the call takes time only for exchanges and the delays between them, which keep the deadline themselves.
+    ///
+    /// Otherwise a task group watches the deadline, which costs as much as the rest of the call.
     private let keepsOwnDeadline: Bool
     /// The limits of each exchange.
     private let limits: ExchangeLimits
-    /// Guards what was sent so far.
+    /// Guards the record of sent requests.
     private let sent: Lock<Sent>
 
     private struct Sent {
-        /// The request that was sent last, with all that credentials, interceptors and redirects made of it.
+        /// The request that was sent last, after credentials, interceptors and redirects.
         var request: HTTPRequest
-        /// Whether the call may have reached the server.
+        /// Whether any request of the call may have reached the server.
         var mayHaveArrived = false
-        /// The same before the last request.
+        /// The value of `mayHaveArrived` before the last request.
         var mayHaveArrivedBefore = false
     }
 
     /// Builds the request of a route.
     ///
-    /// Not inlined: the parts of a request would stay in the caller's frame until the response arrives.
+    /// Not inlined: the parts of a request would otherwise stay in the caller's frame until the response arrives.
     ///
     /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/build``.
     @inline(never)
@@ -62,17 +63,17 @@ final class RouteCall: Sendable {
             request, options, at: host, delivery, host.cookies?.call(), accepting: options.isConditional ? 304 : nil, onSent: onSent)
     }
 
-    /// The same call, from now, with other header fields.
+    /// Creates the same call, starting now, with other header fields.
     ///
-    /// It keeps the generation of the call's cookies: a clearing between the two ends both.
+    /// The new call keeps the cookie generation of the old one, so clearing the jar in between ends both.
     ///
     /// - Parameters:
-    ///   - call: The call with the request.
-    ///   - host: The host with the settings to use.
+    ///   - call: The call that has the request.
+    ///   - host: The host whose settings apply.
     ///   - delivery: The form of the body.
-    ///   - status: A status outside 2xx that is a success.
+    ///   - status: A status outside 2xx that counts as a success.
     ///   - change: Changes the header of the request.
-    /// - Throws: ``RemoteError`` where a field is invalid.
+    /// - Throws: ``RemoteError`` if a field is invalid.
     convenience init(
         repeating call: RouteCall, at host: RemoteHost, _ delivery: Delivery, accepting status: Int? = nil,
         _ change: (inout HTTPFields) throws(RouteFault) -> Void
@@ -142,7 +143,7 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// Whether a transport ends every exchange at its deadline, as only those of this module are known to.
+    /// Whether a transport ends every exchange at its deadline; only the transports of this module guarantee it.
     private static func keepsDeadlines(_ transport: any Transport) -> Bool {
         #if os(Linux)
         transport is CurlTransport || transport is URLSessionTransport
@@ -151,13 +152,13 @@ final class RouteCall: Sendable {
         #endif
     }
 
-    /// The request that was sent last, with all that credentials, interceptors and redirects made of it.
+    /// The request that was sent last, after credentials, interceptors and redirects.
     var sentRequest: HTTPRequest { sent.withLock(\.request) }
 
-    /// Whether the call, in this attempt or an earlier one, may have reached the server.
+    /// Whether any request of the call, in this or an earlier attempt, may have reached the server.
     var mayHaveArrived: Bool { sent.withLock(\.mayHaveArrived) }
 
-    /// Notes that the server did not act on the last request: nothing was sent, or the response refuses it.
+    /// Records that the server did not act on the last request: nothing was sent, or the response refused it.
     private func lastRequestHadNoEffect() {
         sent.withLock { $0.mayHaveArrived = $0.mayHaveArrivedBefore }
     }
@@ -166,9 +167,9 @@ final class RouteCall: Sendable {
 
     // MARK: Attempts
 
-    /// Sends until a response of success or a final failure.
+    /// Sends the request until it succeeds or fails for good.
     ///
-    /// - Returns: The response with its body: all bytes, or a stream, as the call's delivery says.
+    /// - Returns: The response with its body, as bytes or as a stream according to the call's delivery.
     /// - Throws: ``RemoteError``.
     func run() async throws -> RemoteResponse<HTTPResponse.Body> {
         do {
@@ -192,7 +193,7 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// When the next attempt begins; throws what is final.
+    /// Returns the start of the next attempt, or throws a final error.
     @inline(never)
     private func nextAttempt(after error: any Error, _ attempt: Int) throws -> MonotonicInstant {
         guard var failure = error as? RemoteError else { throw error }
@@ -207,7 +208,7 @@ final class RouteCall: Sendable {
 
     // MARK: Credentials
 
-    /// One attempt, whose answer is one of success.
+    /// Performs one attempt and returns its successful response.
     private func authorizedAttempt() async throws -> HTTPResponse {
         guard let authorization = host.authorization, options.requiresAuth ?? true else {
             return try success(await exchange(request))
@@ -245,10 +246,10 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// Whether other credentials may help.
+    /// Whether a rejected request may succeed with a new credential.
     private func isRejected(_ response: HTTPResponse, _ request: HTTPRequest) -> Bool {
-        // 403 says that the one who is known may not: other credentials for the same one would not help.
-        // Nor does a 401 of another origin, which a redirect led to and which never saw these.
+        // A 403 rejects the user, not the credential (RFC 9110 §15.5.4). A 401 of another origin, reached by a redirect, never saw the
+        // credential.
         response.status == 401 && request.body.isReplayable && WebOrigin(of: sentRequest.url) == WebOrigin(of: request.url)
     }
 
@@ -259,7 +260,7 @@ final class RouteCall: Sendable {
         let permit = try await permit()
         do {
             let response = try await follow(first)
-            // A stream holds its place until it ends.
+            // A stream keeps its permit until it ends.
             if response.body.isArriving { response.body.onEnd { permit.release() } } else { permit.release() }
             return response
         } catch {
@@ -269,7 +270,7 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// Waits for a place among the host's exchanges.
+    /// Waits for a permit of the host.
     private func permit() async throws -> ExchangeGate.Permit {
         let gate = host.gate
         if let permit = gate.tryToEnter() { return permit }
@@ -279,22 +280,22 @@ final class RouteCall: Sendable {
     private func follow(_ first: HTTPRequest) async throws -> HTTPResponse {
         var request = first
         var redirects = 0
-        // The addresses that redirected, for the jar; stays empty without one.
+        // The addresses that redirected, for the jar; empty without a jar.
         var hops: [URL] = []
         while true {
-            // Before each request, a redirect's too: a transport of the user need not check.
+            // Checks before each request, including redirects, because a custom transport may not check.
             try Task.checkCancellation()
             if let cookies { request = try await adding(cookies, to: request, after: hops) }
             let began = willSend(request)
             let response = try await host.transport.perform(request, over: connection(for: request), limits: limits)
-            // Before the next hop, which may send them.
+            // Stores cookies before the next hop, which may send them.
             if let cookies { await cookies.receive(response.fields.values(of: "Set-Cookie"), from: request.url) }
             guard let next = try redirection(by: response, began, request, after: redirects) else {
                 return try await delivered(response, to: request)
             }
-            // Reads a short body, since leaving it would cost the connection.
+            // Reads a short body to keep the connection reusable.
             if let length = response.fields["Content-Length"].flatMap({ Int($0) }), length <= 65_536 {
-                // How it ends does not matter: only the head counts. A canceled call ends before the next request.
+                // Ignores errors, because only the head counts. A canceled call stops before the next request.
                 _ = try? await response.body.collect()
             }
             if cookies != nil { hops.append(request.url) }
@@ -303,7 +304,7 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// The host's demands on the connection, as far as they hold for the origin of a request.
+    /// The host's connection options, reduced to those that apply to the request's origin.
     private func connection(for request: HTTPRequest) -> ConnectionOptions {
         let connection = host.connection
         guard connection.tls.clientCertificate != nil, WebOrigin(of: request.url) != WebOrigin(of: self.request.url) else {
@@ -312,11 +313,11 @@ final class RouteCall: Sendable {
         return connection.forOtherOrigin
     }
 
-    /// The request with the jar's cookies, which each hop gets anew.
+    /// Returns the request with the jar's cookies, which are looked up again for each hop.
     @inline(never)
     private func adding(_ cookies: CookieCall, to original: HTTPRequest, after hops: [URL]) async throws -> HTTPRequest {
         var request = original
-        // Within one origin a redirect keeps the field of the request before.
+        // A redirect within one origin copies the previous `Cookie` field.
         if !hops.isEmpty { request.fields.remove("Cookie") }
         // The caller's own field replaces the jar's (H3).
         guard request.fields["Cookie"] == nil,
@@ -327,7 +328,7 @@ final class RouteCall: Sendable {
         return request
     }
 
-    /// Notes a request that goes out, and the moment.
+    /// Records a request that is about to be sent and returns the current moment.
     private func willSend(_ request: HTTPRequest) -> MonotonicInstant {
         sent.withLock { sent in
             sent.request = request
@@ -338,7 +339,7 @@ final class RouteCall: Sendable {
         return host.time.now
     }
 
-    /// The request that a response redirects to; `nil` if the call does not follow it.
+    /// Returns the request that a response redirects to; `nil` if the call does not follow a redirect.
     @inline(never)
     private func redirection(
         by response: HTTPResponse, _ began: MonotonicInstant, _ request: HTTPRequest, after redirects: Int
@@ -347,7 +348,7 @@ final class RouteCall: Sendable {
         switch RedirectPolicy(limit: host.limits.redirects).decide(response, to: request, after: redirects) {
         case .stay: return nil
         case .follow(let next):
-            // These two refuse a request (RFC 9110 §15.4.8); the others may come after it was carried out.
+            // 307 and 308 mean that the server did not act on the request; the other statuses do not exclude it (RFC 9110 §15.4).
             if response.status == 307 || response.status == 308 { lastRequestHadNoEffect() }
             return next
         case .refuse(let code, let message):
@@ -355,7 +356,7 @@ final class RouteCall: Sendable {
         }
     }
 
-    /// Reads the body as far as the call wants it, and shows the response to the interceptors.
+    /// Reads the body as far as the call needs it and runs the response interceptors.
     private func delivered(_ arriving: HTTPResponse, to request: HTTPRequest) async throws -> HTTPResponse {
         var response = arriving
         if !isSuccess(response.status) {
@@ -383,19 +384,19 @@ final class RouteCall: Sendable {
             } catch {
                 throw self.error(for: error, original, or: .interceptorFailed)
             }
-            // An interceptor may have made a new request.
+            // An interceptor may have replaced the request.
             request = request.made(like: original)
         }
         try check(request, madeOf: original)
         return request
     }
 
-    /// Throws where interceptors made of a request what may not be sent.
+    /// Throws if interceptors changed a request into one that must not be sent.
     @inline(never)
     private func check(_ request: HTTPRequest, madeOf original: HTTPRequest) throws(RemoteError) {
         guard let origin = WebOrigin(of: request.url), request.url == original.url || origin == WebOrigin(of: original.url) else {
             let fault = RouteFault(
-                .foreignOrigin, in: "address", "an interceptor changed whom the request goes to; use another host for that")
+                .foreignOrigin, in: "address", "an interceptor changed the request's origin; use another host instead")
             throw self.error(for: fault, original)
         }
         if let field = request.fields.fields.first(where: { FieldRules.of($0.name).contains(.reserved) }) {
@@ -403,14 +404,14 @@ final class RouteCall: Sendable {
             throw self.error(for: fault, original)
         }
         guard forbidsCredentials(to: origin) else { return }
-        // What the host's authorization wrote is secret, be it called `Authorization` or not.
+        // Fields that the authorization wrote are secret under any name.
         let isSecret =
             original.fields != self.request.fields
             || request.fields.fields.contains { FieldRules.of($0.name).contains(.secret) }
         if isSecret { throw insecureCredentials(original) }
     }
 
-    /// Whether credentials may not travel to an origin: without encryption, to another machine, and without the host's permission.
+    /// Whether credentials must not be sent to an origin: unencrypted, to another machine, without the host's permission.
     private func forbidsCredentials(to origin: WebOrigin?) -> Bool {
         guard let origin else { return true }
         return origin.scheme == .http && !origin.isLoopback && !host.allowsInsecureCredentials
@@ -419,12 +420,12 @@ final class RouteCall: Sendable {
     private func insecureCredentials(_ request: HTTPRequest) -> RemoteError {
         error(
             .build, .insecureCredentials, request,
-            "credentials would travel without encryption; use https, or set allowsInsecureCredentials where that is right")
+            "credentials would travel without encryption; use https, or set allowsInsecureCredentials if the network is trusted")
     }
 
     // MARK: Conclusions
 
-    /// A response of success; throws for any other.
+    /// Returns a successful response; throws for any other.
     private func success(_ response: HTTPResponse) throws(RemoteError) -> HTTPResponse {
         if isSuccess(response.status) { return response }
         throw failure(of: response)
@@ -436,7 +437,7 @@ final class RouteCall: Sendable {
         let name = StatusName.of(status).map { "\(status) \($0)" } ?? "\(status)"
         var failure = self.error(
             .status, status == 407 ? .proxyUnauthorized : .badStatus, sentRequest,
-            "the server answered \(name); \(StatusName.advice(for: status))", status: status,
+            "the server responded with \(name); \(StatusName.advice(for: status))", status: status,
             fields: response.fields)
         failure.body = (response.body.data ?? Data()).prefix(RemoteError.keptBodyBytes)
         failure.retryAfter = RetryAfter.delay(in: response.fields, now: host.time.date)
@@ -451,14 +452,14 @@ final class RouteCall: Sendable {
             duration: duration, ownMetrics: response.ownMetrics, exchange: cachedExchange(response.fields, duration))
     }
 
-    /// What a store has to know of the exchange.
+    /// The metadata that a store needs to cache the response.
     private func cachedExchange(_ fields: HTTPFields, _ duration: Duration) -> CachedExchange {
         let sent = sentRequest.fields
         let now = host.time.date
         var changing: Set<String> = []
         if fields["Vary"] != nil {
             changing = sent.names(differingFrom: request.fields)
-            // A jar without cookies today may have some at the next request.
+            // An empty jar may have cookies at the next request.
             if host.cookies != nil { changing.insert("cookie") }
         }
         return CachedExchange(
@@ -467,18 +468,18 @@ final class RouteCall: Sendable {
     }
 }
 
-/// The time for an operation is over.
+/// The deadline of an operation passed.
 private struct DeadlinePassed: Error {}
 
-/// Lets an operation run until a moment, and cancels it then.
+/// Runs an operation and cancels it at a deadline.
 ///
-/// Not inlined: its group would lie in the frames of those too who have no deadline to watch over.
+/// Not inlined: the task group would otherwise enlarge the frames of callers without a deadline.
 ///
 /// - Parameters:
-///   - deadline: The moment; `nil` waits for ever.
+///   - deadline: The deadline; `nil` for none.
 ///   - time: The clock.
-///   - operation: What to do; it must end soon after it is cancelled.
-/// - Throws: ``DeadlinePassed``, or what the operation threw.
+///   - operation: The operation; it must end soon after it is canceled.
+/// - Throws: ``DeadlinePassed``, or the error of the operation.
 @inline(never)
 private func within<Value: Sendable>(
     _ deadline: MonotonicInstant?, of time: any TimeSource, _ operation: @escaping @Sendable () async throws -> Value
@@ -491,7 +492,7 @@ private func within<Value: Sendable>(
             return nil
         }
         defer { group.cancelAll() }
-        // Two children were added, so there is a first to end.
+        // The group has two children, so `next()` returns a value.
         guard let first = try await group.next(), let value = first else { throw DeadlinePassed() }
         return value
     }

@@ -1,6 +1,6 @@
 /// The directives of a `Cache-Control` field (RFC 9111 §5.2).
 ///
-/// What cannot be read is skipped, so that one broken directive does not hide the others.
+/// Skips unreadable parts, so that one malformed directive does not hide the others.
 package struct CacheControl: Hashable, Sendable {
     /// A directive with its argument.
     package struct Directive: Hashable, Sendable {
@@ -13,21 +13,21 @@ package struct CacheControl: Hashable, Sendable {
     /// The directives, in order.
     package private(set) var directives: [Directive] = []
 
-    /// Reads all lines of a message.
+    /// Reads all lines of the field.
     package init(_ fields: HTTPFields) {
         for line in fields.values(of: "Cache-Control") { append(line) }
     }
 
-    /// Whether a directive is there, with or without an argument.
+    /// Whether a directive occurs, with or without an argument.
     package func contains(_ name: String) -> Bool {
         directives.contains { $0.name == name }
     }
 
-    /// The seconds that a directive gives.
+    /// The seconds of a directive; `nil` if it does not occur.
     package func seconds(_ name: String) -> DeltaSeconds? {
         let all = directives.filter { $0.name == name }.map { DeltaSeconds(argument: $0.argument) }
         guard let first = all.first else { return nil }
-        // RFC 9111 §4.2.1 lets a cache take the first of several or none; they contradict each other, so none.
+        // RFC 9111 §4.2.1 permits the first of several values or staleness. Contradictory values count as invalid.
         return all.allSatisfy { $0 == first } ? first : .invalid
     }
 
@@ -48,10 +48,10 @@ package struct CacheControl: Hashable, Sendable {
 /// A count of seconds (RFC 9111 §1.2.2).
 package enum DeltaSeconds: Hashable, Sendable {
     case seconds(Int64)
-    /// It is there and cannot be read.
+    /// The directive occurs but has no readable value.
     case invalid
 
-    /// What does not fit is as good as for ever.
+    /// The value of all larger numbers, which stand for an unlimited time (RFC 9111 §1.2.2).
     package static let largest: Int64 = 2_147_483_648
 
     init(argument: String?) {
@@ -62,7 +62,7 @@ package enum DeltaSeconds: Hashable, Sendable {
         self = .seconds(seconds)
     }
 
-    /// Digits, held at 2³¹; `nil` for anything else.
+    /// Reads digits, capped at 2³¹; `nil` for anything else.
     static func read(_ text: some StringProtocol) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy(\.isDigit) else { return nil }
         return min(largest, Int64(text) ?? largest)

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// A moment of the proleptic Gregorian calendar in UTC.
 ///
-/// Foundation's formatters cost microseconds and allocate; fields are read with every answer. The arithmetic of days is that of
-/// Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+/// Foundation's formatters allocate and take microseconds, and every response has dates. The arithmetic of days follows Howard Hinnant's
+/// "chrono-Compatible Low-Level Date Algorithms".
 struct CivilMoment: Equatable {
     var year: Int
     /// From 1.
@@ -12,15 +12,15 @@ struct CivilMoment: Equatable {
     var day: Int
     var hour = 0
     var minute = 0
-    /// Up to 59; a leap second is read as the second before it.
+    /// At most 59; a leap second is read as the second before it.
     var second = 0
     var millisecond = 0
-    /// From Sunday, which is 0.
+    /// The day of the week; Sunday is 0.
     var weekday: Int
 
-    /// The moment of a date; parts of a millisecond are cut off.
+    /// The moment of a date, truncated to milliseconds.
     init(_ date: Date) {
-        // Held where years still have few digits, so that no arithmetic overflows.
+        // Clamped, so that the arithmetic cannot overflow.
         let milliseconds = Int64(max(-1e15, min(1e15, (date.timeIntervalSince1970 * 1000).rounded(.down))))
         let (days, inDay) = milliseconds.flooredDivision(by: 86_400_000)
         let (era, dayOfEra) = (days + 719_468).flooredDivision(by: 146_097)
@@ -37,7 +37,7 @@ struct CivilMoment: Equatable {
         hour = Int(inDay / 3_600_000)
     }
 
-    /// A moment from its parts; `nil` where there is no such day or time.
+    /// The moment with the given parts; `nil` if there is no such day or time.
     init?(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
         guard (1...12).contains(month), (0...23).contains(hour), (0...59).contains(minute), (0...60).contains(second) else { return nil }
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -63,7 +63,7 @@ struct CivilMoment: Equatable {
 }
 
 extension Int64 {
-    /// Quotient and remainder with a remainder that is never negative.
+    /// The quotient and a remainder that is never negative.
     fileprivate func flooredDivision(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)

@@ -1,15 +1,15 @@
 internal import StoreCore
 internal import Wire
 
-/// How one exchange went on the wire: times, bytes, version and connection.
+/// The metrics of one exchange on the wire: times, bytes, version and connection.
 ///
 /// ```swift
 /// let response: RemoteResponse<User> = try await api.response(for: Route(path: "/user"))
 /// if let metrics = response.metrics { print(metrics) }       // HTTP/2, reused connection, first byte after 11 ms, 12 ms
 /// ```
 ///
-/// A redirect or a further attempt is an exchange of its own; a response has the metrics of the last one. A part that the platform does not
-/// tell is `nil`: `URLSession` on Linux tells only ``firstByte``, ``total`` and ``decodedBodyBytes``.
+/// A redirect or a further attempt is a separate exchange; a response has the metrics of the last one. A part is `nil` if the platform does
+/// not report it: `URLSession` on Linux reports only ``firstByte``, ``total`` and ``decodedBodyBytes``.
 public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
     /// A version of HTTP.
     public enum Version: String, Hashable, Sendable, CustomStringConvertible {
@@ -26,32 +26,32 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
         public var description: String { rawValue }
     }
 
-    /// The version of HTTP that the response came by.
+    /// The HTTP version of the response.
     public var version: Version?
-    /// Whether the connection existed before.
+    /// Whether an earlier exchange opened the connection.
     public var isReused: Bool?
-    /// The time for looking up the host's name, or the proxy's; `nil` on a reused connection.
+    /// The time to resolve the name of the host or the proxy; `nil` on a reused connection.
     public var nameLookup: Duration?
-    /// The time for connecting, from the end of the lookup; `nil` on a reused connection.
+    /// The time to connect, after the name lookup; `nil` on a reused connection.
     public var connect: Duration?
-    /// The time for securing the connection with TLS, from its beginning; `nil` without TLS and on a reused connection.
+    /// The time of the TLS handshake; `nil` without TLS and on a reused connection.
     public var secure: Duration?
-    /// The time from the beginning of the exchange to the first byte of the response.
+    /// The time from the start of the exchange to the first byte of the response.
     public var firstByte: Duration?
-    /// The time from the beginning of the exchange to the last byte of the response.
+    /// The time from the start of the exchange to the last byte of the response.
     public var total: Duration?
-    /// The bytes of the request line and the header that were sent; over HTTP/2 before their compression.
+    /// The size of the sent request line and header, in bytes; for HTTP/2 before compression.
     public var sentHeadBytes: Int64?
-    /// The bytes of the body that were sent.
+    /// The size of the sent body, in bytes.
     public var sentBodyBytes: Int64?
-    /// The bytes of the status line and the header that were received; over HTTP/2 after their decompression.
+    /// The size of the received status line and header, in bytes; for HTTP/2 after decompression.
     public var receivedHeadBytes: Int64?
-    /// The bytes of the body that were received, encoded as they were.
+    /// The size of the received body, in bytes, before its content coding is removed.
     public var receivedBodyBytes: Int64?
-    /// The bytes of the body after its content coding was removed.
+    /// The size of the body, in bytes, after its content coding is removed.
     public var decodedBodyBytes: Int64?
 
-    /// Makes metrics that tell nothing.
+    /// Creates metrics with all parts `nil`.
     public init() {}
 
     /// The version, the connection and the times, as far as they are known.
@@ -64,7 +64,7 @@ public struct ExchangeMetrics: Hashable, Sendable, CustomStringConvertible {
         return parts.joined(separator: ", ")
     }
 
-    /// Metrics behind a reference, since a call holds several optional ones.
+    /// Boxes the metrics, because a call holds several optional values of this large type.
     final class Box: Sendable {
         let metrics: ExchangeMetrics
         init(_ metrics: ExchangeMetrics) { self.metrics = metrics }
@@ -91,7 +91,7 @@ extension ExchangeMetrics {
 }
 
 extension ExchangeMetrics.Version {
-    /// Reads libcurl's number of a version.
+    /// Converts libcurl's number of a version.
     init?(libcurl number: Int) {
         switch number {
         case 1: self = .http1_0
@@ -102,7 +102,7 @@ extension ExchangeMetrics.Version {
         }
     }
 
-    /// Reads the name that ALPN has for a version (RFC 7301 §6).
+    /// Converts the ALPN name of a version (RFC 7301 §6).
     init?(alpn name: String) {
         switch name {
         case "http/1.0": self = .http1_0

@@ -1,16 +1,16 @@
-/// What the names of header fields mean to the module: one table for requests, redirects, logs and recordings.
+/// The rules for header field names: one table for requests, redirects, logs and recordings.
 package struct FieldRules: OptionSet, Sendable {
     package let rawValue: UInt8
 
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Only the module writes the field: a caller could lie about where a message ends or where it goes.
+    /// Only the module writes the field: a caller's value could falsify the framing or the target of a message.
     package static let reserved = FieldRules(rawValue: 1)
-    /// The value is a credential or identifies the user; no log or recording gets it.
+    /// The value is a credential or identifies the user; logs and recordings omit it.
     package static let secret = FieldRules(rawValue: 2)
-    /// A redirect to another origin may carry the field, because it says nothing about the user.
+    /// A redirect to another origin may carry the field, because it reveals nothing about the user.
     package static let harmless = FieldRules(rawValue: 4)
-    /// The field describes the form of a body on the wire, so it is wrong beside a decoded body.
+    /// The field describes the framing or coding of a body on the wire, so it is wrong for a decoded body.
     package static let framing = FieldRules(rawValue: 8)
 
     private static let table: [String: FieldRules] = [
@@ -27,7 +27,7 @@ package struct FieldRules: OptionSet, Sendable {
         "user-agent": .harmless,
     ]
 
-    /// The rules of a name, in any case.
+    /// The rules of a field name, in any case.
     package static func of(_ name: String) -> FieldRules {
         let name = name.lowercased()
         let rules = table[name] ?? []

@@ -1,8 +1,8 @@
-/// Reads the building blocks of structured field values: tokens, quoted strings, delimiters (RFC 9110 §5.6).
+/// Scans the elements of header field values: tokens, quoted strings and delimiters (RFC 9110 §5.6).
 struct FieldScanner {
     private let bytes: [UInt8]
     private(set) var position = 0
-    /// A quote that is never closed was met: then no later one is either, and need not be tried.
+    /// Whether an unclosed quote was found. A later quote is then unclosed too, so the scanner skips the search.
     private var isUnclosed = false
 
     init(_ text: some StringProtocol) {
@@ -19,21 +19,21 @@ struct FieldScanner {
         while let byte = peek, byte == 0x20 || byte == 0x09 { position += 1 }
     }
 
-    /// Takes one character if it is the next.
+    /// Consumes a character if it is the next one.
     mutating func take(_ character: Unicode.Scalar) -> Bool {
         guard peek == UInt8(ascii: character) else { return false }
         position += 1
         return true
     }
 
-    /// Takes a token; `nil`, and nothing taken, where there is none.
+    /// Consumes a token; returns `nil` and consumes nothing if there is none.
     mutating func token() -> String? {
         let start = position
         while let byte = peek, byte.isTokenByte { position += 1 }
         return position == start ? nil : String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
-    /// Takes a quoted string and gives what it quotes; `nil`, and nothing taken, where there is none or it does not end.
+    /// Consumes a quoted string and returns its content; returns `nil` and consumes nothing if there is none or it does not end.
     mutating func quoted() -> String? {
         let start = position
         guard !isUnclosed, take("\"") else { return nil }
@@ -56,12 +56,12 @@ struct FieldScanner {
         return nil
     }
 
-    /// Takes a token or a quoted string.
+    /// Consumes a token or a quoted string.
     mutating func tokenOrQuoted() -> String? {
         peek == UInt8(ascii: "\"") ? quoted() : token()
     }
 
-    /// Takes everything up to one of these characters that stands outside quotes, or to the end.
+    /// Consumes everything up to the first of some characters outside quotes, or to the end.
     mutating func skip(toAnyOf characters: [Unicode.Scalar]) {
         let stops = characters.map { UInt8(ascii: $0) }
         while let byte = peek, !stops.contains(byte) {
@@ -70,7 +70,7 @@ struct FieldScanner {
         }
     }
 
-    /// Takes everything up to a character, which is taken too; `nil`, and nothing taken, where it does not come.
+    /// Consumes everything through a character; returns `nil` and consumes nothing if the character does not occur.
     mutating func text(upTo character: Unicode.Scalar) -> String? {
         guard let end = bytes[position...].firstIndex(of: UInt8(ascii: character)) else { return nil }
         defer { position = end + 1 }
@@ -79,7 +79,7 @@ struct FieldScanner {
 }
 
 extension String {
-    /// The text as a parameter's value has it: bare where it is a token, else in quotes.
+    /// The text as a parameter value: unquoted if it is a token, otherwise quoted.
     var asTokenOrQuoted: String {
         if isToken { return self }
         return "\"" + replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""

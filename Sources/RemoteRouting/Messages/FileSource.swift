@@ -1,7 +1,7 @@
 internal import Foundation
 internal import StoreCore
 
-/// A file that is about to be sent: as it was when the request was built, or not at all.
+/// A file to send, unchanged since the request was built.
 struct FileSource: Sendable {
     private let path: String
     private let status: FileStatus
@@ -9,18 +9,18 @@ struct FileSource: Sendable {
     /// The length in bytes.
     var length: Int64 { Int64(status.size) }
 
-    /// Looks at a file.
+    /// Records the state of a file.
     ///
-    /// - Throws: ``RouteFault/Code/unreadableFile``.
+    /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/unreadableFile``.
     init(of url: URL) throws(RouteFault) {
         guard url.isFileURL else {
-            throw RouteFault(.unreadableFile, in: "body", "its address is not that of a file; download it first")
+            throw RouteFault(.unreadableFile, in: "body", "its URL is not a file URL; download it first")
         }
-        // A link is a fair name for a file to send, and the file is opened without following any.
+        // Resolves links here, because `OpenFile` does not follow them.
         path = url.resolvingSymlinksInPath().path(percentEncoded: false)
         do {
             guard let file = try OpenFile(reading: path) else {
-                throw RouteFault(.unreadableFile, in: "body", "there is no file at \(path)")
+                throw RouteFault(.unreadableFile, in: "body", "the file \(path) does not exist")
             }
             status = try file.status()
         } catch let fault as RouteFault {
@@ -29,11 +29,11 @@ struct FileSource: Sendable {
             throw RouteFault(.unreadableFile, in: "body", "\(error)")
         }
         guard status.kind == .regular else {
-            throw RouteFault(.unreadableFile, in: "body", "\(path) is a directory or a device; send a plain file")
+            throw RouteFault(.unreadableFile, in: "body", "\(path) is a directory or a device; send a regular file")
         }
     }
 
-    /// The file as a body of its own.
+    /// The file as a request body.
     var stream: HTTPBodyStream {
         HTTPBodyStream(length: length, isReplayable: true) {
             let reader = try self.open()
@@ -41,9 +41,9 @@ struct FileSource: Sendable {
         }
     }
 
-    /// Opens the file for one reading.
+    /// Opens the file to read it once.
     ///
-    /// - Throws: ``RouteFault/Code/changedFile`` where it is not what it was when the request was built.
+    /// - Throws: ``RouteFault/Code/changedFile`` if the file changed since the request was built.
     func open() throws(RouteFault) -> FileReader {
         do {
             guard let file = try OpenFile(reading: path) else { throw changed }
@@ -60,11 +60,11 @@ struct FileSource: Sendable {
     private var changed: RouteFault {
         RouteFault(
             .changedFile, in: "body",
-            "\(path) changed after its length was announced; send it again once nobody writes to it, or send a copy")
+            "\(path) changed after its length was announced; send it again after the writing has ended, or send a copy")
     }
 }
 
-/// One reading of a file, from its first byte.
+/// A single pass over a file, from its first byte.
 final class FileReader: Sendable {
     private let file: OpenFile
     private let length: Int
@@ -79,10 +79,10 @@ final class FileReader: Sendable {
 
     /// The next bytes; `nil` at the end.
     ///
-    /// - Throws: ``RouteFault/Code/changedFile`` where the file turns out shorter or longer than it was.
+    /// - Throws: ``RouteFault/Code/changedFile`` if the file is shorter or longer than announced.
     func read(upTo count: Int) throws -> Data? {
         try offset.withLock { offset throws in
-            // At the end one byte more is asked for, which must not be there.
+            // At the end, requests one more byte to detect a file that has grown.
             let wanted = max(1, min(count, length - offset))
             var data = Data(count: wanted)
             let got = try data.withUnsafeMutableBytes { try file.read(into: $0, at: offset) }

@@ -1,20 +1,20 @@
 package import Foundation
 
-/// The dates of HTTP fields (RFC 9110 §5.6.7): one form is written, three are read.
+/// The dates of HTTP fields (RFC 9110 §5.6.7): writes one format, reads three.
 package enum HTTPDate {
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`; parts of a second are cut off.
+    /// Formats a date as `Sun, 06 Nov 1994 08:49:37 GMT`, truncated to seconds.
     package static func format(_ date: Date) -> String {
         let moment = CivilMoment(date)
         return "\(days[moment.weekday]), \(padded(moment.day, 2)) \(months[moment.month - 1]) \(padded(moment.year, 4)) "
             + "\(padded(moment.hour, 2)):\(padded(moment.minute, 2)):\(padded(moment.second, 2)) GMT"
     }
 
-    /// Reads IMF-fixdate, the obsolete RFC 850 form and that of C's `asctime`.
+    /// Parses IMF-fixdate, the obsolete RFC 850 format and the format of C's `asctime`.
     ///
     /// - Parameters:
     ///   - text: The field's value.
-    ///   - now: The present moment: a year of two digits that seems more than 50 years ahead is the last one with these digits.
-    /// - Returns: The date; `nil` where the text is none of the three or names a day that is not.
+    ///   - now: The present moment. A two-digit year more than 50 years ahead means the last year with these digits.
+    /// - Returns: The date; `nil` if the text has another format or names a nonexistent day.
     package static func parse(_ text: some StringProtocol, now: Date) -> Date? {
         let words = text.split(whereSeparator: { $0 == " " })
         switch words.count {
@@ -68,9 +68,9 @@ package enum HTTPDate {
     }
 }
 
-/// The dates of JSON APIs (RFC 3339), written in UTC.
+/// The dates of JSON APIs in UTC (RFC 3339).
 enum RFC3339 {
-    /// `1994-11-06T08:49:37Z`, with milliseconds where there are any.
+    /// Formats a date as `1994-11-06T08:49:37Z`, with milliseconds unless they are zero.
     static func format(_ date: Date) -> String {
         let moment = CivilMoment(date)
         let fraction = moment.millisecond == 0 ? "" : "." + padded(moment.millisecond, 3)
@@ -84,23 +84,23 @@ private func padded(_ number: Int, _ width: Int) -> String {
     return (number < 0 ? "-" : "") + String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
 }
 
-/// The wish of a `Retry-After` field (RFC 9110 §10.2.3).
+/// The delay of a `Retry-After` field (RFC 9110 §10.2.3).
 package enum RetryAfter {
-    /// How long to stay away, from now; zero where the moment has passed.
+    /// Returns the requested delay from now; zero if the moment has passed.
     ///
     /// - Parameters:
-    ///   - fields: The header of the answer.
+    ///   - fields: The header of the response.
     ///   - now: The present moment of the wall clock.
-    /// - Returns: The time to wait; `nil` where the field is missing or cannot be read.
+    /// - Returns: The delay; `nil` if the field is missing or malformed.
     package static func delay(in fields: HTTPFields, now: Date) -> Duration? {
-        // A repeated field has no meaning; the longest wish does no harm.
+        // RFC 9110 does not define a repeated field; the longest delay is the safe choice.
         fields.values(of: "Retry-After").compactMap { delay(of: $0, now: now) }.max()
     }
 
     private static func delay(of value: String, now: Date) -> Duration? {
         if let seconds = DeltaSeconds.read(value) { return .seconds(seconds) }
         guard let date = HTTPDate.parse(value, now: now) else { return nil }
-        // The date has whole seconds: to wait too short would be to come too early.
+        // Rounds up, because the date has whole seconds and the client must not return early.
         return .seconds(max(0, Int64(date.timeIntervalSince(now).rounded(.up))))
     }
 }

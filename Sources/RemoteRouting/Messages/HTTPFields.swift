@@ -1,20 +1,20 @@
-/// The header fields of a message, in order; names are compared without case (RFC 9110 §5).
+/// The header fields of a message, in order; names are case-insensitive (RFC 9110 §5).
 public struct HTTPFields: Hashable, Sendable {
-    /// One line of a header.
+    /// One header field line.
     public struct Field: Hashable, Sendable {
         /// The name as it was written.
         public let name: String
-        /// The value, without blanks at its ends.
+        /// The value, without leading and trailing whitespace.
         public let value: String
     }
 
     /// The lines, in order.
     public private(set) var fields: [Field] = []
 
-    /// No fields.
+    /// Creates an empty header.
     public init() {}
 
-    /// The values of a name, joined by `", "` (RFC 9110 §5.3); `nil` where there is none.
+    /// The values of a name, joined by `", "` (RFC 9110 §5.3); `nil` if the name does not occur.
     public subscript(name: String) -> String? {
         var joined: String?
         for field in fields where field.name.equalsIgnoringCase(name) {
@@ -23,24 +23,24 @@ public struct HTTPFields: Hashable, Sendable {
         return joined
     }
 
-    /// Each value of a name, in order.
+    /// Returns each value of a name, in order.
     public func values(of name: String) -> [String] {
         fields.filter { $0.name.equalsIgnoringCase(name) }.map(\.value)
     }
 
-    /// Adds a line.
+    /// Appends a line.
     ///
-    /// - Throws: ``RouteFault/Code/invalidField`` where the name is no token, or the value no field value (RFC 9110 §5.1, §5.5); the list
-    ///   stays as it is then.
+    /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidField`` if the name is not a token or the value is not a field value
+    ///   (RFC 9110 §5.1, §5.5). The fields stay unchanged then.
     public mutating func append(_ name: String, _ value: String) throws(RouteFault) {
         guard name.isToken else { throw RouteFault.invalidName }
         guard value.isFieldValue else { throw RouteFault.invalidValue(of: name) }
         fields.append(Field(name: name, value: value))
     }
 
-    /// Puts a line in the place of all lines of that name.
+    /// Replaces all lines of a name by one line.
     ///
-    /// - Throws: ``RouteFault/Code/invalidField``, as ``append(_:_:)``.
+    /// - Throws: ``RouteFault`` with the code ``RouteFault/Code/invalidField``, as ``append(_:_:)``.
     public mutating func set(_ name: String, _ value: String) throws(RouteFault) {
         var others = self
         others.remove(name)
@@ -55,7 +55,7 @@ public struct HTTPFields: Hashable, Sendable {
 }
 
 extension StringProtocol {
-    /// Equality without case for ASCII, as field names are compared.
+    /// Whether two names are equal, ignoring ASCII case.
     func equalsIgnoringCase(_ other: some StringProtocol) -> Bool {
         utf8.count == other.utf8.count
             && zip(utf8, other.utf8).allSatisfy { $0 == $1 || ($0 | 0x20 == $1 | 0x20 && (0x61...0x7A).contains($0 | 0x20)) }
@@ -63,12 +63,12 @@ extension StringProtocol {
 }
 
 extension String {
-    /// Whether this is a token of RFC 9110 §5.6.2: what a method or a field name may be.
+    /// Whether the text is a token, which methods and field names must be (RFC 9110 §5.6.2).
     var isToken: Bool {
         !isEmpty && utf8.allSatisfy(\.isTokenByte)
     }
 
-    /// Whether this is a field value of RFC 9110 §5.5: no control byte but the tab, and no blank at either end.
+    /// Whether the text is a field value: no control byte except tab, no whitespace at either end (RFC 9110 §5.5).
     var isFieldValue: Bool {
         guard let first = utf8.first, let last = utf8.last else { return true }
         return !first.isBlank && !last.isBlank && utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }
@@ -76,9 +76,9 @@ extension String {
 }
 
 extension Substring {
-    /// The text without the blanks at its ends, which do not belong to a field's value (RFC 9110 §5.5).
+    /// The text without leading and trailing whitespace, which is not part of a field value (RFC 9110 §5.5).
     var withoutBlanksAtEnds: String {
-        // Most have none.
+        // Most values have no such whitespace.
         guard utf8.first?.isBlank == true || utf8.last?.isBlank == true else { return String(self) }
         guard let first = utf8.firstIndex(where: { !$0.isBlank }), let last = utf8.lastIndex(where: { !$0.isBlank }) else { return "" }
         return String(self[first...last])

@@ -1,19 +1,19 @@
 public import Foundation
 
-/// A request that is ready for the wire: everything is encoded and checked.
+/// A request in its final form, encoded and validated.
 public struct HTTPRequest: Sendable {
     /// The method.
     public var method: HTTPMethod
-    /// The absolute address, http or https.
+    /// The absolute http or https address.
     public var url: URL
-    /// The header, without what the transport writes itself (`Host`, `Content-Length`, `Connection`).
+    /// The header, without the fields that the transport writes (`Host`, `Content-Length`, `Connection`).
     public var fields: HTTPFields
     /// The body.
     public var body: HTTPBody
-    /// The route of the request; an object, so that a request stays small.
+    /// The route of the request; an object, to keep the request small.
     private var source: RouteSource?
 
-    /// Makes a request.
+    /// Creates a request.
     public init(method: HTTPMethod = .get, url: URL, fields: HTTPFields = HTTPFields(), body: HTTPBody = .none) {
         self.method = method
         self.url = url
@@ -21,9 +21,9 @@ public struct HTTPRequest: Sendable {
         self.body = body
     }
 
-    /// The route that the request was made of, for interceptors and transports; `nil` for a request without one.
+    /// The route that the request was built from, for interceptors and transports; `nil` without a route.
     ///
-    /// It is what the caller sent: credentials, interceptors and redirects change the request and not its route.
+    /// The route stays as the caller sent it: credentials, interceptors and redirects change only the request.
     public internal(set) var route: Route? {
         get { source?.route }
         set { source = newValue.map(RouteSource.init) }
@@ -32,7 +32,7 @@ public struct HTTPRequest: Sendable {
     /// The tags of the route.
     public var tags: RouteTags { source?.route.options.tags ?? RouteTags() }
 
-    /// The same request as one of the route of another.
+    /// Returns the same request with the route of another request.
     func made(like other: HTTPRequest) -> HTTPRequest {
         var copy = self
         copy.source = other.source
@@ -46,16 +46,16 @@ public struct HTTPRequest: Sendable {
     }
 }
 
-/// The bytes of a request's body, once encoded.
+/// The encoded body of a request.
 public enum HTTPBody: Sendable {
-    /// There is none.
+    /// No body.
     case none
     /// Bytes in memory.
     case data(Data)
-    /// Bytes that are made while they are sent.
+    /// Bytes that are produced while they are sent.
     case stream(HTTPBodyStream)
 
-    /// Whether the body can be sent a second time.
+    /// Whether the body can be sent again.
     var isReplayable: Bool {
         switch self {
         case .none, .data: true
@@ -64,16 +64,16 @@ public enum HTTPBody: Sendable {
     }
 }
 
-/// A body that is read piece by piece while it is sent, so that a file never has to be in memory.
+/// A body that is read in chunks while it is sent, so that a file need not fit into memory.
 public struct HTTPBodyStream: Sendable {
-    /// The length in bytes, where it is known.
+    /// The length in bytes, if it is known.
     public var length: Int64?
-    /// Whether `open` may be called again and gives the same bytes.
+    /// Whether `open` can be called again and produces the same bytes.
     package var isReplayable: Bool
-    /// Begins at the first byte, and returns what reads on: at most so many bytes a call, `nil` at the end.
+    /// Opens the body and returns a function that reads at most the given number of bytes, and `nil` at the end.
     public var open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
 
-    /// Makes a streamed body.
+    /// Creates a streamed body.
     public init(
         length: Int64?, isReplayable: Bool, open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
     ) {
@@ -83,19 +83,20 @@ public struct HTTPBodyStream: Sendable {
     }
 }
 
-/// A request method of RFC 9110 §9, or an extension method that is a token.
+/// A request method of RFC 9110 §9, or an extension method.
 ///
-/// Methods are case-sensitive: `patch` is another method than ``patch-swift.type.property`` (RFC 9110 §9.1).
+/// Methods are case-sensitive: `patch` differs from ``patch-swift.type.property`` (RFC 9110 §9.1).
 public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     /// The method as it goes on the wire.
     public let rawValue: String
 
-    /// Whether no route has named the method, so that a body is a sign of a forgotten one.
+    /// Whether the route declares no method; a body then means that the method was forgotten.
     let isAssumed: Bool
 
-    /// Makes a method from a token.
+    /// Creates a method from a token.
     ///
-    /// - Parameter rawValue: A token of RFC 9110 §5.6.2; `nil` is returned for anything else, so that a method cannot inject a line.
+    /// - Parameter rawValue: A token (RFC 9110 §5.6.2); for anything else the initializer returns `nil`, so that a method cannot inject a
+    ///   line.
     public init?(rawValue: String) {
         guard rawValue.isToken else { return nil }
         self.rawValue = rawValue
@@ -113,27 +114,27 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable {
     /// Hashes the method as it goes on the wire.
     public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 
-    /// GET for want of a method.
+    /// GET, because the route declares no method.
     static let assumed = HTTPMethod(known: "GET", isAssumed: true)
 
     /// Transfers a representation of the resource.
     public static let get = HTTPMethod(known: "GET")
-    /// As GET, without the body.
+    /// Like GET, but without the response body.
     public static let head = HTTPMethod(known: "HEAD")
-    /// Lets the resource process the body.
+    /// Submits the body to the resource for processing.
     public static let post = HTTPMethod(known: "POST")
-    /// Replaces the resource by the body.
+    /// Replaces the resource with the body.
     public static let put = HTTPMethod(known: "PUT")
     /// Removes the resource.
     public static let delete = HTTPMethod(known: "DELETE")
-    /// Changes the resource in part (RFC 5789).
+    /// Modifies the resource partially (RFC 5789).
     public static let patch = HTTPMethod(known: "PATCH")
-    /// Asks what the resource can do.
+    /// Requests the communication options of the resource.
     public static let options = HTTPMethod(known: "OPTIONS")
 
     /// Whether the method only reads (RFC 9110 §9.2.1).
     public var isSafe: Bool { self == .get || self == .head || self == .options || rawValue == "TRACE" }
 
-    /// Whether doing it twice is doing it once (RFC 9110 §9.2.2).
+    /// Whether repeating the request has no further effect (RFC 9110 §9.2.2).
     public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 }

@@ -8,21 +8,21 @@ public import Foundation
 public struct HTTPResponse: Sendable {
     /// The status code.
     public var status: Int
-    /// The header, with the fields of one name joined where the platform joins them, except `Set-Cookie`.
+    /// The header; the platform may join fields of the same name, except `Set-Cookie`.
     public var fields: HTTPFields
     /// The address that responded.
     public var url: URL
-    /// The body, with its content coding removed.
+    /// The body, after its content coding was removed.
     public var body: Body
     var ownMetrics: ExchangeMetrics.Box?
 
-    /// How the exchange went; `nil` until the body has arrived, and where the transport does not tell.
+    /// The metrics of the exchange; `nil` before the body has arrived, or if the transport reports none.
     public var metrics: ExchangeMetrics? {
         get { ownMetrics?.metrics ?? body.metrics }
         set { ownMetrics = newValue.map { ExchangeMetrics.Box($0) } }
     }
 
-    /// Makes a response whose body is in memory.
+    /// Creates a response with a body in memory.
     public init(status: Int, fields: HTTPFields = HTTPFields(), url: URL, body: Data = Data()) {
         self.status = status
         self.fields = fields
@@ -30,7 +30,7 @@ public struct HTTPResponse: Sendable {
         self.body = Body(body)
     }
 
-    /// The body of a response: bytes in memory, or pieces that still arrive and can be read once.
+    /// The body of a response: bytes in memory, or chunks that still arrive and can be read once.
     ///
     /// ```swift
     /// for try await piece in response.body { digest.update(piece) }
@@ -38,7 +38,7 @@ public struct HTTPResponse: Sendable {
     ///
     /// Releasing an arriving body before its end ends the exchange on the wire.
     public struct Body: AsyncSequence, Sendable {
-        /// Ends the exchange once no reader is left.
+        /// Ends the exchange when the last reader is released.
         final class Holder: Sendable {
             let exchange: Exchange
             init(_ exchange: Exchange) { self.exchange = exchange }
@@ -52,22 +52,22 @@ public struct HTTPResponse: Sendable {
 
         private let content: Content
 
-        /// Makes a body of bytes in memory.
+        /// Creates a body from bytes in memory.
         public init(_ data: Data) { content = .data(data) }
 
         init(_ exchange: Exchange) { content = .arriving(Holder(exchange)) }
 
-        /// The bytes; `nil` while the body still arrives.
+        /// The bytes; `nil` while the body arrives.
         public var data: Data? {
             if case .data(let data) = content { data } else { nil }
         }
 
-        /// The number of bytes that arrived and were not read, for tests.
+        /// The number of received unread bytes, for tests.
         var unreadBytes: Int {
             if case .arriving(let holder) = content { holder.exchange.unreadBytes } else { 0 }
         }
 
-        /// How the exchange of the body went; `nil` until it has ended well, and of a body in memory.
+        /// The metrics of the exchange; `nil` until it has succeeded, and for a body in memory.
         var metrics: ExchangeMetrics? {
             if case .arriving(let holder) = content { holder.exchange.metrics } else { nil }
         }
@@ -76,11 +76,11 @@ public struct HTTPResponse: Sendable {
             if case .arriving = content { true } else { false }
         }
 
-        /// Reads the pieces, from one task at a time.
+        /// An iterator over the chunks; only one task at a time may use it.
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate var content: Content
 
-            /// The next piece; `nil` at the end.
+            /// Returns the next chunk; `nil` at the end.
             ///
             /// - Throws: ``TransportFailure``. Canceling the task ends the exchange.
             public mutating func next() async throws -> Data? {
@@ -93,13 +93,13 @@ public struct HTTPResponse: Sendable {
             }
         }
 
-        /// Begins to read.
+        /// Creates an iterator over the chunks.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(content: content) }
 
-        /// Waits for the end and returns the bytes that were not read before.
+        /// Waits for the end and returns all bytes not yet read.
         ///
-        /// - Throws: ``TransportFailure``, with ``RemoteError/Code/bodyTooLarge`` if the body is longer than the limits allow. Canceling the
-        ///   task ends the exchange.
+        /// - Throws: ``TransportFailure``, with ``RemoteError/Code/bodyTooLarge`` if the body exceeds its limit. Canceling the task ends
+        ///   the exchange.
         public func collect() async throws -> Data {
             switch content {
             case .data(let data): data
@@ -107,7 +107,7 @@ public struct HTTPResponse: Sendable {
             }
         }
 
-        /// The first bytes; ends the exchange if there are more.
+        /// Returns the first bytes and ends the exchange if there are more.
         func beginning(_ count: Int) async throws -> Data {
             if let data { return data.prefix(count) }
             var data = Data()
@@ -115,12 +115,12 @@ public struct HTTPResponse: Sendable {
             do {
                 while data.count < count, let piece = try await iterator.next() { data.append(piece) }
             } catch let failure as TransportFailure where failure.code != .cancelled {
-                // Only the status counts here; a body that breaks off or is too long does not change it.
+                // Only the status matters here; a truncated or oversized body does not change it.
             }
             return data.prefix(count)
         }
 
-        /// Registers an action for the end of the exchange of an arriving body.
+        /// Registers an action for the end of an arriving body's exchange.
         func onEnd(_ action: @escaping @Sendable () -> Void) {
             if case .arriving(let holder) = content { holder.exchange.onEnd(action) }
         }

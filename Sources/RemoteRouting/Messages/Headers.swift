@@ -1,13 +1,13 @@
-/// The header fields that a route asks for, in the order in which they are written.
+/// The header fields of a route, in declaration order.
 ///
 /// ```swift
 /// var headers: Headers { ["Accept-Language": language, "X-Trace": trace] }      // nil leaves a field out
 /// ```
 ///
-/// Names and values are checked when the request is built (RFC 9110 §5.1, §5.5). A field replaces the host's default of that name; a name
-/// that stands twice is sent twice.
+/// Names and values are validated when the request is built (RFC 9110 §5.1, §5.5). A field replaces the host's default of the same name. A
+/// name that occurs twice is sent twice.
 public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
-    /// One field; without a value it takes the host's default away.
+    /// One field; a `nil` value removes the host's default.
     struct Line: Hashable, Sendable {
         var name: String
         var value: String?
@@ -15,28 +15,28 @@ public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 
     private(set) var lines: [Line] = []
 
-    /// No fields.
+    /// Creates empty headers.
     init() {}
 
-    /// Makes fields as they are written; `nil` leaves a field out.
+    /// Creates headers from a literal; a `nil` value omits the field.
     public init(dictionaryLiteral elements: (String, String?)...) {
         lines = elements.compactMap { name, value in value.map { Line(name: name, value: $0) } }
     }
 
-    /// Adds a field.
+    /// Appends a field.
     public mutating func append(_ name: String, _ value: String) {
         lines.append(Line(name: name, value: value))
     }
 
-    /// Adds the lines of other headers except those of a name.
+    /// Appends the lines of other headers, except those with a name.
     mutating func append(contentsOf other: Headers, except name: String) {
         lines += other.lines.filter { !$0.name.equalsIgnoringCase(name) }
     }
 
-    /// Whether a name is written or taken away.
+    /// Whether a line sets or removes a name.
     func names(_ name: String) -> Bool { lines.contains { $0.name.equalsIgnoringCase(name) } }
 
-    /// Takes the host's default of a name away, and what was added under it so far.
+    /// Removes the host's default of a name and all earlier fields with that name.
     public mutating func remove(_ name: String) {
         lines.removeAll { $0.name.equalsIgnoringCase(name) }
         lines.append(Line(name: name, value: nil))
@@ -44,7 +44,7 @@ public struct Headers: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 }
 
 extension HTTPFields {
-    /// Takes over a route's fields: each name replaces what was there.
+    /// Applies a route's fields; each name replaces the earlier fields of that name.
     mutating func replace(by headers: Headers) throws(RouteFault) {
         for line in headers.lines {
             guard !FieldRules.of(line.name).contains(.reserved) else {
@@ -60,13 +60,13 @@ extension HTTPFields {
 }
 
 extension RouteFault {
-    /// A field whose name is no token; the name is not shown, since it may be a value in the wrong place.
+    /// The fault of a name that is not a token. The name is not shown, because it may be a misplaced secret.
     static let invalidName = RouteFault(
-        .invalidField, in: "headers", "a field's name is no token of letters, digits and !#$%&'*+-.^_`|~")
+        .invalidField, in: "headers", "a field's name is not a token of letters, digits and !#$%&'*+-.^_`|~")
 
-    /// A field whose value cannot go on the wire; the value is not shown, since it may be a secret.
+    /// The fault of an invalid value. The value is not shown, because it may be a secret.
     static func invalidValue(of name: String) -> RouteFault {
         RouteFault(
-            .invalidField, in: "header \(name)", "its value has a control character, or a blank at its beginning or end; encode or trim it")
+            .invalidField, in: "header \(name)", "its value has a control character, or whitespace at an end; encode or trim it")
     }
 }

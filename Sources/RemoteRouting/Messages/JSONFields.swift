@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Writes parameters as a JSON object (RFC 8259) in their own order, which Foundation's encoder does not keep.
+/// Writes parameters as a JSON object (RFC 8259) in declaration order, which Foundation's encoder does not preserve.
 struct JSONFields {
     var style: ParameterStyle
 
@@ -17,7 +17,7 @@ struct JSONFields {
             let name = path.map { "\($0).\(field.name)" } ?? field.name
             guard seen.insert(field.name).inserted else {
                 throw RouteFault(
-                    .unsupportedShape, in: "parameter \(name)", "it stands twice in one JSON object, where a name is unique; write a list")
+                    .unsupportedShape, in: "parameter \(name)", "it occurs twice in one JSON object, where names are unique; use a list")
             }
             if seen.count > 1 { output.append(UInt8(ascii: ",")) }
             write(text: field.name, to: &output)
@@ -39,7 +39,7 @@ struct JSONFields {
             }
             output.append(UInt8(ascii: "]"))
         case .absent, .valueless:
-            // Absent elements of a list keep their place.
+            // Absent elements of a list keep their position.
             output.append(contentsOf: "null".utf8)
         default:
             switch try style.scalar(of: value, named: path) {

@@ -1,11 +1,11 @@
-/// A media type of RFC 9110 §8.3.1, with its parameters.
+/// A media type with its parameters (RFC 9110 §8.3.1).
 ///
 /// ```swift
 /// let type = MimeType(rawValue: "Application/JSON; charset=\"utf-8\"")
 /// assert(type == .json.with("charset", "utf-8") && type?.isJSON == true)
 /// ```
 ///
-/// Type, subtype and the names of parameters are kept in lower case; values keep theirs.
+/// Type, subtype and parameter names are converted to lower case; parameter values are not.
 public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// A parameter, as in `charset=utf-8`.
     public struct Parameter: Hashable, Sendable {
@@ -15,18 +15,18 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
         public let value: String
     }
 
-    /// As in `application`.
+    /// The top-level type, such as `application`.
     public let type: String
-    /// As in `json` or `problem+json`.
+    /// The subtype, such as `json` or `problem+json`.
     public let subtype: String
     /// The parameters, in order.
     public private(set) var parameters: [Parameter]
 
-    /// Reads a media type.
+    /// Parses a media type.
     ///
-    /// - Parameter rawValue: As a `Content-Type` field has it; `nil` is returned for anything else.
+    /// - Parameter rawValue: The value of a `Content-Type` field; for anything else the initializer returns `nil`.
     public init?(rawValue: String) {
-        // In quotes it would go through, and end the line of a part's head.
+        // A control character in quotes would otherwise pass and end a line in a part's header.
         guard rawValue.utf8.allSatisfy({ $0 == 0x09 || !$0.isControl }) else { return nil }
         var scanner = FieldScanner(rawValue)
         guard let type = scanner.token(), scanner.take("/"), let subtype = scanner.token() else { return nil }
@@ -38,7 +38,7 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
             if scanner.isAtEnd { return }
             guard scanner.take(";") else { return nil }
             scanner.skipBlanks()
-            // RFC 9110 §5.6.6 lets a parameter be empty.
+            // An empty parameter is allowed (RFC 9110 §5.6.6).
             if scanner.isAtEnd || scanner.peek == UInt8(ascii: ";") { continue }
             guard let name = scanner.token(), scanner.take("="), let value = scanner.tokenOrQuoted() else { return nil }
             parameters.append(Parameter(name: name.lowercased(), value: value))
@@ -49,27 +49,27 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
         (self.type, self.subtype, parameters) = (type, subtype, [])
     }
 
-    /// The media type as a field has it.
+    /// The media type as a field value.
     public var rawValue: String {
         parameters.reduce(essence) { $0 + "; \($1.name)=\($1.value.asTokenOrQuoted)" }
     }
 
-    /// The media type as a field has it.
+    /// The media type as a field value.
     public var description: String { rawValue }
 
     /// The media type without its parameters.
     public var essence: String { "\(type)/\(subtype)" }
 
-    /// The value of a parameter; the first where there are several.
+    /// The value of a parameter; the first if there are several.
     public subscript(parameter: String) -> String? {
         parameters.first { $0.name.equalsIgnoringCase(parameter) }?.value
     }
 
-    /// The same media type with one more parameter.
+    /// Returns the same media type with one more parameter.
     ///
     /// - Parameters:
-    ///   - name: A token; the parameter is left out where it is none.
-    ///   - value: Any text without control characters; the parameter is left out where it has one.
+    ///   - name: A token; otherwise the parameter is omitted.
+    ///   - value: Any text without control characters; otherwise the parameter is omitted.
     public func with(_ name: String, _ value: String) -> MimeType {
         guard name.isToken, !value.utf8.contains(where: \.isControl) else { return self }
         var copy = self
@@ -77,10 +77,10 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
         return copy
     }
 
-    /// Whether the content is JSON: `application/json`, or any type with the suffix `+json` (RFC 6839 §3.1).
+    /// Whether the content is JSON: `application/json` or any type with the suffix `+json` (RFC 6839 §3.1).
     public var isJSON: Bool { essence == "application/json" || subtype.hasSuffix("+json") }
 
-    /// Whether a range takes this type (RFC 9110 §12.5.1); a subtype without a suffix takes those with that suffix (RFC 6839).
+    /// Whether a range includes this type (RFC 9110 §12.5.1); a subtype without a suffix includes types with that suffix (RFC 6839).
     func isTaken(by range: MimeType) -> Bool {
         if range.type == "*" || range.type == type && (range.subtype == "*" || range.subtype == subtype) { return true }
         return range.type == "application" && subtype.hasSuffix("+" + range.subtype)
@@ -90,11 +90,11 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     public static let json = MimeType("application", "json")
     /// A problem description (RFC 9457).
     public static let problemJSON = MimeType("application", "problem+json")
-    /// A form as browsers send it.
+    /// A URL-encoded form.
     public static let formURLEncoded = MimeType("application", "x-www-form-urlencoded")
-    /// A form of several parts (RFC 7578).
+    /// A multipart form (RFC 7578).
     public static let multipartFormData = MimeType("multipart", "form-data")
-    /// Bytes of which nothing is known.
+    /// Bytes of unknown type.
     public static let octetStream = MimeType("application", "octet-stream")
     /// Text in UTF-8.
     public static let plainText = MimeType("text", "plain").with("charset", "utf-8")
@@ -102,15 +102,15 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     public static let eventStream = MimeType("text", "event-stream")
     /// XML (RFC 7303).
     public static let xml = MimeType("application", "xml")
-    /// A property list, as Apple's systems write it.
+    /// An Apple property list.
     public static let propertyList = MimeType("application", "x-plist")
     /// An HTML page.
     public static let html = MimeType("text", "html")
     /// A style sheet (RFC 2318).
     public static let css = MimeType("text", "css")
-    /// JavaScript under the name that older servers use; RFC 9239 prefers `text/javascript`.
+    /// JavaScript under its older name; RFC 9239 prefers `text/javascript`.
     public static let javaScript = MimeType("application", "javascript")
-    /// ECMAScript under the name that older servers use; RFC 9239 prefers `text/javascript`.
+    /// ECMAScript under its older name; RFC 9239 prefers `text/javascript`.
     public static let ecmaScript = MimeType("application", "ecmascript")
 
     /// A JPEG picture.

@@ -2,9 +2,9 @@ internal import Foundation
 internal import StoreCore
 
 extension MultipartForm {
-    /// The form as it goes on the wire: in memory where all of it is, else streamed.
+    /// Encodes the form: in memory if all parts are, otherwise as a stream.
     ///
-    /// - Parameter boundary: What stands between the parts; drawn by chance where it is not given.
+    /// - Parameter boundary: The boundary between the parts; random by default.
     func encoded(style: ParameterStyle, boundary: String? = nil) throws(RouteFault) -> EncodedBody {
         let boundary = boundary ?? freeBoundary()
         var pieces: [Piece] = []
@@ -13,7 +13,7 @@ extension MultipartForm {
         return EncodedBody(body: Piece.body(of: pieces), type: .multipartFormData.with("boundary", boundary))
     }
 
-    /// A boundary of 190 random bits, which nobody who wrote a part can have known, and which no part in memory has.
+    /// Draws a boundary of 190 random bits, which no part can contain by design and no part in memory contains.
     private func freeBoundary() -> String {
         let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
         while true {
@@ -55,7 +55,7 @@ extension MultipartForm {
         return Data((text + "\r\n").utf8)
     }
 
-    /// A name as the HTML standard writes it into a part's header.
+    /// A name as the HTML standard escapes it in a part's header.
     private static func escape(_ name: String) throws(RouteFault) -> String {
         var output: [UInt8] = []
         for byte in name.utf8 {
@@ -72,7 +72,7 @@ extension MultipartForm {
     }
 }
 
-/// A stretch of a body.
+/// A section of a body.
 private enum Piece: Sendable {
     case data(Data)
     case file(FileSource)
@@ -101,7 +101,7 @@ private enum Piece: Sendable {
     }
 }
 
-/// One reading of a body of several pieces.
+/// A single pass over a body of several sections.
 private final class PieceReader: Sendable {
     private enum Open: Sendable {
         case data(Data)

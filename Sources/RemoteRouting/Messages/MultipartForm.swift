@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A form of several parts (RFC 7578), from memory and from disk.
+/// A multipart form (RFC 7578), with parts from memory and from disk.
 ///
 /// ```swift
 /// let form: MultipartForm = [
@@ -10,8 +10,8 @@ public import Foundation
 /// ]
 /// ```
 ///
-/// Names and file names are escaped as the HTML standard has it: a quote is `%22`, CR and LF are `%0D` and `%0A`, other letters are
-/// UTF-8 as they stand; other control characters are refused. The length is known in advance, and files are read while they are sent.
+/// Names and file names are escaped by the HTML standard: a quote is `%22`, CR and LF are `%0D` and `%0A`, other characters are plain
+/// UTF-8. Other control characters are refused. The length is known in advance, and files are read while they are sent.
 public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
     /// One part.
     public struct Part: Sendable {
@@ -26,7 +26,7 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
         let type: MimeType?
         let content: Content
 
-        /// A value as text; an absent one leaves the part out, a list makes several parts.
+        /// A value as text; an absent value omits the part, a list creates several parts.
         public static func text(_ name: String, _ value: (any ParameterConvertible)?) -> Part {
             Part(name: name, fileName: nil, type: nil, content: .value(value.parameterValue))
         }
@@ -36,8 +36,8 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
         /// - Parameters:
         ///   - name: The field's name.
         ///   - data: The bytes.
-        ///   - fileName: The name of the file it shall be taken for; `nil` for none.
-        ///   - type: What they are; `nil` says nothing of it.
+        ///   - fileName: The file name that the server sees; `nil` for none.
+        ///   - type: The media type; `nil` for none.
         public static func data(_ name: String, _ data: Data, fileName: String? = nil, type: MimeType? = nil) -> Part {
             Part(name: name, fileName: fileName, type: type, content: .data(data))
         }
@@ -46,9 +46,9 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
         ///
         /// - Parameters:
         ///   - name: The field's name.
-        ///   - url: Where the file is.
-        ///   - fileName: The name that the server is told; by default the file's own.
-        ///   - type: What it is.
+        ///   - url: The URL of the file.
+        ///   - fileName: The file name that the server sees; by default the file's own.
+        ///   - type: The media type.
         public static func file(_ name: String, at url: URL, fileName: String? = nil, type: MimeType = .octetStream) -> Part {
             Part(name: name, fileName: fileName ?? url.lastPathComponent, type: type, content: .file(url))
         }
@@ -57,17 +57,17 @@ public struct MultipartForm: Sendable, ExpressibleByArrayLiteral {
     /// The parts, in order.
     package var parts: [Part]
 
-    /// Makes a form.
+    /// Creates a form.
     public init(_ parts: [Part]) {
         self.parts = parts
     }
 
-    /// Makes a form of parameters, each as text.
+    /// Creates a form from parameters, each as text.
     public init(_ parameters: Parameters) {
         parts = parameters.elements.map { .text($0.name, $0.value) }
     }
 
-    /// Makes a form as it is written.
+    /// Creates a form from a literal.
     public init(arrayLiteral elements: Part...) {
         parts = elements
     }

@@ -1,13 +1,13 @@
 public import Foundation
 
-/// What a route sends.
+/// The body of a route.
 ///
 /// ```swift
 /// var body: RouteBody { .json(fields: ["name": name, "tags": tags]) }
 /// ```
 ///
-/// Every body but ``stream(_:type:)`` can be sent again, so that a redirect or another attempt can replay it. A route's own
-/// `Content-Type` field replaces that of the body.
+/// Every body except ``stream(_:type:)`` can be sent again for a redirect or another attempt. A route's own `Content-Type` field replaces
+/// that of the body.
 public struct RouteBody: Sendable {
     enum Content: Sendable {
         case none
@@ -18,12 +18,12 @@ public struct RouteBody: Sendable {
         case data(Data)
         case file(URL)
         case stream(HTTPBodyStream)
-        /// Of a media type that no parameters can be written in.
+        /// Parameters of a media type that cannot express them.
         case unsupported(MimeType)
     }
 
     let content: Content
-    /// The media type that goes with it; `nil` where there is no body, or for a form whose boundary is not known yet.
+    /// The media type; `nil` without a body, and for a form whose boundary is not known yet.
     let type: MimeType?
 
     private init(_ content: Content, _ type: MimeType?) {
@@ -41,21 +41,21 @@ public struct RouteBody: Sendable {
         RouteBody(.encodable { try $0.encode(value) }, .json)
     }
 
-    /// A JSON object with its fields in the order in which they are written.
+    /// A JSON object with its fields in declaration order.
     ///
-    /// - Parameter fields: The fields; absent ones are left out, valueless ones are `null`.
+    /// - Parameter fields: The fields; absent fields are omitted, valueless fields are `null`.
     public static func json(fields: Parameters) -> RouteBody {
         RouteBody(.fields(fields), .json)
     }
 
-    /// A form as browsers send it (`application/x-www-form-urlencoded` of the URL standard).
+    /// A URL-encoded form (`application/x-www-form-urlencoded` of the URL standard).
     ///
-    /// - Parameter fields: The fields; lists are written as the route's ``ParameterStyle`` says.
+    /// - Parameter fields: The fields; the route's ``ParameterStyle`` determines the form of lists and dates.
     public static func formURLEncoded(_ fields: Parameters) -> RouteBody {
         RouteBody(.form(fields), .formURLEncoded)
     }
 
-    /// A form of several parts (RFC 7578); files are streamed from disk.
+    /// A multipart form (RFC 7578); files are streamed from disk.
     ///
     /// - Parameter form: The parts.
     public static func multipart(_ form: MultipartForm) -> RouteBody {
@@ -66,7 +66,7 @@ public struct RouteBody: Sendable {
     ///
     /// - Parameters:
     ///   - data: The bytes.
-    ///   - type: What they are.
+    ///   - type: The media type.
     public static func data(_ data: Data, type: MimeType = .octetStream) -> RouteBody {
         RouteBody(.data(data), type)
     }
@@ -74,26 +74,26 @@ public struct RouteBody: Sendable {
     /// A file, streamed from disk; it must not change while it is being sent.
     ///
     /// - Parameters:
-    ///   - url: Where the file is.
-    ///   - type: What it is.
+    ///   - url: The URL of the file.
+    ///   - type: The media type.
     public static func file(_ url: URL, type: MimeType = .octetStream) -> RouteBody {
         RouteBody(.file(url), type)
     }
 
-    /// Bytes that are made while they are sent; sent again only where the stream says that it can.
+    /// Bytes that are produced while they are sent; sent again only if the stream is replayable.
     ///
     /// - Parameters:
-    ///   - stream: Makes the bytes.
-    ///   - type: What they are.
+    ///   - stream: The source of the bytes.
+    ///   - type: The media type.
     public static func stream(_ stream: HTTPBodyStream, type: MimeType = .octetStream) -> RouteBody {
         RouteBody(.stream(stream), type)
     }
 
-    /// Parameters in the form that a media type asks for: JSON, a form, or a form of several parts.
+    /// Parameters in the format of a media type: JSON, a URL-encoded form or a multipart form.
     ///
     /// - Parameters:
     ///   - parameters: The parameters.
-    ///   - type: Any JSON type, `application/x-www-form-urlencoded` or `multipart/form-data`; another one is refused when the request is
+    ///   - type: Any JSON type, `application/x-www-form-urlencoded` or `multipart/form-data`; any other type is refused when the request is
     ///     built.
     static func parameters(_ parameters: Parameters, as type: MimeType) -> RouteBody {
         if type.isJSON { return RouteBody(.fields(parameters), type) }
@@ -104,20 +104,20 @@ public struct RouteBody: Sendable {
         }
     }
 
-    /// Whether the body can be sent a second time.
+    /// Whether the body can be sent again.
     var isReplayable: Bool {
         if case .stream(let stream) = content { return stream.isReplayable }
         return true
     }
 }
 
-/// A body as it goes on the wire, with its media type.
+/// An encoded body with its media type.
 struct EncodedBody {
     var body: HTTPBody
     var type: MimeType?
 }
 
-/// Turns what a route sends into bytes.
+/// Encodes the bodies of routes.
 struct BodyEncoder {
     var style: ParameterStyle
     var makeJSONEncoder: @Sendable () -> JSONEncoder
@@ -144,7 +144,7 @@ struct BodyEncoder {
         do {
             return try encode(makeJSONEncoder())
         } catch EncodingError.invalidValue(let value, let context) {
-            // The path says where; the value itself may be a secret.
+            // Shows the path, not the value, which may be a secret.
             let path = context.codingPath.map(\.stringValue).joined(separator: ".")
             throw RouteFault(
                 .notEncodable, in: "body",

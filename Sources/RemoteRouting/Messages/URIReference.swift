@@ -1,18 +1,18 @@
-/// The five parts of an address, and how one is resolved against another (RFC 3986 §5).
+/// The five components of an address, and reference resolution (RFC 3986 §5).
 package struct URIReference: Hashable, Sendable {
-    /// Without its colon.
+    /// The scheme, without the colon.
     package var scheme: String?
-    /// Without its two slashes.
+    /// The authority, without the two slashes.
     package var authority: String?
     package var path: String
-    /// Without its question mark.
+    /// The query, without the question mark.
     package var query: String?
-    /// Without its number sign.
+    /// The fragment, without the number sign.
     package var fragment: String?
 
-    /// Splits any text as appendix B of the RFC does; nothing is checked.
+    /// Splits any text as in RFC 3986, appendix B, without validation.
     package init(_ text: String) {
-        // By Unicode scalars: an accent behind a delimiter must not hide it.
+        // Splits by Unicode scalars, because a combining accent after a delimiter would hide it from `Character`.
         var rest = text.unicodeScalars[...]
         if let hash = rest.firstIndex(of: "#") {
             fragment = String(String.UnicodeScalarView(rest[rest.index(after: hash)...]))
@@ -35,7 +35,7 @@ package struct URIReference: Hashable, Sendable {
         path = String(String.UnicodeScalarView(rest))
     }
 
-    /// The reference as seen from a base (RFC 3986 §5.2.2); `nil` where the base is not absolute.
+    /// Resolves the reference against a base (RFC 3986 §5.2.2); `nil` if the base is not absolute.
     package func resolved(against base: URIReference) -> URIReference? {
         guard base.scheme != nil else { return nil }
         var target = self
@@ -72,7 +72,7 @@ package struct URIReference: Hashable, Sendable {
         return String(path[...slash]) + reference
     }
 
-    /// RFC 3986 §5.2.4, by bytes.
+    /// Removes dot segments by bytes (RFC 3986 §5.2.4).
     private static func removingDots(from path: String) -> String {
         var input = Array(path.utf8)[...]
         var output: [UInt8] = []
@@ -111,7 +111,7 @@ package struct URIReference: Hashable, Sendable {
 }
 
 extension [UInt8] {
-    /// Removes the last slash and what stands behind it; everything where there is none.
+    /// Removes the last slash and the text after it; removes everything if there is no slash.
     fileprivate mutating func removeLastSegment() {
         removeSubrange((lastIndex(of: UInt8(ascii: "/")) ?? startIndex)...)
     }

@@ -1,6 +1,6 @@
-/// Flattens parameters into pairs of names and values, as queries and forms have them.
+/// Flattens parameters into the name–value pairs of queries and forms.
 struct PairEncoder {
-    /// A name, and its value where it has one.
+    /// A name with an optional value.
     struct Pair: Equatable {
         var name: String
         var value: String?
@@ -8,9 +8,9 @@ struct PairEncoder {
 
     var style: ParameterStyle
 
-    /// The pairs in the order of the parameters.
+    /// The pairs, in the order of the parameters.
     ///
-    /// - Throws: ``RouteFault`` for NaN and infinity, for a date without a strategy, and for a shape that pairs do not have.
+    /// - Throws: ``RouteFault`` for NaN, infinity, a date without a strategy, and a shape that pairs cannot express.
     func pairs(of parameters: Parameters) throws(RouteFault) -> [Pair] {
         var pairs: [Pair] = []
         pairs.reserveCapacity(parameters.elements.count)
@@ -18,15 +18,15 @@ struct PairEncoder {
         return pairs
     }
 
-    /// The query of RFC 3986 §3.4, without its question mark; `nil` where nothing is left to write.
+    /// The query without its question mark (RFC 3986 §3.4); `nil` if there are no pairs.
     func query(of parameters: Parameters) throws(RouteFault) -> String? {
         let pairs = try pairs(of: parameters)
         return pairs.isEmpty ? nil : join(pairs, by: .component)
     }
 
-    /// The form of the URL standard's `application/x-www-form-urlencoded` serializer.
+    /// The output of the URL standard's `application/x-www-form-urlencoded` serializer.
     func form(of parameters: Parameters) throws(RouteFault) -> String {
-        // A form has no names without a value.
+        // A form cannot express a name without a value.
         join(try pairs(of: parameters).map { Pair(name: $0.name, value: $0.value ?? "") }, by: .form)
     }
 
@@ -76,14 +76,14 @@ struct PairEncoder {
         case .valueless, .list, .fields:
             throw RouteFault(
                 .unsupportedShape, in: "parameter \(name)",
-                "a list that is joined by commas holds only texts, numbers, dates and flags; choose another ParameterStyle.Lists")
+                "a comma-separated list may contain only texts, numbers, dates and flags; choose another ParameterStyle.Lists")
         default: break
         }
         let text = try text(of: value, named: name)
         guard !text.contains(",") else {
             throw RouteFault(
                 .unsupportedShape, in: "parameter \(name)",
-                "a value of a list that is joined by commas has a comma itself; choose another ParameterStyle.Lists")
+                "a value of a comma-separated list contains a comma; choose another ParameterStyle.Lists")
         }
         return text
     }
@@ -96,7 +96,7 @@ struct PairEncoder {
 }
 
 extension ParameterStyle {
-    /// How a value without parts is written.
+    /// The text of a single value.
     func scalar(of value: ParameterValue, named name: String) throws(RouteFault) -> ParameterScalar {
         switch value.kind {
         case .text(let text): return .text(text)
@@ -104,7 +104,7 @@ extension ParameterStyle {
         case .integer(let digits), .fraction(let digits): return .literal(digits)
         case .date(let date): return try scalar(of: date, name: name)
         case .notFinite:
-            throw RouteFault(.notFinite, in: "parameter \(name)", "it is NaN or infinite, which no server can read; leave it out")
+            throw RouteFault(.notFinite, in: "parameter \(name)", "it is NaN or infinite, which no server can parse; leave it out")
         case .absent, .valueless, .list, .fields:
             throw RouteFault(.unsupportedShape, in: "parameter \(name)", "a single value is needed here")
         }

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// A value that a parameter may have.
+/// The value of a parameter.
 ///
-/// You rarely name this type: everything that is ``ParameterConvertible`` is written as it is.
+/// You rarely name this type: any ``ParameterConvertible`` value is accepted directly.
 public struct ParameterValue: Hashable, Sendable {
     indirect enum Kind: Hashable, Sendable {
         case absent
@@ -10,7 +10,7 @@ public struct ParameterValue: Hashable, Sendable {
         case text(String)
         case flag(Bool)
         case integer(String)
-        /// With a fraction; in its shortest form.
+        /// A number with a fraction, in its shortest form.
         case fraction(String)
         case notFinite
         case date(Date)
@@ -22,7 +22,7 @@ public struct ParameterValue: Hashable, Sendable {
 
     init(_ kind: Kind) { self.kind = kind }
 
-    /// No value and no name: the parameter is left out.
+    /// No value and no name: the parameter is omitted.
     public static let absent = ParameterValue(.absent)
     /// The name without a value: `name` in a query, `name=` in a form, `null` in JSON.
     public static let valueless = ParameterValue(.valueless)
@@ -42,15 +42,15 @@ public struct ParameterValue: Hashable, Sendable {
     static func number(_ number: Decimal) -> ParameterValue {
         number.isNaN ? ParameterValue(.notFinite) : ParameterValue(.fraction(number.description))
     }
-    /// A date, written as `dates` says.
+    /// A date; the parameter style determines its form.
     static func date(_ date: Date) -> ParameterValue { ParameterValue(.date(date)) }
-    /// Several values, written as `lists` says.
+    /// Several values; the parameter style determines their form.
     static func list(_ values: [ParameterValue]) -> ParameterValue { ParameterValue(.list(values)) }
     /// Nested fields: `name[field]` in a query or form, an object in JSON.
     static func fields(_ fields: Parameters) -> ParameterValue { ParameterValue(.fields(fields)) }
 }
 
-/// What can be the value of a parameter.
+/// A type whose values can be parameters.
 ///
 /// ```swift
 /// extension Money: ParameterConvertible {
@@ -59,7 +59,7 @@ public struct ParameterValue: Hashable, Sendable {
 /// enum Sorting: String, ParameterConvertible { case newest, oldest }     // raw values need nothing more
 /// ```
 public protocol ParameterConvertible {
-    /// The value as a parameter has it.
+    /// The value as a parameter.
     var parameterValue: ParameterValue { get }
 }
 
@@ -116,12 +116,12 @@ extension Decimal: ParameterConvertible {
 }
 
 extension Date: ParameterConvertible {
-    /// The date; how it is written is said beside the parameters.
+    /// The date; the parameter style determines its form.
     public var parameterValue: ParameterValue { .date(self) }
 }
 
 extension UUID: ParameterConvertible {
-    /// The UUID in capitals.
+    /// The UUID in uppercase.
     public var parameterValue: ParameterValue { .text(uuidString) }
 }
 
@@ -131,7 +131,7 @@ extension URL: ParameterConvertible {
 }
 
 extension Optional: ParameterConvertible where Wrapped: ParameterConvertible {
-    /// The value, or nothing at all.
+    /// The value; `nil` omits the parameter.
     public var parameterValue: ParameterValue { self?.parameterValue ?? .absent }
 }
 

@@ -1,18 +1,18 @@
-/// Finds what makes a path dangerous (RFC 3986 §3.3, §5.2.4).
+/// Finds the parts that make a path dangerous (RFC 3986 §3.3, §5.2.4).
 struct PathCheck {
-    /// Where values stand that are empty, as byte offsets.
+    /// The byte offsets of empty values.
     var emptyValues: [Int] = []
 
-    /// What is wrong with a value before it is escaped; `nil` where nothing is.
+    /// The fault of a value before it is encoded; `nil` if it is valid.
     static func fault(ofValue value: some StringProtocol) -> RouteFault? {
         for scalar in value.unicodeScalars {
             if scalar.properties.generalCategory == .control { return forbidden("an interpolated value has a control character") }
-            if scalar == "\\" { return forbidden("an interpolated value has a backslash, which some servers take for a slash") }
+            if scalar == "\\" { return forbidden("an interpolated value has a backslash, which some servers treat as a slash") }
         }
         return nil
     }
 
-    /// What is wrong with a path whose values are escaped; `nil` where nothing is.
+    /// The fault of a path with encoded values; `nil` if it is valid.
     func firstFault(in path: String) -> RouteFault? {
         if path.isEmpty, emptyValues.isEmpty { return nil }
         let bytes = Array(path.utf8)
@@ -49,7 +49,7 @@ struct PathCheck {
             if segment.isEmpty {
                 let isLast = end == bytes.count
                 guard isLast, !emptyValues.contains(start) else {
-                    return RouteFault(.emptySegment, in: "path", "a segment is empty; look for a value that is empty, or for two slashes")
+                    return RouteFault(.emptySegment, in: "path", "a segment is empty; look for an empty value or two consecutive slashes")
                 }
             } else if PathCheck.standsForDots(segment) {
                 return RouteFault(.dotSegment, in: "path", "a segment stands for . or .., which would lead to another resource")
@@ -59,9 +59,9 @@ struct PathCheck {
         return nil
     }
 
-    /// Whether a segment is `.` or `..` for somebody who decodes it any number of times.
+    /// Whether a segment is `.` or `..` after any number of decodings.
     static func standsForDots(_ segment: ArraySlice<UInt8>) -> Bool {
-        // Decoded from its end, so that what an escape gives can begin the next one at once: the cost is that of the length.
+        // Decodes from the end, so that a decoded byte can start the next escape at once: the cost is linear.
         var decoded: [UInt8] = []
         for byte in segment.reversed() {
             var byte = byte
@@ -80,9 +80,9 @@ struct PathCheck {
         switch byte {
         case UInt8(ascii: "?"): forbidden("a question mark begins the query; put it into the route's query")
         case UInt8(ascii: "#"): forbidden("a number sign begins a fragment, which is never sent")
-        case UInt8(ascii: "\\"): forbidden("a backslash is taken for a slash by some servers")
+        case UInt8(ascii: "\\"): forbidden("some servers treat a backslash as a slash")
         case _ where byte.isControl: forbidden("a control character, escaped or not, cannot be sent")
-        default: forbidden("a character of the literal must be percent-encoded; interpolate the text and it will be")
+        default: forbidden("a character of the literal must be percent-encoded; interpolate the text to encode it")
         }
     }
 
@@ -94,7 +94,7 @@ struct PathCheck {
 extension UInt8 {
     var isControl: Bool { self < 0x20 || self == 0x7F }
 
-    /// Whether this may stand in a path unescaped: a `pchar` of RFC 3986 §3.3, or the slash.
+    /// Whether the byte may occur unescaped in a path: a `pchar` of RFC 3986 §3.3, or the slash.
     fileprivate var isPathByte: Bool {
         if isASCIIAlphanumeric { return true }
         switch self {

@@ -1,6 +1,6 @@
-// The two ways in which bytes are escaped in addresses and forms.
+// The two encodings of bytes in addresses and forms.
 
-/// Which bytes stay as they are, and what a space becomes.
+/// The set of unescaped bytes, and the form of a space.
 enum PercentEncoding {
     /// RFC 3986 §2.3: letters, digits and `-._~` stay; a space is `%20`.
     case component
@@ -17,7 +17,7 @@ enum PercentEncoding {
         }
     }
 
-    /// Appends the escaped form of a text's UTF-8 bytes.
+    /// Appends the encoded UTF-8 bytes of a text.
     func append(_ text: some StringProtocol, to output: inout [UInt8]) {
         for byte in text.utf8 {
             if keeps(byte) {
@@ -30,7 +30,7 @@ enum PercentEncoding {
         }
     }
 
-    /// The escaped form of a text.
+    /// The encoded form of a text.
     func encode(_ text: some StringProtocol) -> String {
         var output: [UInt8] = []
         output.reserveCapacity(text.utf8.count)
@@ -48,7 +48,7 @@ extension [UInt8] {
 }
 
 extension Collection<UInt8> {
-    /// The bytes with each valid escape replaced by what it stands for; anything else stays.
+    /// The bytes with each valid escape decoded; all other bytes are unchanged.
     func percentDecoded() -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(count)
@@ -65,7 +65,7 @@ extension Collection<UInt8> {
         return output
     }
 
-    /// The byte that the escape at an index stands for; `nil` where there is none.
+    /// The byte of the escape at an index; `nil` if there is no escape.
     func escape(at start: Index) -> UInt8? {
         guard self[start] == UInt8(ascii: "%"), let high = index(start, offsetBy: 1, limitedBy: endIndex), high != endIndex,
             let low = index(start, offsetBy: 2, limitedBy: endIndex), low != endIndex,
@@ -78,7 +78,7 @@ extension Collection<UInt8> {
 extension UInt8 {
     fileprivate static let hexDigits = Array("0123456789ABCDEF".utf8)
 
-    /// Whether this is a letter or a digit of ASCII.
+    /// Whether the byte is an ASCII letter or digit.
     var isASCIIAlphanumeric: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
@@ -86,13 +86,13 @@ extension UInt8 {
         }
     }
 
-    /// Whether this is a digit of ASCII.
+    /// Whether the byte is an ASCII digit.
     var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 
-    /// Whether this is a digit of base 16.
+    /// Whether the byte is a hexadecimal digit.
     var isHexDigit: Bool { hexValue != nil }
 
-    /// What a digit of base 16 counts; `nil` for other bytes.
+    /// The value of a hexadecimal digit; `nil` for other bytes.
     var hexValue: UInt8? {
         switch self {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")

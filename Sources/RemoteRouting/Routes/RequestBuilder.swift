@@ -1,16 +1,16 @@
 package import Foundation
 
-/// Turns routes into requests that are ready for the wire, for one host.
+/// Builds requests from routes, ready for the wire, for one host.
 package struct RequestBuilder: Sendable {
-    /// Who answers.
+    /// The origin of the host.
     package var origin: WebOrigin
-    /// What stands before every route's path.
+    /// The path that precedes every route's path.
     package var basePath: RoutePath
-    /// The fields that every request has unless its route says otherwise.
+    /// The header fields of every request unless its route replaces them.
     package var defaults: Headers
-    /// How lists and dates are written where the route does not say.
+    /// The style of lists and dates, unless the route has its own.
     package var parameterStyle: ParameterStyle
-    /// Makes the encoder for JSON bodies.
+    /// Creates the encoder of JSON bodies.
     package var makeJSONEncoder: @Sendable () -> JSONEncoder
 
     package init(
@@ -24,11 +24,11 @@ package struct RequestBuilder: Sendable {
         self.makeJSONEncoder = makeJSONEncoder
     }
 
-    /// The request of a route.
+    /// Builds the request of a route.
     ///
-    /// - Throws: ``RouteFault`` where the route breaks a rule; nothing was sent then.
+    /// - Throws: ``RouteFault`` if the route breaks a rule; nothing is sent.
     package func request(for original: some Routable) throws(RouteFault) -> HTTPRequest {
-        // Reads each property once: interceptors see the route that was sent, even if the next reading gives another value.
+        // Reads each property once: interceptors must see the route that was sent, even if a computed property changes.
         let route = Route(original)
         let options = route.options
         let method = route.method
@@ -47,7 +47,7 @@ package struct RequestBuilder: Sendable {
 
     private func check(_ method: HTTPMethod) throws(RouteFault) {
         guard method.rawValue.uppercased() != "CONNECT" else {
-            throw RouteFault(.unsupportedMethod, in: "method", "CONNECT asks for a tunnel, which is no exchange; use another method")
+            throw RouteFault(.unsupportedMethod, in: "method", "CONNECT opens a tunnel instead of an exchange; use another method")
         }
     }
 
@@ -55,12 +55,12 @@ package struct RequestBuilder: Sendable {
         if case .none = body { return }
         guard !method.isAssumed else {
             throw RouteFault(
-                .bodyNotAllowed, in: "method", "the route has a body and no method; declare the method, .post for example")
+                .bodyNotAllowed, in: "method", "the route has a body but no method; declare a method such as .post")
         }
-        // A GET may have one (RFC 9110 §9.3.1); the transport refuses it where it cannot send it.
+        // GET may have a body (RFC 9110 §9.3.1); a transport that cannot send it refuses the request.
         guard method != .head, method.rawValue != "TRACE" else {
             throw RouteFault(
-                .bodyNotAllowed, in: "body", "\(method.rawValue) has none (RFC 9110 §9.3); put the values into the query, or use POST")
+                .bodyNotAllowed, in: "body", "\(method.rawValue) has no body (RFC 9110 §9.3); put the values into the query, or use POST")
         }
     }
 
@@ -72,7 +72,7 @@ package struct RequestBuilder: Sendable {
         var base = try basePath.encoded()
         if base.hasSuffix("/") { base.removeLast() }
         let path = base + (try route.path.encoded())
-        // An absolute address without a path is one with an empty path, which RFC 9110 §4.2.3 has as a slash.
+        // RFC 9110 §4.2.3 treats an empty path as a slash.
         var text = target.description + (path.isEmpty ? "/" : path)
         if let query = try PairEncoder(style: style).query(of: route.query) { text += "?" + query }
         return try target.url(text)
@@ -99,11 +99,11 @@ package struct RequestBuilder: Sendable {
 }
 
 extension WebOrigin {
-    /// An absolute address, once it is sure that Foundation reads it as one of this origin and leaves it as it is.
+    /// The URL of an absolute address, after verifying that Foundation keeps its text and its origin.
     func url(_ text: String) throws(RouteFault) -> URL {
         guard let url = URL(string: text), url.absoluteString == text, WebOrigin(of: url) == self else {
             throw RouteFault(
-                .foreignOrigin, in: "address", "it would not be one of \(self); look for what is unusual in the path or the link")
+                .foreignOrigin, in: "address", "it would leave \(self); look for unusual characters in the path or the link")
         }
         return url
     }

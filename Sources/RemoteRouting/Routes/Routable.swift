@@ -16,16 +16,16 @@
 /// }
 /// ```
 ///
-/// The requirements are few on purpose: everything rare is in ``options-swift.property``. Likely mistakes do not compile:
+/// The protocol has few requirements; rare settings are in ``options-swift.property``. Likely mistakes do not compile:
 ///
 /// - a property of the wrong type (`method: String`),
-/// - a function or a static property in place of a property (`func body()`),
+/// - a function or a static property instead of a property (`func body()`),
 /// - the names `parameters`, `queryItems`, `queryParameters`, `header`, `httpMethod`, `httpBody`, `url` and `baseURL` of other libraries,
 /// - `requiresAuth`, `timeouts`, `cachePolicy`, `responseLimit` and `parameterStyle` beside the options; `tags`, `accept` and
 ///   `idempotencyKey` only with the types of the options.
 ///
-/// The error names a protocol that says what to do, such as `_MethodMustBeHTTPMethod`, or has a message. A value for the body that would have such a name needs
-/// another name in the route.
+/// The error message names a protocol that says what to do, such as `_MethodMustBeHTTPMethod`, or states the remedy. A body value with one
+/// of these names needs another name in the route.
 public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePropertyMustNotBeStatic
 where
     _Method: _MethodMustBeHTTPMethod, _Query: _QueryMustBeParameters, _Headers: _HeadersMustBeHeaders, _Body: _BodyMustBeRouteBody,
@@ -43,32 +43,32 @@ where
 {
     /// The path below the host's base path.
     var path: RoutePath { get }
-    /// The method; GET by default, unless there is a body.
+    /// The method; GET by default. A route with a body must declare its method.
     var method: HTTPMethod { get }
     /// The query; empty by default.
     var query: Parameters { get }
-    /// The header fields beside the host's defaults; none by default.
+    /// The header fields besides the host's defaults; none by default.
     var headers: Headers { get }
-    /// What is sent; nothing by default.
+    /// The body to send; none by default.
     var body: RouteBody { get }
-    /// Everything rare; all defaults by default.
+    /// The rare settings, each with a default.
     var options: RouteOptions { get }
 }
 
 extension Routable {
-    /// GET. A route with a body names its method; otherwise nothing is sent.
+    /// GET, unless the route has a body: then sending fails until the route declares its method.
     public var method: HTTPMethod { .assumed }
     /// No query.
     public var query: Parameters { [:] }
-    /// No fields of its own.
+    /// No further header fields.
     public var headers: Headers { [:] }
     /// No body.
     public var body: RouteBody { .none }
-    /// All defaults.
+    /// The default options.
     public var options: RouteOptions { RouteOptions() }
 }
 
-/// The ready-made route, for those that need no type of their own.
+/// A ready-made route that needs no type of its own.
 ///
 /// ```swift
 /// extension Route {
@@ -78,7 +78,7 @@ extension Routable {
 /// }
 /// ```
 ///
-/// Functions in an `extension Routable where Self == Route` need no name of a type: `api.send(.login(…))`.
+/// In an `extension Routable where Self == Route`, such functions can be called by leading-dot syntax: `api.send(.login(…))`.
 public struct Route: Routable {
     /// The path below the host's base path.
     public var path: RoutePath
@@ -86,36 +86,36 @@ public struct Route: Routable {
     public var method: HTTPMethod
     /// The query.
     public var query: Parameters
-    /// The header fields beside the host's defaults.
+    /// The header fields besides the host's defaults.
     public var headers: Headers
-    /// What is sent.
+    /// The body to send.
     public var body: RouteBody
-    /// Everything rare.
+    /// The rare settings.
     public var options: RouteOptions
 
-    /// Makes a route without a body.
+    /// Creates a route without a body.
     ///
     /// - Parameters:
     ///   - path: The path below the host's base path.
     ///   - method: The method.
     ///   - query: The query.
-    ///   - headers: The header fields beside the host's defaults.
-    ///   - options: Everything rare.
+    ///   - headers: The header fields besides the host's defaults.
+    ///   - options: The rare settings.
     public init(
         path: RoutePath, method: HTTPMethod = .get, query: Parameters = [:], headers: Headers = [:], options: RouteOptions = RouteOptions()
     ) {
         self.init(path: path, method: method, query: query, headers: headers, body: .none, options: options)
     }
 
-    /// Makes a route with a body, which must name its method.
+    /// Creates a route with a body, which requires an explicit method.
     ///
     /// - Parameters:
     ///   - path: The path below the host's base path.
     ///   - method: The method.
     ///   - query: The query.
-    ///   - headers: The header fields beside the host's defaults.
-    ///   - body: What is sent.
-    ///   - options: Everything rare.
+    ///   - headers: The header fields besides the host's defaults.
+    ///   - body: The body to send.
+    ///   - options: The rare settings.
     public init(
         path: RoutePath, method: HTTPMethod, query: Parameters = [:], headers: Headers = [:], body: RouteBody,
         options: RouteOptions = RouteOptions()
@@ -128,7 +128,7 @@ public struct Route: Routable {
         self.options = options
     }
 
-    /// Makes a route of all that another one says.
+    /// Creates a route with the properties of another route.
     ///
     /// - Parameter route: A route of any type.
     public init(_ route: some Routable) {
@@ -136,15 +136,15 @@ public struct Route: Routable {
             path: route.path, method: route.method, query: route.query, headers: route.headers, body: route.body, options: route.options)
     }
 
-    /// Makes a route whose parameters go where the method has them: into the query for GET, HEAD and DELETE, else into the body.
+    /// Creates a route whose parameters are sent in the query for GET, HEAD and DELETE, otherwise in the body.
     ///
     /// - Parameters:
     ///   - path: The path below the host's base path.
     ///   - method: The method.
     ///   - parameters: The parameters.
-    ///   - type: How a body has them: JSON, a form, or a form of several parts.
-    ///   - headers: The header fields beside the host's defaults.
-    ///   - options: Everything rare.
+    ///   - type: The media type of the body: JSON, a URL-encoded form or a multipart form.
+    ///   - headers: The header fields besides the host's defaults.
+    ///   - options: The rare settings.
     public init(
         path: RoutePath, method: HTTPMethod = .get, parameters: Parameters, as type: MimeType = .json, headers: Headers = [:],
         options: RouteOptions = RouteOptions()

@@ -1,6 +1,6 @@
-/// A route that cannot become a request: what is wrong, where, and what to do about it.
+/// The fault of a route that cannot become a request: the part, the reason and the remedy.
 ///
-/// Values that a route carries (parameters, field values, path values) are never part of it, since they may be secrets.
+/// A fault never contains values of the route (parameters, header values, path values), because they may be secrets.
 ///
 /// ```swift
 /// do {
@@ -10,39 +10,39 @@
 /// }
 /// ```
 public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of fault this is.
+    /// The kind of fault.
     public let code: Code
 
-    /// The part of the route that is at fault, as in "path" or "header Accept".
+    /// The faulty part of the route, such as "path" or "header Accept".
     public let part: String
 
-    /// What is wrong with it and what to do.
+    /// The reason and the remedy.
     public let message: String
 
-    /// Makes a fault.
+    /// Creates a fault.
     ///
     /// - Parameters:
-    ///   - code: What kind of fault this is.
-    ///   - part: The part of the route that is at fault.
-    ///   - message: What is wrong with it and what to do; no values, since they may be secrets.
+    ///   - code: The kind of fault.
+    ///   - part: The faulty part of the route.
+    ///   - message: The reason and the remedy, without values, because they may be secrets.
     init(_ code: Code, in part: String, _ message: String) {
         self.code = code
         self.part = part
         self.message = message
     }
 
-    /// The kind of fault, the part, what is wrong with it and what to do.
+    /// The kind of fault, the part, the reason and the remedy.
     public var description: String { "RouteFault.\(code.rawValue) in the \(part): \(message)" }
 
-    /// What a request says that was not made because of the fault.
+    /// The message of the error of a request that was not sent because of the fault.
     var refusal: String { "nothing was sent because of the \(part): \(message)" }
 
     /// The kinds of faults; the set is open.
     public struct Code: RawRepresentable, Hashable, Sendable {
-        /// The code's name.
+        /// The name of the code.
         public let rawValue: String
 
-        /// Makes a code of that name.
+        /// Creates a code with a name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A path does not begin with a slash.
@@ -53,23 +53,23 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
         public static let dotSegment = Code(rawValue: "dotSegment")
         /// A path has a control character, a backslash, or a character that ends a path.
         public static let forbiddenCharacter = Code(rawValue: "forbiddenCharacter")
-        /// A host is no host, or a port no port.
+        /// A host or a port is invalid.
         public static let invalidOrigin = Code(rawValue: "invalidOrigin")
         /// A request would go to another origin than the host's.
         public static let foreignOrigin = Code(rawValue: "foreignOrigin")
-        /// A header field has a name or a value that cannot go on the wire.
+        /// A header field has a name or a value that HTTP does not allow.
         public static let invalidField = Code(rawValue: "invalidField")
         /// A header field is one that only the library writes.
         public static let reservedField = Code(rawValue: "reservedField")
-        /// A method cannot be sent.
+        /// A method that cannot be sent.
         public static let unsupportedMethod = Code(rawValue: "unsupportedMethod")
-        /// A method cannot have a body.
+        /// A body that its method does not allow, or that has no method.
         public static let bodyNotAllowed = Code(rawValue: "bodyNotAllowed")
         /// A parameter is NaN or infinite.
         public static let notFinite = Code(rawValue: "notFinite")
-        /// A parameter is a date, and nobody said how dates are written.
+        /// A parameter is a date, but the style for dates is not set.
         public static let noDateStrategy = Code(rawValue: "noDateStrategy")
-        /// A parameter has a shape that its destination does not have.
+        /// A parameter has a shape that its destination cannot express.
         public static let unsupportedShape = Code(rawValue: "unsupportedShape")
         /// A value could not be encoded.
         public static let notEncodable = Code(rawValue: "notEncodable")
@@ -77,7 +77,7 @@ public struct RouteFault: Error, Hashable, Sendable, CustomStringConvertible {
         public static let unreadableFile = Code(rawValue: "unreadableFile")
         /// A file changed while it was being sent.
         public static let changedFile = Code(rawValue: "changedFile")
-        /// The time that a request may take is none.
+        /// An option, a credential or an argument has an invalid value.
         public static let invalidOption = Code(rawValue: "invalidOption")
     }
 }

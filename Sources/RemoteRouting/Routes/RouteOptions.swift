@@ -1,36 +1,36 @@
-/// What a route may say beyond method, path and content; everything has a default.
+/// The rare settings of a route; each has a default.
 ///
 /// ```swift
 /// var options: RouteOptions { RouteOptions(requiresAuth: false, timeouts: Timeouts(overall: .seconds(5))) }
 /// ```
 ///
-/// `nil` leaves a matter to the host.
+/// `nil` uses the host's setting.
 public struct RouteOptions: Sendable {
-    /// The port of this route, where it is not the host's.
+    /// The port of this route, if it differs from the host's.
     public var port: Int?
 
-    /// The media type that the answer shall have, sent as `Accept`; may be a range, such as `image/*`.
+    /// The requested media type of the response, sent as `Accept`; may be a range, such as `image/*`.
     ///
-    /// An answer of this type is taken beside those of the route's parser. `Data`, and the functions of ``RemoteHost/fetcher(parsing:_:)``
-    /// and ``RemoteHost/pages(parsing:_:)``, take this type only if it is given, and otherwise any.
+    /// A response of this type is accepted besides the types of the route's parser. For `Data`, ``RemoteHost/fetcher(parsing:_:)`` and
+    /// ``RemoteHost/pages(parsing:_:)``, it is the only accepted type; without it, every type is accepted.
     public var accept: MimeType?
 
-    /// Whether credentials are sent; `nil` means yes on a host that has any.
+    /// Whether credentials are sent; `nil` sends them if the host has any.
     public var requiresAuth: Bool?
 
-    /// How long the exchange and its parts may take.
+    /// The deadlines of an exchange and its parts.
     public var timeouts: Timeouts
 
-    /// How what the origin says of lifetimes is taken.
+    /// The treatment of the origin's cache lifetimes.
     public var cachePolicy: CachePolicy
 
-    /// How many bytes the decoded answer may have.
+    /// The maximum size of the response, in bytes after decompression.
     public var responseLimit: Int?
 
-    /// What makes an unsafe request safe to repeat, where the server knows the `Idempotency-Key` field.
+    /// The key that makes an unsafe request repeatable, if the server supports the `Idempotency-Key` field.
     public var idempotencyKey: IdempotencyKey?
 
-    /// How lists and dates are written among parameters.
+    /// The style of lists and dates among parameters.
     public var parameterStyle: ParameterStyle?
 
     /// The parser of this route's responses; `nil` for the host's.
@@ -39,23 +39,23 @@ public struct RouteOptions: Sendable {
     /// The values that travel with the route to interceptors, transports and logs.
     public var tags = RouteTags()
 
-    /// A next or prev link of the server, which takes the place of path and query.
+    /// A page link of the server, which replaces path and query.
     package var reference: OriginReference?
 
-    /// Whether the request is conditional, so that 304 is an answer and not a failure.
+    /// Whether the request is conditional, so that 304 is a success.
     package var isConditional = false
 
-    /// Makes options.
+    /// Creates options.
     ///
     /// - Parameters:
-    ///   - port: The port of this route, where it is not the host's.
-    ///   - accept: The media type that the answer shall have.
-    ///   - requiresAuth: Whether credentials are sent; `nil` means yes on a host that has any.
-    ///   - timeouts: How long the exchange and its parts may take.
-    ///   - cachePolicy: How what the origin says of lifetimes is taken.
-    ///   - responseLimit: How many bytes the decoded answer may have.
-    ///   - idempotencyKey: What makes an unsafe request safe to repeat.
-    ///   - parameterStyle: How lists and dates are written among parameters.
+    ///   - port: The port of this route, if it differs from the host's.
+    ///   - accept: The requested media type of the response.
+    ///   - requiresAuth: Whether credentials are sent; `nil` sends them if the host has any.
+    ///   - timeouts: The deadlines of an exchange and its parts.
+    ///   - cachePolicy: The treatment of the origin's cache lifetimes.
+    ///   - responseLimit: The maximum size of the response, in bytes after decompression.
+    ///   - idempotencyKey: The key that makes an unsafe request repeatable.
+    ///   - parameterStyle: The style of lists and dates among parameters.
     ///   - parser: The parser of this route's responses; `nil` for the host's.
     public init(
         port: Int? = nil, accept: MimeType? = nil, requiresAuth: Bool? = nil, timeouts: Timeouts = Timeouts(),
@@ -73,24 +73,24 @@ public struct RouteOptions: Sendable {
         self.parser = parser
     }
 
-    /// How long an exchange and its parts may take; `nil` leaves a part to the host.
+    /// The deadlines of an exchange and its parts; `nil` uses the host's.
     public struct Timeouts: Hashable, Sendable {
-        /// From the start of an attempt to the head of its answer.
+        /// From the last sent byte of an attempt to the head of its response.
         public var head: Duration?
-        /// Between two pieces of an answer.
+        /// Between two chunks of a response.
         public var idle: Duration?
         /// For one attempt, from its start to the last byte.
         public var attempt: Duration?
-        /// For everything: all attempts, the waits between them, and the refresh of credentials.
+        /// For the whole call: all attempts, the delays between them, and credential refreshes.
         public var overall: Duration?
 
-        /// Makes timeouts.
+        /// Creates timeouts.
         ///
         /// - Parameters:
-        ///   - head: From the start of an attempt to the head of its answer.
-        ///   - idle: Between two pieces of an answer.
+        ///   - head: From the last sent byte of an attempt to the head of its response.
+        ///   - idle: Between two chunks of a response.
         ///   - attempt: For one attempt, from its start to the last byte.
-        ///   - overall: For everything.
+        ///   - overall: For the whole call.
         public init(head: Duration? = nil, idle: Duration? = nil, attempt: Duration? = nil, overall: Duration? = nil) {
             self.head = head
             self.idle = idle
@@ -99,21 +99,21 @@ public struct RouteOptions: Sendable {
         }
     }
 
-    /// How what the origin says of lifetimes is taken by a store.
+    /// The treatment of the origin's cache lifetimes by a store.
     public enum CachePolicy: Hashable, Sendable {
-        /// As RFC 9111 has it for a private cache.
+        /// As a private cache (RFC 9111).
         case followOrigin
-        /// Lifetimes are left to the cacher and the store's policies; validators and `no-store` still count.
+        /// The cacher and the store's policies decide lifetimes; validators and `no-store` still apply.
         case ignoreLifetimes
-        /// The answer is never saved, and the request says so (`Cache-Control: no-store`).
+        /// The response is never saved, and the request says so (`Cache-Control: no-store`).
         case neverStore
     }
 
-    /// What makes an unsafe request safe to repeat.
+    /// The key that makes an unsafe request repeatable.
     public enum IdempotencyKey: Hashable, Sendable {
-        /// A new UUID for each request, the same in all its attempts.
+        /// A new UUID per request, the same for all its attempts.
         case unique
-        /// A key of your own.
+        /// A custom key.
         case key(String)
     }
 }

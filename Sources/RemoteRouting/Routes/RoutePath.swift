@@ -7,22 +7,22 @@ public import Foundation
 /// let file: RoutePath = "/files/\(segments: ["2024", "a b.txt"])"      // /files/2024/a%20b.txt
 /// ```
 ///
-/// A value never opens a new segment: everything in it but letters, digits and `-._~` is percent-encoded. A literal is taken as it
-/// stands; its percent escapes are yours. The rules hold for whole segments, after literals and values are joined: a segment that is
-/// empty, or that is `.` or `..` however often it is escaped, a control character and a backslash are refused when the request is built.
-/// A slash at the end of a literal is kept, and the empty path is the host's base path itself.
+/// A value never opens a new segment: all characters except letters, digits and `-._~` are percent-encoded. A literal is used unchanged,
+/// including its percent escapes. The path is checked as a whole when the request is built. Refused are empty segments, `.` and `..` in any
+/// number of encodings, control characters and backslashes. A trailing slash of a literal is kept. An empty path means the host's base
+/// path.
 public struct RoutePath: Hashable, Sendable {
     private var text = ""
-    /// Where values stand that are empty, as byte offsets: such a value must not leave a segment empty, not even the last one.
+    /// The byte offsets of empty values. An empty value must not leave its segment empty, not even the last segment.
     private var emptyValues: [Int] = []
     private var fault: RouteFault?
 
-    /// The host's base path itself.
+    /// Creates an empty path, which means the host's base path.
     init() {}
 
-    /// The path as it goes on the wire.
+    /// The path in its encoded form.
     ///
-    /// - Throws: ``RouteFault`` where the path breaks one of the rules.
+    /// - Throws: ``RouteFault`` if the path breaks a rule.
     func encoded() throws(RouteFault) -> String {
         if let fault { throw fault }
         if let fault = PathCheck(emptyValues: emptyValues).firstFault(in: text) { throw fault }
@@ -41,28 +41,28 @@ public struct RoutePath: Hashable, Sendable {
 }
 
 extension RoutePath: ExpressibleByStringInterpolation {
-    /// A path without values.
+    /// Creates a path without values.
     public init(stringLiteral value: String) {
         append(literal: value)
     }
 
-    /// A path with values.
+    /// Creates a path from literals and values.
     public init(stringInterpolation: StringInterpolation) {
         self = stringInterpolation.path
     }
 
-    /// Puts a path together from literals and values.
+    /// Builds a path from literals and values.
     ///
-    /// Only types whose text is plain to see can be interpolated: an optional or a number with a fraction does not compile.
+    /// Only types with an unambiguous text can be interpolated: an optional or a fractional number does not compile.
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var path = RoutePath()
 
-        /// Begins an empty path.
+        /// Starts with an empty path.
         public init(literalCapacity: Int, interpolationCount: Int) {
             path.text.reserveCapacity(literalCapacity + 16 * interpolationCount)
         }
 
-        /// Appends what stands in the source.
+        /// Appends a literal unchanged.
         public mutating func appendLiteral(_ literal: String) { path.append(literal: literal) }
 
         /// Appends a text as part of one segment.
@@ -71,7 +71,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
         /// Appends an integer.
         public mutating func appendInterpolation(_ value: some BinaryInteger) { path.append(value: String(value)) }
 
-        /// Appends a UUID in capitals, as Foundation writes it.
+        /// Appends a UUID in uppercase.
         public mutating func appendInterpolation(_ value: UUID) { path.append(value: value.uuidString) }
 
         /// Appends the raw text of an enum or identifier as part of one segment.
@@ -82,7 +82,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
             path.append(value: String(value.rawValue))
         }
 
-        /// Appends several segments, with slashes between them; each is checked like any other.
+        /// Appends several segments, separated by slashes; each is checked like any other.
         public mutating func appendInterpolation(segments: some Sequence<String>) {
             var isFirst = true
             for segment in segments {
@@ -96,6 +96,6 @@ extension RoutePath: ExpressibleByStringInterpolation {
 }
 
 extension RoutePath: CustomStringConvertible {
-    /// The path as it goes on the wire where it may, and as it was written where it may not.
+    /// The path with its values encoded, even if the path is invalid.
     public var description: String { text }
 }

@@ -1,13 +1,14 @@
-// All requirements of `Routable` but `path` have defaults. A conforming type that declares `var method: String` or `func body()` would
-// compile, and the default would be used in its place. The protocols of this file turn such a declaration into an error at compile time.
+// All requirements of `Routable` except `path` have defaults. A conforming type that declares `var method: String` or `func body()` would
+// therefore compile and send the default. The protocols of this file turn such a declaration into a compile-time error.
 //
-// A member with the name of a requirement below is its witness, whatever the member's type is, because the compiler prefers a member of
-// the type to a default. The type of the witness becomes an associated type. `Routable` demands of each associated type a protocol to
-// which only the right type conforms. The compiler names that protocol in its message, so the protocol's name says what to do.
+// A member with the name of a requirement below is its witness, whatever its type, because the compiler prefers a member of the type to a
+// default. The type of the witness becomes an associated type. `Routable` requires each associated type to conform to a protocol that only
+// the right type conforms to. The compiler names that protocol in its message, so the protocol's name states the remedy.
 //
-// The demands belong to `Routable` and not to the associated types: the compiler would otherwise skip a wrong witness for the default.
+// The constraints are on `Routable`, not on the associated types: otherwise the compiler would skip a wrong witness in favor of the
+// default.
 
-/// The members of a route that are properties, and names that belong to none of them.
+/// The property requirements of a route, and names that a route must not use.
 public protocol _RouteProperties {
     associatedtype _Method
     var method: _Method { get }
@@ -48,7 +49,7 @@ public protocol _RouteProperties {
     associatedtype _BaseURL
     var baseURL: _BaseURL { get }
 
-    // Names that a value for the body may well have: only the types of `RouteOptions` are refused.
+    // A body value may well have one of these names, so only the types of `RouteOptions` are refused.
     associatedtype _Tags
     var tags: _Tags { get }
     static var _tags: _NoMember { get }
@@ -60,9 +61,9 @@ public protocol _RouteProperties {
     static var _idempotencyKey: _NoMember { get }
 }
 
-/// The members of a route in the form of functions and static properties, which they do not have.
+/// The members of a route as functions and static properties, which a route must not declare.
 ///
-/// A protocol of its own, because a property and a function of one name cannot be declared in one place.
+/// A separate protocol, because one declaration context cannot contain a property and a function of the same name.
 public protocol _RouteFunctions {
     associatedtype _MethodFunction
     func method() async throws -> _MethodFunction
@@ -87,22 +88,22 @@ public protocol _RouteFunctions {
     static var options: _StaticOptions { get }
 }
 
-/// The demand on the type of `method`.
+/// The constraint on the type of `method`.
 public protocol _MethodMustBeHTTPMethod {}
 extension HTTPMethod: _MethodMustBeHTTPMethod {}
-/// The demand on the type of `query`.
+/// The constraint on the type of `query`.
 public protocol _QueryMustBeParameters {}
 extension Parameters: _QueryMustBeParameters {}
-/// The demand on the type of `headers`.
+/// The constraint on the type of `headers`.
 public protocol _HeadersMustBeHeaders {}
 extension Headers: _HeadersMustBeHeaders {}
-/// The demand on the type of `body`.
+/// The constraint on the type of `body`.
 public protocol _BodyMustBeRouteBody {}
 extension RouteBody: _BodyMustBeRouteBody {}
-/// The demand on the error of the getter of `body`.
+/// The constraint on the error of the getter of `body`.
 public protocol _BodyMustNotThrow {}
 extension Never: _BodyMustNotThrow {}
-/// The demand on the type of `options`.
+/// The constraint on the type of `options`.
 public protocol _OptionsMustBeRouteOptions {}
 extension RouteOptions: _OptionsMustBeRouteOptions {}
 
@@ -156,7 +157,7 @@ public struct _NoMember: Sendable, _ParametersMustBeQueryOrBody, _QueryItemsMust
     _RoutePropertyMustNotBeStatic
 {}
 
-// Hidden in the documentation of each route type, where they would be listed as its members.
+// Hidden, because the documentation of each route type would list these members.
 extension _RouteProperties {
     /// Not a member of a route: they are the `query` or the `body`.
     @_documentation(visibility: internal) public var parameters: _NoMember { _NoMember() }
@@ -202,7 +203,7 @@ extension _RouteProperties {
     public static var _idempotencyKey: _NoMember { _NoMember() }
 }
 
-// The compiler uses the most special default and shows its message.
+// The compiler chooses the most specific default and shows its message.
 
 extension _RouteProperties where _Tags == RouteTags {
     /// The default for `tags` of a route.
@@ -234,7 +235,7 @@ extension _RouteProperties where _IdempotencyKey == RouteOptions.IdempotencyKey?
     public static var _idempotencyKey: _NoMember { _NoMember() }
 }
 
-// Disfavored, so that `SomeRoute.body` is the case of that enum.
+// Disfavored, so that `SomeRoute.body` means an enum case of that name.
 extension _RouteFunctions {
     /// Not a function of a route: `method` is a property.
     @_documentation(visibility: internal) @_disfavoredOverload public func method() -> _NoMember { _NoMember() }

@@ -1,6 +1,6 @@
 internal import StoreCore
 
-/// A key of a value that travels with a route, such as the screen that needs it.
+/// The key of a value that travels with a route, such as the name of a screen.
 ///
 /// ```swift
 /// enum Experiment: RouteTagKey { typealias Value = Int }
@@ -9,36 +9,35 @@ internal import StoreCore
 /// let orders: [Order] = try await api.send(Route(path: "/orders").tagged(Experiment.self, 2))
 /// ```
 ///
-/// A key is a type without values. Its value type is fixed, so a value of another type does not compile. Logs show only
-/// the values of a ``LoggedRouteTagKey``.
+/// A key is a type without instances. It fixes the type of its values, so a value of another type does not compile. Logs show only the
+/// values of a ``LoggedRouteTagKey``.
 public protocol RouteTagKey: SendableMetatype {
     /// The type of the values.
     associatedtype Value: Sendable
 }
 
-/// A key of a value that logs show beside the request.
+/// The key of a value that logs show with the request.
 ///
 /// ```swift
 /// enum ScreenName: LoggedRouteTagKey { typealias Value = String }
 /// ```
 ///
-/// An ``ExchangeLog`` gets no tag of another key, since its value may be private.
+/// An ``ExchangeLog`` receives no other tags, because their values may be private.
 public protocol LoggedRouteTagKey: RouteTagKey {}
 
-/// The values that travel with a route to interceptors, transports and logs; nothing of them is sent.
+/// The values that travel with a route to interceptors, transports and logs; none is sent.
 ///
 /// ```swift
 /// var options = RouteOptions()
 /// options.tags[ScreenName.self] = "list"
 /// ```
 ///
-/// Interceptors and transports read them in ``HTTPRequest/tags``. An ``ExchangeLog`` gets only those of a
-/// ``LoggedRouteTagKey``.
+/// Interceptors and transports read them from ``HTTPRequest/tags``. An ``ExchangeLog`` receives only those of a ``LoggedRouteTagKey``.
 public struct RouteTags: Sendable {
-    /// In the order in which they were set; few, so that a search is cheaper than a table.
+    /// In the order in which they were set. An array, because a linear search is cheaper for few tags.
     private var tags: [any Tag] = []
 
-    /// Makes no tags.
+    /// Creates an empty collection of tags.
     public init() {}
 
     /// The value of a key; `nil` removes it.
@@ -60,7 +59,7 @@ public struct RouteTags: Sendable {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no tags.
     public var isEmpty: Bool { tags.isEmpty }
 
     /// The tags that logs may show.
@@ -72,34 +71,34 @@ public struct RouteTags: Sendable {
 
     /// A tag of any key.
     private protocol Tag: Sendable {
-        /// The key's name and the value; `nil` if logs must not show it.
+        /// The key's name and the value; `nil` if logs must not show them.
         var text: String? { get }
     }
 
     private struct Tagged<Key: RouteTagKey>: Tag {
         var value: Key.Value
 
-        // The value may hold what a user typed, and the text may go to a terminal.
+        // Escaped, because the value may contain user input and the text may be written to a terminal.
         var text: String? { Key.self is any LoggedRouteTagKey.Type ? "\(Key.self): \(value)".escapedForDisplay() : nil }
     }
 }
 
 extension RouteTags: CustomStringConvertible {
-    /// The names and values of the tags that logs may show, in the order in which they were set.
+    /// The names and values of the logged tags, in the order in which they were set.
     public var description: String { tags.compactMap(\.text).joined(separator: ", ") }
 }
 
 extension RouteTags: CustomReflectable {
-    /// The same as the description shows, so that a dump of a route or request has no private values either.
+    /// Mirrors only the description, so that dumping a route or request shows no private values.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: tags.compactMap(\.text)) }
 }
 
 extension Routable {
-    /// The same route with a tag.
+    /// Returns the same route with a tag.
     ///
     /// - Parameters:
     ///   - key: The key of the tag.
-    ///   - value: The value; it replaces the route's own of that key.
+    ///   - value: The value; it replaces an earlier value of the key.
     public func tagged<Key: RouteTagKey>(_ key: Key.Type, _ value: Key.Value) -> Route {
         var route = Route(self)
         route.options.tags[key] = value

@@ -44,7 +44,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
     }
 
     private func exchange(_ route: Route) async throws -> Answer {
-        let response = try await host.answer(for: route)
+        let response = try await host.wholeResponse(for: route)
         if response.status == 304 { return .notModified(Freshness(of: response)) }
         return .modified(response.map(try await read(response, route)))
     }
@@ -53,7 +53,7 @@ struct ConditionalExchange<Value: Sendable>: Sendable {
 extension ConditionalExchange where Value: Decodable & SendableMetatype {
     /// Creates an exchange that decodes its responses.
     init(decodingAt host: RemoteHost) {
-        self.init(host: host) { try await AnswerDecoding($0, of: $1, at: host).decode(as: Value.self) }
+        self.init(host: host) { try await ResponseDecoding($0, of: $1, at: host).decode(as: Value.self) }
     }
 }
 

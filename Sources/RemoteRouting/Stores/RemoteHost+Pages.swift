@@ -97,7 +97,7 @@ extension RemoteHost {
         _ route: @escaping @Sendable (_ param: Param, _ cursor: PageCursor?) -> some Routable
     ) -> RoutePageFetcher<Param, Element> {
         RoutePageFetcher(at: self) { response, route, _ in
-            try await AnswerDecoding(response, of: route, at: self).parse(by: parse)
+            try await ResponseDecoding(response, of: route, at: self).parse(by: parse)
         } request: { param, cursor in
             (route(param, cursor), nil)
         }
@@ -195,7 +195,7 @@ extension RemoteHost {
     private func page<Body: Decodable & Sendable & SendableMetatype, Element: Sendable>(
         of response: RemoteResponse<Data>, _ route: Route, _ type: Body.Type, _ page: (Body) throws -> Page<Element>
     ) async throws -> Page<Element> {
-        let decoding = AnswerDecoding(response, of: route, at: self)
+        let decoding = ResponseDecoding(response, of: route, at: self)
         let body = try await decoding.decode(as: type)
         do {
             return try page(body)

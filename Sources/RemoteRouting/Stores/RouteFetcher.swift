@@ -80,6 +80,6 @@ extension RemoteHost {
         parsing parse: @escaping @Sendable (_ response: RemoteResponse<Data>) throws -> Content,
         _ route: @escaping @Sendable (_ param: Param) -> some Routable
     ) -> RouteFetcher<Param, Content> {
-        RouteFetcher(ConditionalExchange(host: self) { try await AnswerDecoding($0, of: $1, at: self).parse(by: parse) }) { route($0) }
+        RouteFetcher(ConditionalExchange(host: self) { try await ResponseDecoding($0, of: $1, at: self).parse(by: parse) }) { route($0) }
     }
 }

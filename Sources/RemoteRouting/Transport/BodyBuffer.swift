@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The bytes of a body that have come and have not been read: in memory up to a limit, beyond it in an unlinked file.
+/// The unread bytes of a body: in memory up to a limit, beyond it in an unlinked file.
 struct BodyBuffer {
     private let memoryLimit: Int
     private let spillLimit: Int
@@ -16,20 +16,20 @@ struct BodyBuffer {
         self.spillLimit = spillLimit
     }
 
-    /// How many bytes lie in the file.
+    /// The number of bytes in the file.
     var spilledBytes: Int { spillEnd - spillStart }
 
-    /// How many places for pieces there are, read ones included.
+    /// The number of slots for chunks, including those already read.
     var pieceCount: Int { pieces.count }
 
     var isEmpty: Bool { firstPiece == pieces.count && spilledBytes == 0 }
 
-    /// Takes over bytes that have come.
+    /// Appends received bytes.
     ///
-    /// - Parameter staysInMemory: Whether somebody waits for the whole body, which will be in memory anyway.
-    /// - Throws: ``TransportFailure`` where the file would become too large or cannot be written.
+    /// - Parameter staysInMemory: Whether the reader waits for the whole body, which will be in memory anyway.
+    /// - Throws: ``TransportFailure`` if the file would exceed its limit or cannot be written.
     mutating func push(_ data: Data, staysInMemory: Bool) throws(TransportFailure) {
-        // Once something lies in the file, all that comes later must go there too, or the order would be lost.
+        // After the first spill, all later bytes must go to the file to keep their order.
         let fits = spilledBytes == 0 && (staysInMemory || memoryBytes + data.count <= memoryLimit)
         guard !fits else {
             pieces.append(data)
@@ -38,7 +38,7 @@ struct BodyBuffer {
         }
         guard spilledBytes + data.count <= spillLimit else {
             throw TransportFailure(
-                .bodyTooLarge, "more than \(spillLimit) bytes came that nobody has read; read faster, or raise the limit for spilled bytes")
+                .bodyTooLarge, "more than \(spillLimit) bytes arrived unread; read faster, or raise the limit for spilled bytes")
         }
         if spill == nil { spill = try SpillFile() }
         guard let spill else { return }
@@ -47,7 +47,7 @@ struct BodyBuffer {
         spillEnd += data.count
     }
 
-    /// Takes the next bytes out; `nil` where there are none.
+    /// Removes and returns the next bytes; `nil` if there are none.
     mutating func take() throws(TransportFailure) -> Data? {
         if firstPiece < pieces.count {
             let piece = pieces[firstPiece]
@@ -57,7 +57,7 @@ struct BodyBuffer {
             if firstPiece == pieces.count {
                 clearPieces()
             } else if firstPiece >= 64, firstPiece * 2 >= pieces.count {
-                // A reader that is always one piece behind would let the list grow without end.
+                // A reader that is always one chunk behind would otherwise let the array grow without bound.
                 pieces.removeFirst(firstPiece)
                 firstPiece = 0
             }
@@ -70,9 +70,9 @@ struct BodyBuffer {
         return data
     }
 
-    /// Takes everything out.
+    /// Removes and returns all bytes.
     mutating func takeAll() throws(TransportFailure) -> Data {
-        // The common case: a small body in one piece.
+        // The common case: a small body in one chunk.
         if spilledBytes == 0, pieces.count == 1, firstPiece == 0 {
             defer { clearPieces() }
             return pieces[0]
@@ -83,7 +83,7 @@ struct BodyBuffer {
         return all
     }
 
-    /// Throws everything away.
+    /// Removes all bytes.
     mutating func discard() {
         clearPieces()
         spill = nil

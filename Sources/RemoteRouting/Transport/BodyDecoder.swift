@@ -2,17 +2,17 @@ internal import Foundation
 internal import StoreCore
 internal import Wire
 
-/// Decodes a body on its reader's side, so that no source has to wait for it and a reader that stops stops the work.
+/// Decodes a body as its reader requests it, so that the source never waits and an idle reader causes no work.
 final class BodyDecoder: Sendable {
     #if os(Linux)
     private struct State {
         let inflater: Inflater
-        /// How many bytes were decoded.
+        /// The number of decoded bytes.
         var made = 0
     }
 
     private let limit: Int
-    /// Guards the decoder. A body has one reader at a time, so no reader waits here for another.
+    /// Guards the decoder; the lock is uncontended, because a body has one reader at a time.
     private let state: Lock<State>
 
     private init?(limit: Int) {
@@ -21,24 +21,24 @@ final class BodyDecoder: Sendable {
         state = Lock(State(inflater: inflater))
     }
 
-    /// The decoder for a body; `nil` where it is not encoded.
+    /// Returns the decoder for a body; `nil` if the body is not encoded.
     ///
-    /// - Throws: `TransportFailure` where the body has a coding that no request asks for.
+    /// - Throws: `TransportFailure` if the body has an unsupported coding.
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? {
         guard let coding = head.fields["Content-Encoding"]?.lowercased(), !coding.isEmpty, coding != "identity" else { return nil }
         guard coding == "gzip" || coding == "x-gzip", let decoder = BodyDecoder(limit: limit) else {
             throw TransportFailure(
-                .protocolViolation, "the answer has a content coding that the request has not asked for; look at the server")
+                .protocolViolation, "the response has a content coding that the request did not ask for; check the server")
         }
         return decoder
     }
 
-    /// How many bytes were decoded so far.
+    /// The number of decoded bytes.
     var decodedBytes: Int64 { Int64(state.withLock(\.made)) }
 
     func push(_ data: Data) { state.withLock { $0.inflater.push(data) } }
 
-    /// The next decoded bytes; `nil` where more input is needed.
+    /// Returns the next decoded bytes; `nil` if more input is needed.
     func next() throws(TransportFailure) -> Data? {
         let step: Result<Data?, TransportFailure> = state.withLock { state in
             do throws(WireFailure) {
@@ -52,7 +52,7 @@ final class BodyDecoder: Sendable {
         return try step.get()
     }
 
-    /// The input is complete.
+    /// Marks the input as complete.
     func finish() throws(TransportFailure) {
         let failure: TransportFailure? = state.withLock { state in
             do throws(WireFailure) {
@@ -73,7 +73,7 @@ final class BodyDecoder: Sendable {
         return whole
     }
     #else
-    /// Elsewhere the system decodes.
+    /// On other platforms the system decodes.
     static func decoder(for head: HTTPResponse, limit: Int) throws(TransportFailure) -> BodyDecoder? { nil }
 
     var decodedBytes: Int64 { 0 }
@@ -85,10 +85,10 @@ final class BodyDecoder: Sendable {
 }
 
 extension TransportFailure {
-    /// The body has more bytes than the limits allow.
+    /// The failure of a body that exceeds the limits.
     static func tooLarge(_ limits: ExchangeLimits) -> TransportFailure { tooLarge(limits.bodyBytes) }
 
     static func tooLarge(_ limit: Int) -> TransportFailure {
-        TransportFailure(.bodyTooLarge, "the answer has more than \(limit) bytes; stream or download it, or raise responseBytes")
+        TransportFailure(.bodyTooLarge, "the response has more than \(limit) bytes; stream or download it, or raise responseBytes")
     }
 }

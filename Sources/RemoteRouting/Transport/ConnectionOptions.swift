@@ -1,20 +1,20 @@
-/// The demands on the connections that requests go over.
+/// The requirements for the connections of a host.
 ///
-/// A host hands them to its transport with each request. A transport refuses what it cannot do; see ``Transport``.
+/// A host passes them to its transport with each request. A transport refuses options that it cannot fulfill; see ``Transport``.
 public struct ConnectionOptions: Hashable, Sendable {
-    /// The trust that is demanded of secure connections.
+    /// The trust requirements for secure connections.
     public var tls = TLSOptions()
-    /// The proxy that the connections go through.
+    /// The proxy of the connections.
     public var proxy = ProxyOptions.system
-    /// Whether HTTP/2 is used where the server offers it; otherwise HTTP/1.1 is.
+    /// Whether HTTP/2 is used if the server offers it; otherwise HTTP/1.1.
     public var allowsHTTP2 = true
 
-    /// Makes the default options.
+    /// Creates the default options.
     public init() {}
 }
 
 extension ConnectionOptions {
-    /// The options for another origin, which a redirect led to: it gets no client certificate.
+    /// The options for another origin after a redirect, without the client certificate.
     var forOtherOrigin: ConnectionOptions {
         var copy = self
         copy.tls.clientCertificate = nil

@@ -2,10 +2,11 @@ public import Foundation
 internal import StoreCore
 internal import Wire
 
-/// One exchange under way, between the transport that feeds it and the caller who reads: keeps deadlines and limits, and ends it once.
+/// One exchange between the transport that feeds it and the caller that reads it.
 ///
-/// A transport makes one for each request, feeds it from any thread, and returns ``response()``. What it was told to do by ``onStop(_:)``
-/// happens at most once: when the caller leaves, when a deadline passes or when more comes than may.
+/// An exchange keeps the deadlines and limits, and ends once. A transport creates one per request, feeds it from any thread and returns
+/// ``response()``. The action of ``onStop(_:)`` runs at most once: if the caller is canceled or releases the response, if a deadline
+/// passes, or if a limit is exceeded.
 public final class Exchange: Sendable {
     private enum Phase {
         case waitingForHead
@@ -19,25 +20,25 @@ public final class Exchange: Sendable {
         var head: HTTPResponse?
         var buffer: BodyBuffer
         var received = 0
-        /// How the exchange went, where the source tells it.
+        /// The metrics, if the source reports them.
         var metrics: WireMetrics?
         var systemMetrics: ExchangeMetrics.Box?
-        /// When the head and the end arrived, where the source keeps no time.
+        /// The arrival of the head and the end, if the source does not measure time.
         var headTime: MonotonicInstant?
         var endTime: MonotonicInstant?
         var deadlines: Deadlines
-        /// Decodes the body where the source does not.
+        /// Decodes the body, if the source does not.
         var decoder: BodyDecoder?
-        /// Why no byte of the body can be used; status and fields count all the same.
+        /// The reason why the body is unusable; status and fields are valid regardless.
         var refusal: TransportFailure?
-        /// Whether the source waits for the reader, and what makes it go on.
+        /// Whether the source waits for the reader, and the action that resumes it.
         var isPaused = false
         var resume: (@Sendable () -> Void)?
-        /// Whether the reader wants the body as a whole, so that it need not be woken for pieces.
+        /// Whether the reader wants the whole body, so that chunks need not wake it.
         var wantsWhole = false
-        /// Who waits for the head, or for more of the body: seldom more than one, and the place for one costs nothing.
+        /// The waiter for the head or for more of the body; a single slot avoids an array in the common case.
         var waiter: CheckedContinuation<Void, Never>?
-        /// The others, where several tasks read one body.
+        /// Further waiters, if several tasks read one body.
         var otherWaiters: [CheckedContinuation<Void, Never>] = []
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
@@ -53,7 +54,7 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// What is to be done outside the lock.
+    /// The actions to perform outside the lock.
     private struct Aftermath {
         var waiter: CheckedContinuation<Void, Never>?
         var otherWaiters: [CheckedContinuation<Void, Never>] = []
@@ -75,25 +76,25 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// The limits it keeps.
+    /// The limits of the exchange.
     package let limits: ExchangeLimits
     private let source: Source
-    /// The beginning, where the source keeps no time.
+    /// The start, if the source does not measure time.
     private let started: MonotonicInstant
-    /// Guards everything that both sides see. Spilled bytes are written under it: their order is what it guards.
+    /// Guards all state that both sides share. The spill file is written under the lock to keep its bytes in order.
     private let state: Lock<State>
 
-    /// What feeds an exchange, and what it does by itself.
+    /// The capabilities of the source that feeds an exchange.
     struct Source: Hashable {
-        /// Whether it keeps the deadlines, so that no task has to.
+        /// Whether the source keeps the deadlines, so that no task needs to.
         var keepsDeadlines = false
-        /// Whether it waits while the reader is behind, so that nothing goes to disk.
+        /// Whether the source waits for a slow reader, so that nothing is spilled.
         var waitsForReader = false
-        /// Whether bodies arrive as they are on the wire, so that the reader decodes them.
+        /// Whether bodies arrive with their content coding, so that the reader decodes them.
         var leavesCoding = false
     }
 
-    /// Begins an exchange; its time runs from now.
+    /// Creates an exchange and starts its deadlines.
     public convenience init(limits: ExchangeLimits) { self.init(limits: limits, source: Source()) }
 
     init(limits: ExchangeLimits, source: Source) {
@@ -109,14 +110,14 @@ public final class Exchange: Sendable {
 
     // MARK: The transport's side
 
-    /// Whether it has ended, well or not.
+    /// Whether the exchange has succeeded or failed.
     package var isOver: Bool { state.withLock(\.isOver) }
 
-    /// Whether the request may go out; where the caller has left or a deadline has passed it may not, and the exchange ends here.
+    /// Checks whether the request may be sent; after cancellation or a deadline, ends the exchange.
     ///
-    /// To be asked right before anything is sent.
+    /// Call this right before sending.
     ///
-    /// - Returns: Whether the exchange is to go on.
+    /// - Returns: Whether to send the request.
     public func mayBegin() -> Bool {
         if Task.isCancelled { stop(.cancelled.beforeSending) }
         if source.keepsDeadlines {
@@ -130,7 +131,7 @@ public final class Exchange: Sendable {
         return !isOver
     }
 
-    /// What ends the exchange on the wire; called at once where it has been stopped already.
+    /// Sets the action that ends the exchange on the wire; runs it at once if the exchange has already been stopped.
     public func onStop(_ action: @escaping @Sendable () -> Void) {
         let isTooLate = state.withLock { state in
             if case .failed = state.phase { return true }
@@ -140,11 +141,11 @@ public final class Exchange: Sendable {
         if isTooLate { action() }
     }
 
-    /// A part of the request's body has been sent.
+    /// Reports that a part of the request body was sent.
     ///
     /// - Parameters:
-    ///   - total: How many bytes in all so far.
-    ///   - expected: How many there are to send; `nil` where nobody knows.
+    ///   - total: The number of bytes sent so far.
+    ///   - expected: The length of the body; `nil` if it is unknown.
     public func sent(_ total: Int64, of expected: Int64?) {
         if !source.keepsDeadlines {
             let now = limits.time.now
@@ -153,24 +154,24 @@ public final class Exchange: Sendable {
         limits.onSent?(total, expected)
     }
 
-    /// Receives the head of the response, with the first bytes of its body where it has any; ignores a second head.
+    /// Receives the head of the response, with the first bytes of its body if there are any; ignores a second head.
     public func receive(_ response: HTTPResponse) {
         _ = receive(response, response.body.data, isComplete: false)
     }
 
-    /// A piece of the body has come; ignored once the exchange is over, as happens where the reader has just left.
+    /// Receives a chunk of the body; ignores it after the end of the exchange, which may have just happened.
     public func receive(_ data: Data) {
         _ = receive(nil, data, isComplete: false)
     }
 
-    /// The answer is complete.
+    /// Completes the response.
     public func finish() {
         _ = receive(nil, nil, isComplete: true)
     }
 
-    /// A head, a piece of the body, the end, or several of them in this order; they wake the caller once.
+    /// Receives a head, a chunk of the body and the end, as far as they are given; wakes the caller once.
     ///
-    /// - Returns: Whether the source goes on, or waits until ``onResume(_:)``'s action is called.
+    /// - Returns: Whether the source continues, or waits for the action of ``onResume(_:)``.
     func receive(_ head: HTTPResponse?, _ data: Data?, isComplete: Bool, _ metrics: WireMetrics? = nil) -> WireFlow {
         let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         let failure = head.flatMap { Exchange.fault(of: $0) }
@@ -233,15 +234,15 @@ public final class Exchange: Sendable {
             state.phase = .finished
             if !source.keepsDeadlines { state.endTime = now }
         case .waitingForHead:
-            fail(&state, TransportFailure(.protocolViolation, "the connection ended without an answer; look at the server"), stops: false)
+            fail(&state, TransportFailure(.protocolViolation, "the connection ended without a response; check the server"), stops: false)
         case .finished, .failed: break
         }
     }
 
-    /// The system's own account of the exchange, which comes before the end.
+    /// Receives the system's metrics, which arrive before the end.
     func note(_ metrics: ExchangeMetrics) { state.withLock { $0.systemMetrics = ExchangeMetrics.Box(metrics) } }
 
-    /// How the exchange went; `nil` until it has ended well.
+    /// The metrics; `nil` until the exchange has succeeded.
     var metrics: ExchangeMetrics? {
         let (metrics, decoder) = state.withLock { state -> (ExchangeMetrics?, BodyDecoder?) in
             guard case .finished = state.phase else { return (nil, nil) }
@@ -258,17 +259,17 @@ public final class Exchange: Sendable {
         return metrics
     }
 
-    /// What makes a source go on that waits for the reader.
+    /// Sets the action that resumes a paused source.
     func onResume(_ action: @escaping @Sendable () -> Void) {
         let isTooLate = state.withLock { state in
             if !state.isOver { state.resume = action }
-            // The reader may have caught up before the action was there.
+            // The reader may have caught up before the action was set.
             return !state.isOver && !state.isPaused && state.received > 0
         }
         if isTooLate { action() }
     }
 
-    /// The exchange failed below; ignored where it is over already, as happens after it was stopped.
+    /// Fails the exchange; ignored after its end, for example after a stop.
     public func fail(_ failure: TransportFailure) {
         apply { state in
             guard !state.isOver else { return }
@@ -280,7 +281,7 @@ public final class Exchange: Sendable {
 
     /// Waits for the head.
     ///
-    /// - Returns: The response, whose body still arrives.
+    /// - Returns: The response; its body may still be arriving.
     /// - Throws: ``TransportFailure``. Canceling the task ends the exchange on the wire.
     public func response() async throws -> HTTPResponse {
         watch()
@@ -299,7 +300,7 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// The next piece of the body; `nil` at its end. A failure comes behind the bytes that came before it.
+    /// Returns the next chunk of the body; `nil` at its end. Throws a failure only after all earlier bytes.
     func next() async throws(TransportFailure) -> Data? {
         guard let decoder = state.withLock(\.decoder) else { return try await nextPiece() }
         do throws(TransportFailure) {
@@ -345,7 +346,7 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// What is left of the body, once all of it is there.
+    /// Waits for the end and returns the unread rest of the body.
     func collect() async throws(TransportFailure) -> Data {
         let now = source.keepsDeadlines ? MonotonicInstant.distantPast : limits.time.now
         let resume = state.withLock { state in
@@ -379,7 +380,7 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// Takes out what makes a paused source go on.
+    /// Removes the action that resumes a paused source.
     private func unpause(_ state: inout State, at now: MonotonicInstant) -> (@Sendable () -> Void)? {
         guard state.isPaused else { return nil }
         state.isPaused = false
@@ -387,7 +388,7 @@ public final class Exchange: Sendable {
         return state.resume
     }
 
-    /// The caller has no more use for it.
+    /// Stops the exchange on behalf of the caller.
     func stop(_ failure: TransportFailure) {
         apply { state in
             guard !state.isOver else { return }
@@ -395,10 +396,10 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// How many bytes have arrived and were not read, for tests.
+    /// The number of received unread bytes, for tests.
     var unreadBytes: Int { state.withLock { $0.buffer.memoryBytes + $0.buffer.spilledBytes } }
 
-    /// What happens once it is over, however it ends; at once where it is.
+    /// Sets an action for the end of the exchange, in success or failure; runs it at once after the end.
     func onEnd(_ action: @escaping @Sendable () -> Void) {
         let isOver = state.withLock { state in
             if !state.isOver { state.end = action }
@@ -407,14 +408,14 @@ public final class Exchange: Sendable {
         if isOver { action() }
     }
 
-    // MARK: Inside
+    // MARK: State changes and deadlines
 
     private func fail(_ state: inout State, _ failure: TransportFailure, stops: Bool) {
         state.phase = .failed(failure)
         if !stops { state.stop = nil }
     }
 
-    /// Changes the state, and then does what follows from it, outside the lock.
+    /// Changes the state and then performs the resulting actions outside the lock.
     private func apply(_ change: (inout State) -> Void) {
         let aftermath = state.withLock { state in
             let hadHead = state.head != nil
@@ -450,12 +451,12 @@ public final class Exchange: Sendable {
         }
     }
 
-    /// Sees to it that a task sleeps no longer than until the next deadline; it ends with the exchange.
+    /// Ensures that a task wakes no later than the next deadline; the task ends with the exchange.
     private func watch() {
         guard !source.keepsDeadlines else { return }
         let late: Task<Void, Never>? = state.withLock { state in
             guard !state.isOver, let next = state.deadlines.next else { return nil }
-            // Deadlines move away while bytes come; only with the head a nearer one may begin.
+            // Arriving bytes postpone deadlines. Only the head can introduce a nearer one.
             guard state.watcher == nil || next.instant < state.watched else { return nil }
             let late = state.watcher
             state.watched = next.instant
@@ -470,15 +471,15 @@ public final class Exchange: Sendable {
             do {
                 try await limits.time.sleep(until: next)
             } catch {
-                // Cancelled: the exchange is over.
+                // Canceled: the exchange has ended.
                 return
             }
         }
     }
 
-    /// The next deadline to sleep for; `nil` where the exchange is over, as it is once one has passed.
+    /// Returns the next deadline to sleep for; stops the exchange if one has passed. `nil` after the end.
     ///
-    /// Not inlined: what it works with would lie in the frame of every watcher.
+    /// Not inlined: its temporaries would otherwise enlarge the frame of every watcher.
     @inline(never)
     private func nextDeadline() -> MonotonicInstant? {
         let next = state.withLock { state in
@@ -492,10 +493,10 @@ public final class Exchange: Sendable {
         return nil
     }
 
-    /// A head that contradicts itself about where the body ends (RFC 9112 §6.3).
+    /// The failure of a head with contradictory body lengths (RFC 9112 §6.3).
     private static func fault(of head: HTTPResponse) -> TransportFailure? {
         guard let lengths = head.fields["Content-Length"]?.split(separator: ","), lengths.count > 1 else { return nil }
         guard Set(lengths.map(\.withoutBlanksAtEnds)).count > 1 else { return nil }
-        return TransportFailure(.protocolViolation, "the answer has several lengths that differ, so nobody can know where it ends")
+        return TransportFailure(.protocolViolation, "the response has several different lengths, so its end is ambiguous")
     }
 }

@@ -2,10 +2,10 @@ internal import Foundation
 
 /// The textual encoding of certificates and keys (RFC 7468).
 enum PEM {
-    /// One block between its two lines.
+    /// One block between its boundary lines.
     private struct Block {
         let label: String
-        /// The lines in between.
+        /// The lines between the boundaries.
         let lines: [String]
 
         var bytes: [UInt8]? { Data(base64Encoded: lines.joined()).map { [UInt8]($0) } }
@@ -13,19 +13,19 @@ enum PEM {
         var text: String { "-----BEGIN \(label)-----\n\(lines.joined(separator: "\n"))\n-----END \(label)-----\n" }
     }
 
-    /// How many bytes a text may have: the authorities are read for each connection.
+    /// The maximum size of a text in bytes; authorities are parsed for each connection.
     static let limit = 1 << 20
 
-    /// The certificates of a text without what stands around them.
+    /// Returns the certificates of a text without the surrounding text.
     static func certificates(in data: Data, _ operation: String) throws(RemoteError) -> Data {
         guard data.count <= limit else {
-            throw RemoteError.invalidTLSOptions(operation, "there is more than 1 MiB; give the certificates that are needed only")
+            throw RemoteError.invalidTLSOptions(operation, "the text has more than 1 MiB; pass only the required certificates")
         }
         var text = ""
         for block in blocks(in: data) where block.label == "CERTIFICATE" {
             guard let bytes = block.bytes, DER.publicKey(ofCertificate: bytes) != nil else {
                 throw RemoteError.invalidTLSOptions(
-                    operation, "a block that begins as a certificate is none; replace it, or copy it again from its source")
+                    operation, "a certificate block is malformed; replace it, or copy it again from its source")
             }
             text += block.text
         }
@@ -35,28 +35,28 @@ enum PEM {
                 operation,
                 isDER
                     ? "the certificate is in DER; convert it to PEM with openssl x509 -inform der"
-                    : "there is no certificate in PEM; give text with a line -----BEGIN CERTIFICATE-----")
+                    : "there is no certificate in PEM; pass text with a line -----BEGIN CERTIFICATE-----")
         }
         return Data(text.utf8)
     }
 
-    /// The certificates of a text that was checked, in DER.
+    /// Returns the certificates of a validated text in DER.
     static func certificates(in pem: Data) -> [Data] { blocks(in: pem).compactMap { $0.bytes.map { Data($0) } } }
 
-    /// The first private key of a text.
+    /// Returns the first private key of a text.
     static func key(in data: Data, hasPassword: Bool, _ operation: String) throws(RemoteError) -> Data {
         guard let block = blocks(in: data).first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
             throw RemoteError.invalidTLSOptions(
-                operation, "there is no private key in PEM; give text with a line -----BEGIN PRIVATE KEY-----")
+                operation, "there is no private key in PEM; pass text with a line -----BEGIN PRIVATE KEY-----")
         }
         let isEncrypted = block.label.hasPrefix("ENCRYPTED") || block.lines.contains { $0.hasPrefix("Proc-Type:") }
         if isEncrypted, !hasPassword {
-            throw RemoteError.invalidTLSOptions(operation, "the private key is encrypted; give its password")
+            throw RemoteError.invalidTLSOptions(operation, "the private key is encrypted; pass its password")
         }
         return Data(block.text.utf8)
     }
 
-    /// Reads a file, up to a byte more than the limit.
+    /// Reads a file, up to one byte more than the limit.
     static func contents(of file: URL, _ operation: String) throws(RemoteError) -> Data {
         do {
             let handle = try FileHandle(forReadingFrom: file)
@@ -72,7 +72,7 @@ enum PEM {
         var found: [Block] = []
         var label: String?
         var lines: [String] = []
-        // With empty lines, since they end the header of an encrypted key (RFC 1421 §4.4).
+        // Keeps empty lines, because they end the header of an encrypted key (RFC 1421 §4.4).
         for line in String(decoding: data, as: UTF8.self).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
             let line = line[...].withoutBlanksAtEnds
             if let begun = boundary(line, "BEGIN") {
@@ -87,7 +87,7 @@ enum PEM {
         return found
     }
 
-    /// The label of a line that begins or ends a block.
+    /// The label of a boundary line.
     private static func boundary(_ line: String, _ word: String) -> String? {
         let (start, end) = ("-----\(word) ", "-----")
         guard line.hasPrefix(start), line.hasSuffix(end), line.count > start.count + end.count else { return nil }
@@ -95,31 +95,31 @@ enum PEM {
     }
 }
 
-/// The encoding of certificates (X.690), as far as it takes to find the public key.
+/// Parses certificates (X.690) as far as necessary to find the public key.
 enum DER {
     /// One element.
     private struct Element {
         let tag: UInt8
-        /// Tag, length and content.
+        /// The tag, the length and the content.
         let whole: ArraySlice<UInt8>
         let content: ArraySlice<UInt8>
     }
 
-    /// The `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1); `nil` for bytes that are no certificate.
+    /// The `SubjectPublicKeyInfo` of a certificate (RFC 5280 §4.1); `nil` if the bytes are not a certificate.
     static func publicKey(ofCertificate bytes: [UInt8]) -> [UInt8]? {
         guard let outer = elements(of: bytes[...]), outer.count == 1, outer[0].tag == 0x30,
-            // The signed part, the algorithm of the signature, and the signature.
+            // The signed part, the signature algorithm, and the signature.
             let parts = elements(of: outer[0].content), parts.map(\.tag) == [0x30, 0x30, 0x03],
             var fields = elements(of: parts[0].content)
         else { return nil }
-        // The version is left out in certificates of version 1.
+        // Version 1 certificates omit the version.
         if fields.first?.tag == 0xA0 { fields.removeFirst() }
-        // Serial number, algorithm, issuer, validity, subject, key.
+        // Serial number, algorithm, issuer, validity, subject and key.
         guard fields.prefix(6).map(\.tag) == [0x02, 0x30, 0x30, 0x30, 0x30, 0x30] else { return nil }
         return Array(fields[5].whole)
     }
 
-    /// The elements that follow each other; `nil` where the bytes are no such sequence.
+    /// Splits a sequence of elements; `nil` if the bytes are malformed.
     private static func elements(of bytes: ArraySlice<UInt8>) -> [Element]? {
         var rest = bytes
         var found: [Element] = []
@@ -137,7 +137,7 @@ enum DER {
         var length = Int(bytes[place])
         place += 1
         if length >= 0x80 {
-            // Four bytes of length are more than a file may have.
+            // A length field of more than four bytes exceeds any file.
             let count = length & 0x7F
             guard (1...4).contains(count), bytes.endIndex - place >= count else { return nil }
             length = bytes[place..<place + count].reduce(0) { $0 << 8 | Int($1) }

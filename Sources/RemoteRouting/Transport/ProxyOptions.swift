@@ -1,27 +1,28 @@
 internal import Foundation
 internal import Wire
 
-/// The proxy that a host's connections go through: the system's, none, or one that the app names.
+/// The proxy of a host's connections: the system's, none, or a named one.
 ///
 /// ```swift
 /// let inside = api.with { $0.proxy = .http("proxy.example.com", port: 3128) }
 /// let direct = api.with { $0.proxy = .none }
 /// ```
 ///
-/// A named proxy gets every request of the host, also those to this machine. Its name and credentials are checked before a request is sent:
-/// options that cannot be used throw ``RemoteError/Code/invalidProxyOptions``. Descriptions, mirrors and errors never hold credentials.
+/// A named proxy receives every request of the host, including requests to this machine. Its name and credentials are validated before a
+/// request is sent: invalid options throw ``RemoteError/Code/invalidProxyOptions``. Descriptions, mirrors and errors never contain
+/// credentials.
 ///
-/// ``CurlTransport`` does all of it. A transport that cannot, as ``URLSessionTransport``, throws ``RemoteError/Code/unsupported`` before
-/// anything is sent.
+/// ``CurlTransport`` supports all options. A transport that does not, such as ``URLSessionTransport``, throws
+/// ``RemoteError/Code/unsupported`` before anything is sent.
 public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
-    /// A name and a password for a proxy.
+    /// The user name and password for a proxy.
     ///
-    /// An HTTP proxy gets them by basic authentication (RFC 7617), unencrypted.
+    /// They are sent to an HTTP proxy by basic authentication (RFC 7617), unencrypted.
     public struct Credentials: Hashable, Sendable {
         let user: String
         let password: String
 
-        /// Makes credentials.
+        /// Creates credentials.
         ///
         /// - Parameters:
         ///   - user: The name, without a colon.
@@ -34,7 +35,7 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
 
     fileprivate enum Scheme: String {
         case http
-        // The proxy looks names up, so that they need not be known here.
+        // The `h` lets the proxy resolve host names.
         case socks5 = "socks5h"
     }
 
@@ -54,30 +55,30 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
 
     /// The system's proxy, which is the default.
     ///
-    /// On Linux that is what the environment names: `http_proxy` in lower case for http, `https_proxy` or `HTTPS_PROXY` for https,
-    /// `all_proxy` or `ALL_PROXY` for both, and `no_proxy` or `NO_PROXY` for the hosts that are reached without. Elsewhere it is what the
-    /// system's settings say.
+    /// On Linux, environment variables name the proxy: `http_proxy` in lower case for http, `https_proxy` or `HTTPS_PROXY` for https, and
+    /// `all_proxy` or `ALL_PROXY` for both. `no_proxy` or `NO_PROXY` lists the hosts that bypass the proxy. Elsewhere, the system's
+    /// settings apply.
     public static let system = ProxyOptions(choice: .system)
 
-    /// No proxy, whatever the system says.
+    /// No proxy, regardless of the system's settings.
     public static let none = ProxyOptions(choice: .none)
 
-    /// A proxy that speaks HTTP: requests to http origins go to it, and for https origins it is asked for a tunnel (RFC 9110 §9.3.6).
+    /// An HTTP proxy: it forwards requests to http origins and tunnels those to https origins (RFC 9110 §9.3.6).
     ///
     /// - Parameters:
-    ///   - host: The proxy's name or address, and nothing else.
+    ///   - host: The proxy's name or address, without a port.
     ///   - port: The proxy's port, such as 3128.
-    ///   - credentials: The credentials that the proxy wants.
+    ///   - credentials: The credentials for the proxy; `nil` for none.
     public static func http(_ host: String, port: Int, credentials: Credentials? = nil) -> ProxyOptions {
         ProxyOptions(choice: .server(Server(scheme: .http, host: host, port: port, credentials: credentials)))
     }
 
-    /// A proxy that speaks SOCKS 5 (RFC 1928) and looks up the names of hosts.
+    /// A SOCKS 5 proxy (RFC 1928) that also resolves host names.
     ///
     /// - Parameters:
-    ///   - host: The proxy's name or address, and nothing else.
+    ///   - host: The proxy's name or address, without a port.
     ///   - port: The proxy's port, such as 1080.
-    ///   - credentials: The credentials that the proxy wants (RFC 1929).
+    ///   - credentials: The credentials for the proxy (RFC 1929); `nil` for none.
     public static func socks5(_ host: String, port: Int, credentials: Credentials? = nil) -> ProxyOptions {
         ProxyOptions(choice: .server(Server(scheme: .socks5, host: host, port: port, credentials: credentials)))
     }
@@ -93,8 +94,8 @@ public struct ProxyOptions: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ProxyOptions.Server {
-    /// The host as a description may name it: what is no host may hold a password.
-    fileprivate var name: String { origin?.host ?? "what is no host" }
+    /// The host for descriptions; an invalid host is left out, because it may contain a password.
+    fileprivate var name: String { origin?.host ?? "an invalid host" }
 
     fileprivate var origin: WebOrigin? {
         do throws(RouteFault) {
@@ -104,15 +105,15 @@ extension ProxyOptions.Server {
         }
     }
 
-    /// The proxy as libcurl takes it.
+    /// The proxy in libcurl's form.
     fileprivate func wire() throws(TransportFailure) -> WireProxy.Server {
         func refuse(_ message: String) -> TransportFailure { TransportFailure(.invalidProxyOptions, message) }
         guard let origin else {
-            throw refuse("the proxy's host is neither a name nor an address, or its port is none; write the scheme and a user elsewhere")
+            throw refuse("the proxy's host is not a plain name or address, or its port is invalid; pass the scheme and the user separately")
         }
         let (user, password) = (credentials?.user ?? "", credentials?.password ?? "")
         guard !(user + password).unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
-            throw refuse("the proxy's credentials hold a control character, which cannot be sent")
+            throw refuse("the proxy's credentials contain a control character, which cannot be sent")
         }
         switch scheme {
         case .http:
@@ -130,28 +131,28 @@ extension ProxyOptions.Server {
 }
 
 extension ProxyOptions: CustomDebugStringConvertible, CustomReflectable {
-    /// The same as the description.
+    /// The same text as the description.
     public var debugDescription: String { description }
 
-    /// A mirror without the host, which may hold credentials by mistake.
+    /// A mirror without the host, which may contain credentials by mistake.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension ProxyOptions.Credentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The name of the type; user and password are left out.
+    /// The name of the type, without user and password.
     public var description: String { "Credentials" }
 
-    /// The same as the description.
+    /// The same text as the description.
     public var debugDescription: String { description }
 
-    /// A mirror without user and password, so that `dump` writes no secret.
+    /// A mirror without user and password, so that `dump` prints no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension WireProxy {
-    /// Checks the options.
+    /// Validates the options.
     ///
-    /// - Throws: `TransportFailure` where a proxy is named that cannot be used.
+    /// - Throws: `TransportFailure` if the named proxy cannot be used.
     init(_ options: ProxyOptions) throws(TransportFailure) {
         switch options.choice {
         case .system: self = .system

@@ -7,18 +7,18 @@ internal import Musl
 #endif
 internal import Foundation
 
-/// A temporary file without a name: whatever becomes of the process, nothing stays behind.
+/// A temporary file without a name, which disappears even if the process is killed.
 final class SpillFile: Sendable {
     private let descriptor: Int32
 
-    /// Makes an empty file in the system's directory for temporary files.
+    /// Creates an empty file in the system's temporary directory.
     init() throws(TransportFailure) {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent(".remote-routing.\(UUID().uuidString).tmp").path
         descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600))
         guard descriptor >= 0 else {
             throw SpillFile.failure("creating a temporary file in \(FileManager.default.temporaryDirectory.path)")
         }
-        // Were this to fail, the file would be used all the same and stay behind: no reason to fail the exchange.
+        // If this fails, the file remains after the exchange, which is no reason to fail the exchange.
         _ = unlink(path)
     }
 
@@ -49,14 +49,14 @@ final class SpillFile: Sendable {
         }
     }
 
-    /// Gives the disk back what has been read.
+    /// Frees the disk space of bytes already read.
     func empty() {
-        // A failure costs only disk space, and that only until the exchange ends.
+        // A failure only costs disk space until the end of the exchange.
         _ = ftruncate(descriptor, 0)
     }
 
     private static func failure(_ operation: String) -> TransportFailure {
         TransportFailure(
-            .spillFailed, "\(operation): \(String(cString: strerror(errno))); free some space there, or read the body faster")
+            .spillFailed, "\(operation): \(String(cString: strerror(errno))); free some space, or read the body faster")
     }
 }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The trust that a host demands of a secure connection, beyond the system's defaults.
+/// The trust requirements of a host for secure connections, beyond the system's defaults.
 ///
 /// ```swift
 /// var tls = TLSOptions()
@@ -9,24 +9,24 @@ public import Foundation
 /// let api = RemoteHost("intranet.example.com").with { $0.tls = tls }
 /// ```
 ///
-/// Everything is checked when it is made. Connections and sessions are never shared between hosts with different options. The options hold
-/// for redirects to other origins as well, except the client certificate, which only the host's own origin gets.
+/// All parts are validated when they are created. Hosts with different options never share connections or sessions. The options also apply
+/// to redirects to other origins, except the client certificate, which only the host's own origin receives.
 ///
-/// ``CurlTransport`` does all of it with a libcurl that is built with OpenSSL. A transport that cannot do what the options ask for throws
-/// ``RemoteError/Code/unsupported`` before anything is sent, and so does a host with options that is reached by plain http.
+/// ``CurlTransport`` supports all options with a libcurl built with OpenSSL. A transport that cannot fulfill an option throws
+/// ``RemoteError/Code/unsupported`` before anything is sent. So does a host with options and plain http.
 public struct TLSOptions: Hashable, Sendable {
-    /// The authorities that sign the certificates of servers, instead of the system's; `nil` for the system's.
+    /// The certificate authorities that replace the system's; `nil` for the system's.
     public var authorities: Authorities?
-    /// The public keys of which the server must have one, in addition to a valid certificate; empty for any key.
+    /// The accepted public keys, required in addition to a valid certificate; empty for any key.
     public var pins: Set<Pin> = []
-    /// The certificate that the host's own origin gets when it asks for one; `nil` for none.
+    /// The certificate for the host's own origin, sent on request of the server; `nil` for none.
     public var clientCertificate: ClientCertificate?
-    /// The oldest version of TLS to accept; `nil` for the oldest that the transport accepts.
+    /// The oldest accepted version of TLS; `nil` for the transport's oldest version.
     ///
     /// ``CurlTransport`` accepts TLS 1.2 and 1.3.
     public var minimumVersion: Version?
 
-    /// Makes the default options: the authorities of the system, any key, and no client certificate.
+    /// Creates the default options: the system's authorities, any key, no client certificate.
     public init() {}
 
     /// A version of TLS.
@@ -41,27 +41,27 @@ public struct TLSOptions: Hashable, Sendable {
 // MARK: Authorities
 
 extension TLSOptions {
-    /// Certificate authorities, from one or more certificates in PEM (RFC 7468).
+    /// Certificate authorities in PEM (RFC 7468).
     public struct Authorities: Hashable, Sendable {
-        /// The certificates and nothing else, in PEM.
+        /// The certificates in PEM, without other text.
         let pem: Data
 
         /// The certificates in DER.
         var certificates: [Data] { PEM.certificates(in: pem) }
 
-        /// Reads certificates from memory; text around them is ignored.
+        /// Parses certificates in memory; text around them is ignored.
         ///
         /// - Parameter pem: One or more blocks that begin with `-----BEGIN CERTIFICATE-----`; at most 1 MiB.
-        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` where there is no certificate, or a block that is none.
+        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if there is no certificate or a malformed one.
         public init(pem: Data) throws(RemoteError) {
             self.pem = try PEM.certificates(in: pem, "read the certificate authorities")
         }
 
-        /// Reads certificates from a file, which blocks the thread until it is read.
+        /// Parses certificates in a file; blocks the thread until the file is read.
         ///
-        /// - Parameter file: A file of one or more certificates in PEM, at most 1 MiB.
-        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` where the file cannot be read, holds no certificate, or a
-        ///   block that is none.
+        /// - Parameter file: A file with one or more certificates in PEM, at most 1 MiB.
+        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if the file cannot be read, or contains no certificate or
+        ///   a malformed one.
         public init(contentsOf file: URL) throws(RemoteError) {
             let operation = "read the certificate authorities in \(file.lastPathComponent)"
             pem = try PEM.certificates(in: try PEM.contents(of: file, operation), operation)
@@ -77,21 +77,21 @@ extension TLSOptions {
         /// The digest, 32 bytes.
         let digest: Data
 
-        /// Reads a pin as `sha256/` or `sha256//` and the digest in base64, which may lack the prefix.
+        /// Parses the digest in base64 after the optional prefix `sha256/` or `sha256//`.
         ///
         /// - Parameter text: The pin, such as `sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=`.
-        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` where the text is no SHA-256 digest in base64.
+        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if the text is not a SHA-256 digest in base64.
         public init(_ text: String) throws(RemoteError) {
-            // By the length, since a digest may begin with a slash.
+            // Finds the prefix by the length, because a digest may begin with a slash.
             let digits = ["", "sha256/", "sha256//"].filter { text.hasPrefix($0) }.map { text.dropFirst($0.count) }.first {
                 $0.utf8.count == 44
             }
-            // The form that is written is the only one: other bits behind the last byte would make two texts of one pin.
+            // Accepts only the canonical encoding, because unused bits would allow several texts for one pin.
             guard let digits, let digest = Data(base64Encoded: String(digits)), digest.count == 32,
                 digest.base64EncodedString() == digits
             else {
                 throw RemoteError.invalidTLSOptions(
-                    "read a pin", "it is no SHA-256 digest; write sha256/ and 32 bytes in base64, 44 characters with the final =")
+                    "read a pin", "it is not a SHA-256 digest; write sha256/ and 32 bytes in base64, 44 characters with the final =")
             }
             self.digest = digest
         }
@@ -104,53 +104,53 @@ extension TLSOptions {
 // MARK: Client certificates
 
 extension TLSOptions {
-    /// A certificate with its private key, which says to a server which client this is.
+    /// A certificate with its private key, which identifies the client to a server.
     ///
-    /// Its description and its mirror hold neither the key nor the password.
+    /// Its description and its mirror contain neither the key nor the password.
     public struct ClientCertificate: Hashable, Sendable {
-        /// The certificate, followed by those up to its authority, in PEM.
+        /// The certificate in PEM, followed by its intermediate certificates.
         let certificate: Data
         /// The private key in PEM.
         let key: Data
         /// The password of the key; empty for none.
         let password: String
 
-        /// Reads a certificate and its key.
+        /// Parses a certificate and its key.
         ///
-        /// Whether key and password fit is checked before the first connection is secured: a request fails with
-        /// ``RemoteError/Code/invalidTLSOptions`` where they do not.
+        /// The first secure connection checks whether the key and the password are right. If they are not, the request throws
+        /// ``RemoteError/Code/invalidTLSOptions``.
         ///
         /// - Parameters:
-        ///   - pem: The certificate in PEM; the intermediate certificates may follow it.
-        ///   - key: The private key in PEM, which may be the same data as `pem` where that holds both.
+        ///   - pem: The certificate in PEM, optionally followed by the intermediate certificates.
+        ///   - key: The private key in PEM; may be the same data as `pem`.
         ///   - password: The password of an encrypted key.
-        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` where there is no certificate or no key, or an encrypted
-        ///   key without a password.
+        /// - Throws: ``RemoteError`` with ``RemoteError/Code/invalidTLSOptions`` if there is no certificate, no key, or an encrypted key
+        ///   without a password.
         public init(pem: Data, key: Data, password: String? = nil) throws(RemoteError) {
             let operation = "read the client certificate"
             certificate = try PEM.certificates(in: pem, operation)
             self.key = try PEM.key(in: key, hasPassword: password != nil, operation)
             self.password = password ?? ""
             guard !self.password.utf8.contains(0) else {
-                throw RemoteError.invalidTLSOptions(operation, "the password holds a NUL character; use another password")
+                throw RemoteError.invalidTLSOptions(operation, "the password contains a NUL character; use another password")
             }
         }
     }
 }
 
 extension TLSOptions.ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The name of the type; key and password are left out.
+    /// The name of the type, without key and password.
     public var description: String { "ClientCertificate" }
 
-    /// The same as the description.
+    /// The same text as the description.
     public var debugDescription: String { description }
 
-    /// A mirror without the key and the password, so that `dump` writes no secret.
+    /// A mirror without key and password, so that `dump` prints no secret.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension RemoteError {
-    /// Options that cannot be used.
+    /// The error for TLS options that cannot be used.
     static func invalidTLSOptions(_ operation: String, _ message: String, underlyingError: (any Error)? = nil) -> RemoteError {
         RemoteError(.build, .invalidTLSOptions, operation: operation, message, underlyingError: underlyingError)
     }

@@ -2,10 +2,10 @@ internal import Foundation
 public import StoreCore
 internal import Wire
 
-/// Performs one exchange: sends a request, receives the head of the response, and then the body in pieces.
+/// Performs one exchange: sends a request, receives the head of the response, and then the body in chunks.
 ///
-/// A transport follows no redirect, responds to no challenge, keeps no cookie, caches nothing and retries nothing: ``RemoteHost`` does that.
-/// An ``Exchange`` keeps the limits:
+/// A transport does not follow redirects, respond to challenges, store cookies, cache or retry: ``RemoteHost`` does. An ``Exchange`` keeps
+/// the limits:
 ///
 /// ```swift
 /// struct EchoTransport: Transport {
@@ -20,76 +20,77 @@ internal import Wire
 public protocol Transport: Sendable {
     /// Sends a request and returns once the head of the response has arrived.
     ///
-    /// An unsafe request (RFC 9110 §9.2.1) must reach the server at most once. Canceling the task, and releasing the body before its end,
-    /// must end the exchange on the wire. A transport sends nothing for a task that is canceled already; ``Exchange/mayBegin()`` checks that.
+    /// An unsafe request (RFC 9110 §9.2.1) must reach the server at most once. Canceling the task or releasing the body before its end must
+    /// end the exchange on the wire. A transport sends nothing for a canceled task; ``Exchange/mayBegin()`` checks this.
     ///
     /// - Parameters:
-    ///   - request: The request, complete and checked.
-    ///   - limits: How long the exchange may take, and how much may arrive.
-    /// - Returns: The response, whose body still arrives.
-    /// - Throws: ``TransportFailure``; any other error counts as a connection that failed.
+    ///   - request: The request, complete and validated.
+    ///   - limits: The deadlines and size limits of the exchange.
+    /// - Returns: The response; its body may still be arriving.
+    /// - Throws: ``TransportFailure``; any other error counts as a failed connection.
     func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse
 
-    /// Sends a request over a connection with special demands, and returns once the head of the response has arrived.
+    /// Sends a request over a connection with options and returns once the head of the response has arrived.
     ///
-    /// Hosts call this requirement. By default it refuses all options but the default ones, and otherwise calls the requirement without
-    /// options. A transport must not ignore an option that it does not know how to keep.
+    /// Hosts call this requirement. The default implementation refuses all options except the default ones, and calls the requirement
+    /// without options. A transport must not ignore an option that it cannot fulfill.
     ///
     /// - Parameters:
-    ///   - request: The request, complete and checked.
-    ///   - connection: The demands on the connection.
-    ///   - limits: How long the exchange may take, and how much may arrive.
-    /// - Returns: The response, whose body still arrives.
-    /// - Throws: ``TransportFailure``, with ``RemoteError/Code/unsupported`` for an option that the transport cannot keep.
+    ///   - request: The request, complete and validated.
+    ///   - connection: The requirements for the connection.
+    ///   - limits: The deadlines and size limits of the exchange.
+    /// - Returns: The response; its body may still be arriving.
+    /// - Throws: ``TransportFailure``, with ``RemoteError/Code/unsupported`` for an option that the transport cannot fulfill.
     func perform(_ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits) async throws -> HTTPResponse
 }
 
 extension Transport {
-    /// Refuses all options but the default ones, and sends the request.
+    /// Sends the request if all options have their defaults, and throws otherwise.
     public func perform(
         _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
     ) async throws -> HTTPResponse {
         guard connection == ConnectionOptions() else {
             throw TransportFailure(
-                .unsupported, "this transport cannot keep the host's options for TLS, its proxy or HTTP/2; remove them, or use one that can"
+                .unsupported,
+                "this transport does not support the host's options for TLS, proxy or HTTP/2; remove them, or use another transport"
             )
         }
         return try await perform(request, limits: limits)
     }
 }
 
-/// How long one exchange may take, and how much may come back.
+/// The deadlines and size limits of one exchange.
 public struct ExchangeLimits: Sendable {
-    /// From the last byte sent to the head of the answer; `nil` waits for ever.
+    /// From the last sent byte to the head of the response; `nil` for no limit.
     package var head: Duration?
-    /// Between two pieces of the answer; `nil` waits for ever.
+    /// Between two chunks of the response; `nil` for no limit.
     package var idle: Duration?
-    /// From the start to the last byte; `nil` waits for ever.
+    /// From the start to the last byte; `nil` for no limit.
     package var attempt: Duration?
-    /// The moment at which everything must be over, whatever the attempt; `nil` where there is none.
+    /// The moment at which the whole call must end; `nil` for none.
     package var deadline: MonotonicInstant?
-    /// How many bytes the body may have, once decoded.
+    /// The maximum size of the body in bytes, after decoding.
     package var bodyBytes: Int
-    /// How many bytes that nobody has read yet are held in memory; what is more goes to an unlinked temporary file.
+    /// The maximum number of unread bytes in memory; further ones are spilled to an unlinked temporary file.
     package var memoryBytes: Int
-    /// How many bytes that file may have.
+    /// The maximum size of that file in bytes.
     package var spillBytes: Int
-    /// The clock that the durations are measured on.
+    /// The clock of the durations.
     package var time: any TimeSource
-    /// Called with how many bytes of the request's body have been sent in all, and how many there are; `nil` where nobody knows.
+    /// Receives the number of request body bytes sent so far and their total; `nil` if the total is unknown.
     package var onSent: (@Sendable (_ sent: Int64, _ total: Int64?) -> Void)?
 
-    /// Makes limits.
+    /// Creates limits.
     ///
     /// - Parameters:
-    ///   - head: From the last byte sent to the head of the answer.
-    ///   - idle: Between two pieces of the answer.
+    ///   - head: From the last sent byte to the head of the response.
+    ///   - idle: Between two chunks of the response.
     ///   - attempt: From the start to the last byte.
-    ///   - deadline: The moment at which everything must be over.
-    ///   - bodyBytes: How many bytes the body may have, once decoded.
-    ///   - memoryBytes: How many unread bytes are held in memory.
-    ///   - spillBytes: How many unread bytes may lie in a temporary file.
-    ///   - time: The clock.
+    ///   - deadline: The moment at which the whole call must end.
+    ///   - bodyBytes: The maximum size of the body in bytes, after decoding.
+    ///   - memoryBytes: The maximum number of unread bytes in memory.
+    ///   - spillBytes: The maximum number of unread bytes in a temporary file.
+    ///   - time: The clock of the durations.
     public init(
         head: Duration? = .seconds(30), idle: Duration? = .seconds(30), attempt: Duration? = nil, deadline: MonotonicInstant? = nil,
         bodyBytes: Int = 16 << 20, memoryBytes: Int = 1 << 20, spillBytes: Int = 1 << 30, time: any TimeSource = .system

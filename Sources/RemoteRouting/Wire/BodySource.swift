@@ -3,28 +3,28 @@ internal import Dispatch
 internal import Foundation
 internal import StoreCore
 
-/// The body of a request on its way to libcurl: bytes in memory, or pieces that another thread reads ahead.
+/// The request body that libcurl reads: bytes in memory, or chunks that another thread reads ahead.
 final class BodySource {
     enum Step {
-        /// So many bytes were filled in; 0 is the end.
+        /// The number of bytes filled in; 0 is the end.
         case bytes(Int)
-        /// The next piece is still being read.
+        /// The next chunk is still being read.
         case notYet
         case failed(WireFailure)
     }
 
     private let pump: Pump?
-    /// The piece that is being sent, and how much of it has been.
+    /// The chunk in progress and the number of its bytes already sent.
     private var piece: Data
     private var offset = 0
     private var next: Data?
     private var isReading = false
     private var isAtEnd: Bool
     private var failure: (any Error)?
-    /// How many bytes have to follow; `nil` where the length is unknown.
+    /// The number of bytes still to follow; `nil` if the length is unknown.
     private var left: Int64?
 
-    /// A body in memory.
+    /// Creates a body in memory.
     init(_ data: Data) {
         pump = nil
         piece = data
@@ -32,7 +32,7 @@ final class BodySource {
         left = Int64(data.count)
     }
 
-    /// A body that is read while it is sent.
+    /// Creates a body that is read while it is sent.
     init(
         _ ticket: WireMachine.Ticket, _ mailbox: Mailbox, length: Int64?,
         open: @escaping @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
@@ -43,10 +43,10 @@ final class BodySource {
         left = length
     }
 
-    /// Begins to read ahead.
+    /// Starts reading ahead.
     func prepare() { readAhead() }
 
-    /// A piece was read.
+    /// Receives a chunk from the reading thread.
     func take(_ result: Result<Data?, any Error>) {
         isReading = false
         switch result {
@@ -65,10 +65,11 @@ final class BodySource {
             } else if let failure {
                 return .failed(
                     failure as? WireFailure
-                        ?? WireFailure(.bodyUnreadable, "the body to send could not be read to its end", underlyingError: failure))
+                        ?? WireFailure(
+                            .bodyUnreadable, "the request body could not be read to its end; check its source", underlyingError: failure))
             } else if isAtEnd {
                 guard left ?? 0 == 0 || pump == nil else {
-                    return .failed(WireFailure(.bodyUnreadable, "the body to send is shorter than its length says"))
+                    return .failed(WireFailure(.bodyUnreadable, "the request body is shorter than its announced length"))
                 }
                 return .bytes(0)
             } else {
@@ -83,13 +84,13 @@ final class BodySource {
         if let known = left, pump != nil {
             left = known - Int64(count)
             guard known >= Int64(count), piece.count - offset <= known - Int64(count) else {
-                return .failed(WireFailure(.bodyUnreadable, "the body to send is longer than its length says"))
+                return .failed(WireFailure(.bodyUnreadable, "the request body is longer than its announced length"))
             }
         }
         return .bytes(count)
     }
 
-    /// Goes back, where the body is in memory or nothing has been read of it.
+    /// Rewinds, which requires a body in memory or one that has not been read.
     func rewind(to place: Int64) -> Bool {
         if pump == nil, place <= Int64(piece.count) {
             offset = Int(place)
@@ -104,12 +105,12 @@ final class BodySource {
         pump.read()
     }
 
-    /// Reads on threads that may block, one piece at a time.
+    /// Reads one chunk at a time on threads that may block.
     private final class Pump: Sendable {
         private let ticket: WireMachine.Ticket
         private let mailbox: Mailbox
         private let open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?
-        /// The opened body. Only one piece is read at a time, so no call waits for the lock.
+        /// The opened body. Only one chunk is read at a time, so the lock is uncontended.
         private let reader = Lock<(@Sendable (_ upTo: Int) throws -> Data?)?>(nil)
 
         init(

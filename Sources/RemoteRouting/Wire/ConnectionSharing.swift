@@ -1,52 +1,52 @@
-/// The decisions about connections that several exchanges may share: which exchange begins, and which one may make a connection.
+/// Decides about shared connections: which exchange begins, and which exchange may open a connection.
 ///
-/// libcurl knows the protocol of a connection once it is secured, and how many streams a server takes once its settings have arrived. Until
-/// then it would make a connection for each exchange. So one exchange goes ahead, and the others follow it.
+/// libcurl learns the protocol of a connection from its TLS handshake, and the server's stream limit from its settings. Until then it would
+/// open a connection for each exchange. Therefore the first exchange goes ahead, and the others follow it.
 struct ConnectionSharing {
-    /// The exchanges that may share connections: same origin, same demands.
+    /// The exchanges that may share connections: same origin and same options.
     struct Key: Hashable {
         let origin: String
         let tls: WireTLS?
         let proxy: WireProxy
     }
 
-    /// The decision about an exchange that is to begin.
+    /// The decision about a new exchange.
     enum Entrance: Hashable {
         case begins
-        /// It follows once ``ConnectionSharing`` releases it.
+        /// It follows when ``ConnectionSharing`` releases it.
         case waits
     }
 
     private enum Sharing {
         /// No response has arrived.
         case unknown
-        /// The server speaks HTTP/2.
+        /// The server uses HTTP/2.
         case shared
-        /// Each exchange has a connection of its own.
+        /// Each exchange has its own connection.
         case exclusive
     }
 
     private struct Group {
         var sharing = Sharing.unknown
-        /// The exchange that makes a connection, and whether the connection is there.
+        /// The exchange that opens a connection, and whether the connection exists.
         var scout: WireMachine.Ticket?
         var isConnected = false
-        /// The exchange that shows whether a connection that is there can be shared.
+        /// The exchange that finds out whether an existing connection can be shared.
         var probe: WireMachine.Ticket?
-        /// Whether a response has arrived, so that the number of streams is known.
+        /// Whether a response has arrived, so that the stream limit is known.
         var hasHead = false
         var running = 0
         var waiting: [WireMachine.Ticket] = []
     }
 
-    /// The fewest streams that a server should take (RFC 9113 §6.5.2), and libcurl's number until it knows.
+    /// The recommended minimum of concurrent streams (RFC 9113 §6.5.2), which libcurl assumes initially.
     private static let fewestStreams = 100
-    /// How many groups without exchanges are remembered.
+    /// The maximum number of remembered groups without exchanges.
     private static let idleGroups = 1000
 
     private var groups: [Key: Group] = [:]
 
-    /// An exchange is to begin.
+    /// Decides about a new exchange.
     mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key) -> Entrance {
         var group = groups[key] ?? Group()
         defer { groups[key] = group }
@@ -66,13 +66,13 @@ struct ConnectionSharing {
         return begins ? .begins : .waits
     }
 
-    /// libcurl needs a new connection for an exchange; false makes it wait for the one that is being made.
+    /// Decides about a new connection; an exchange that is refused waits for another one's connection.
     mutating func mayConnect(_ ticket: WireMachine.Ticket, _ key: Key) -> (isAllowed: Bool, released: [WireMachine.Ticket]) {
         guard var group = groups[key] else { return (true, []) }
         defer { groups[key] = group }
         if group.sharing == .exclusive || group.scout == ticket { return (true, []) }
         if group.sharing == .unknown, group.isConnected {
-            // There is a connection, and it is not shared.
+            // The existing connection cannot be shared.
             group.sharing = .exclusive
             return (true, ConnectionSharing.releaseAll(&group))
         }
@@ -81,19 +81,19 @@ struct ConnectionSharing {
         return (true, [])
     }
 
-    /// An exchange was refused a connection, and waits.
+    /// Records that an exchange was refused a connection and waits.
     mutating func deferred(_ ticket: WireMachine.Ticket, _ key: Key) {
         groups[key]?.running -= 1
         groups[key]?.waiting.append(ticket)
     }
 
-    /// A request goes out; returns the exchanges that follow.
+    /// Records that a request is sent; returns the exchanges that follow.
     mutating func sent(_ ticket: WireMachine.Ticket, _ key: Key, isReused: Bool) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         defer { groups[key] = group }
         if group.scout == ticket, !group.isConnected {
             if isReused, group.sharing == .unknown {
-                // An older connection says nothing, since it may be one of a stream. Another exchange goes ahead.
+                // A reused connection proves nothing, because a stream may have opened it. Another exchange goes ahead.
                 group.scout = nil
                 return ConnectionSharing.release(1, &group)
             }
@@ -107,11 +107,11 @@ struct ConnectionSharing {
         return []
     }
 
-    /// A head arrived; returns the exchanges that follow.
+    /// Records the arrival of a head; returns the exchanges that follow.
     ///
     /// - Parameters:
-    ///   - isShared: Whether the response came by HTTP/2.
-    ///   - isNew: Whether the connection was made for the exchange; one of HTTP/1 that was not may be that of a stream.
+    ///   - isShared: Whether the response arrived over HTTP/2.
+    ///   - isNew: Whether the exchange opened the connection; a reused HTTP/1 connection may belong to a stream.
     mutating func headCame(_ ticket: WireMachine.Ticket, _ key: Key, isShared: Bool, isNew: Bool) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         defer { groups[key] = group }
@@ -123,9 +123,9 @@ struct ConnectionSharing {
         return isNews ? ConnectionSharing.releaseAll(&group) : []
     }
 
-    /// A running exchange ended, or its caller left; returns the exchanges that follow.
+    /// Records the end of a running exchange; returns the exchanges that follow.
     ///
-    /// - Parameter hasFailed: Whether it ended before a request went out, which may hold for all others as well.
+    /// - Parameter hasFailed: Whether it failed before its request was sent, as all others may.
     mutating func ended(_ ticket: WireMachine.Ticket, _ key: Key, hasFailed: Bool) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         group.running -= 1
@@ -133,19 +133,19 @@ struct ConnectionSharing {
         var released: [WireMachine.Ticket] = []
         if group.scout == ticket {
             group.scout = nil
-            // One after another, each would wait for the same failure.
+            // One by one, each exchange would wait for the same failure.
             if hasFailed { released = ConnectionSharing.releaseAll(&group) }
             if hasFailed, group.sharing == .unknown { group.sharing = .exclusive }
         }
         if released.isEmpty { released = ConnectionSharing.release(1, &group) }
-        // The next exchanges find out anew whether the failure holds.
+        // The next exchange tries sharing again.
         if group.running == 0, group.waiting.isEmpty, released.isEmpty, !group.hasHead { group.sharing = .unknown }
         groups[key] = group
         if groups.count > ConnectionSharing.idleGroups { groups = groups.filter { $0.value.running > 0 || !$0.value.waiting.isEmpty } }
         return released
     }
 
-    /// An exchange left before it began; returns another one to begin in its place.
+    /// Records that a waiting exchange was canceled; returns another one to begin instead.
     mutating func left(_ ticket: WireMachine.Ticket, _ key: Key) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         defer { groups[key] = group }
@@ -156,7 +156,7 @@ struct ConnectionSharing {
         return ConnectionSharing.release(1, &group)
     }
 
-    /// How many exchanges wait; for tests.
+    /// The number of waiting exchanges, for tests.
     var waitingCount: Int { groups.values.reduce(0) { $0 + $1.waiting.count } }
 
     private static func releaseAll(_ group: inout Group) -> [WireMachine.Ticket] { release(group.waiting.count, &group) }

@@ -1,21 +1,21 @@
 package import StoreCore
 
-/// The deadlines of one exchange: a pure machine that learns what happened and when.
+/// The deadlines of one exchange: a pure machine that receives events and their times.
 package struct Deadlines: Sendable {
     /// The part of an exchange that a deadline limits.
     package enum Part: Hashable, Sendable {
         case head, idle, attempt, overall
     }
 
-    /// How long an exchange and its parts may take; `nil` parts wait without limit.
+    /// The durations of an exchange and its parts; `nil` means no limit.
     package struct Limits: Sendable {
         /// From the last byte sent, or from the beginning of the exchange, to the head.
         package var head: Duration?
-        /// Between two pieces of the body.
+        /// Between two chunks of the body.
         package var idle: Duration?
         /// From the start to the last byte.
         package var attempt: Duration?
-        /// The moment at which the exchange must be over.
+        /// The moment at which the exchange must end.
         package var overall: MonotonicInstant?
 
         package init(head: Duration? = nil, idle: Duration? = nil, attempt: Duration? = nil, overall: MonotonicInstant? = nil) {
@@ -33,9 +33,9 @@ package struct Deadlines: Sendable {
     private var hasHead = false
     private var isPaused = false
 
-    /// Makes the deadlines of an exchange that was submitted at a moment.
+    /// Creates the deadlines of a submitted exchange.
     ///
-    /// - Parameter isWaiting: Whether the exchange begins later. The time for the head runs from there, the others run from now.
+    /// - Parameter isWaiting: Whether the exchange begins later. The time for the head starts then; the other times start now.
     package init(_ limits: Limits, started: MonotonicInstant, isWaiting: Bool = false) {
         self.limits = limits
         self.started = started
@@ -43,31 +43,31 @@ package struct Deadlines: Sendable {
         lastActivity = started
     }
 
-    /// The exchange begins.
+    /// Records the beginning of the exchange.
     package mutating func began(at now: MonotonicInstant) {
         isWaiting = false
         lastActivity = now
     }
 
-    /// A part of the request was sent, or a part of the body arrived.
+    /// Records that a part of the request was sent or a part of the body arrived.
     package mutating func moved(at now: MonotonicInstant) { lastActivity = now }
 
-    /// The head arrived.
+    /// Records the arrival of the head.
     package mutating func headCame(at now: MonotonicInstant) {
         hasHead = true
         lastActivity = now
     }
 
-    /// The reader is behind, so the next piece does not arrive because of the reader, not of the server.
+    /// Suspends the idle deadline, because the server waits for a slow reader.
     package mutating func paused() { isPaused = true }
 
-    /// The reader wants more.
+    /// Resumes the idle deadline, because the reader wants more.
     package mutating func resumed(at now: MonotonicInstant) {
         isPaused = false
         lastActivity = now
     }
 
-    /// The nearest deadline and what it limits; `nil` where nothing limits the exchange.
+    /// The nearest deadline and its part; `nil` if nothing limits the exchange.
     package var next: (instant: MonotonicInstant, part: Part)? {
         var first: (instant: MonotonicInstant, part: Part)?
         func consider(_ instant: MonotonicInstant?, _ part: Part) {

@@ -1,10 +1,10 @@
-/// Reads the head of a response line by line, within limits.
+/// Parses the head of a response line by line, within limits.
 ///
-/// Interim responses (RFC 9110 §15.2) and trailers (RFC 9112 §7.1.2) count towards the limits and are dropped.
+/// Interim responses (RFC 9110 §15.2) and trailers (RFC 9112 §7.1.2) count toward the limits and are dropped.
 package struct HeadReader {
-    /// How many bytes all lines of a response may have.
+    /// The maximum number of bytes in all lines of a response.
     package static let byteLimit = 262_144
-    /// How many field lines a response may have.
+    /// The maximum number of field lines in a response.
     package static let fieldLimit = 1000
 
     private var bytes = 0
@@ -14,15 +14,15 @@ package struct HeadReader {
     /// Whether the next line is a status line.
     private var isAtStart = true
     private var isDone = false
-    /// Whether the head is one of HTTP/2, whose connection carries several responses at once.
+    /// Whether the head arrived over HTTP/2, where one connection carries several responses at once.
     private(set) var isShared = false
 
     package init() {}
 
-    /// Takes the next line, its end included.
+    /// Parses the next line, including its line ending.
     ///
-    /// - Returns: The head, with the empty line behind it.
-    /// - Throws: `WireFailure` where the head is too large, or contradicts itself.
+    /// - Returns: The head, after the empty line that ends it.
+    /// - Throws: `WireFailure` if the head is too large or contradicts itself.
     package mutating func take(_ line: UnsafeRawBufferPointer) throws(WireFailure) -> WireHead? {
         bytes += line.count
         count += 1
@@ -43,9 +43,9 @@ package struct HeadReader {
             return nil
         }
         if text[text.startIndex] == 0x20 || text[text.startIndex] == 0x09 {
-            // An obsolete fold continues the line before (RFC 9112 §5.2).
+            // An obsolete line folding continues the previous line (RFC 9112 §5.2).
             guard !fields.isEmpty else { return nil }
-            // In place: a new text for each line would copy all lines before it.
+            // In place: a new string per line would copy all previous lines.
             fields[fields.count - 1].value += " " + HeadReader.string(text.trimmed())
             return nil
         }
@@ -56,7 +56,7 @@ package struct HeadReader {
     }
 
     private mutating func finish() throws(WireFailure) -> WireHead? {
-        // 101 stands: the request has not asked for another protocol.
+        // 101 is final here, because the request did not ask for an upgrade.
         if (100..<200).contains(status), status != 101 {
             isAtStart = true
             return nil
@@ -64,7 +64,7 @@ package struct HeadReader {
         isDone = true
         let head = WireHead(status: status, fields: fields)
         guard (100..<1000).contains(status), HeadReader.hasOneLength(head), HeadReader.hasKnownCoding(head) else {
-            throw WireFailure(.protocolViolation, "the head of the response contradicts itself; look at the server")
+            throw WireFailure(.protocolViolation, "the head of the response contradicts itself; check the server")
         }
         return head
     }
@@ -79,7 +79,7 @@ package struct HeadReader {
         return status
     }
 
-    /// Whether all lengths agree (RFC 9112 §6.3) and are numbers.
+    /// Whether all lengths are equal (RFC 9112 §6.3) and valid numbers.
     private static func hasOneLength(_ head: WireHead) -> Bool {
         let lengths = Set(
             head.values(of: "Content-Length").flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }.map(Int64.init(field:))
@@ -87,13 +87,13 @@ package struct HeadReader {
         return lengths.count <= 1 && !lengths.contains(nil)
     }
 
-    /// Whether the body's transfer coding is one that was offered: `chunked` alone.
+    /// Whether the transfer coding is supported: `chunked` alone.
     private static func hasKnownCoding(_ head: WireHead) -> Bool {
         let codings = head.values(of: "Transfer-Encoding")
         return codings.isEmpty || codings.count == 1 && codings[0].lowercased() == "chunked"
     }
 
-    /// UTF-8, or ISO-8859-1 where the bytes are not UTF-8.
+    /// Decodes UTF-8, or ISO-8859-1 if the bytes are not UTF-8.
     private static func string(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
@@ -101,7 +101,7 @@ package struct HeadReader {
 }
 
 extension Int64 {
-    /// A length as a field says it: digits and nothing else.
+    /// Parses a length, which has digits only.
     fileprivate init?(field: Substring) {
         let digits = field.utf8.drop { $0 == 0x20 || $0 == 0x09 }
         let text = Substring(digits).reversed().drop { $0 == " " || $0 == "\t" }.reversed()
@@ -111,7 +111,7 @@ extension Int64 {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Without the line's end.
+    /// The line without its line ending.
     fileprivate func trimmingEnd() -> Slice<UnsafeRawBufferPointer> {
         var end = endIndex
         while end > startIndex, self[end - 1] == 0x0A || self[end - 1] == 0x0D { end -= 1 }
@@ -120,7 +120,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension Slice<UnsafeRawBufferPointer> {
-    /// Without blanks at both ends.
+    /// The bytes without whitespace at both ends.
     fileprivate func trimmed() -> Self {
         var (start, end) = (startIndex, endIndex)
         while start < end, self[start] == 0x20 || self[start] == 0x09 { start += 1 }

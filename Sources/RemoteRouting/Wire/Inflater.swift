@@ -2,9 +2,9 @@
 internal import CurlShim
 package import Foundation
 
-/// Decodes gzip (RFC 1952), every member, with the zlib that the process has or that can be loaded.
+/// Decodes all members of a gzip stream (RFC 1952) with the process's zlib or a loaded one.
 ///
-/// libcurl accepts a gzip stream that ends too early, so its own decoding stays off.
+/// libcurl accepts a truncated gzip stream, so its own decoding stays off.
 package final class Inflater {
     /// Whether the system has zlib; without it requests ask for `identity`.
     package static var isAvailable: Bool { wire_inflater_is_available() != 0 }
@@ -12,12 +12,12 @@ package final class Inflater {
     private let inflater: OpaquePointer
     private var input = Data()
     private var scratch = [UInt8](repeating: 0, count: 65_536)
-    /// Whether the bytes so far end with a member's end, as no bytes at all do.
+    /// Whether the input so far is empty or ends with a complete member.
     private var isAtEnd = true
-    /// Whether zlib filled the scratch buffer, so that it may hold more without further input.
+    /// Whether zlib filled the scratch buffer and may have more output without further input.
     private var mayHoldMore = false
 
-    /// Makes a decoder; `nil` without zlib.
+    /// Creates a decoder; `nil` without zlib.
     package init?() {
         guard let inflater = wire_inflater_make() else { return nil }
         self.inflater = inflater
@@ -30,12 +30,12 @@ package final class Inflater {
         if input.isEmpty { input = data } else { input.append(data) }
     }
 
-    /// Decodes the next bytes, at most 64 KiB; `nil` where more input is needed.
+    /// Decodes the next bytes, at most 64 KiB; `nil` if more input is needed.
     package func next() throws(WireFailure) -> Data? {
         while !input.isEmpty || mayHoldMore {
             let (made, result) = step()
             guard result >= 0 else {
-                throw WireFailure(.protocolViolation, "the body is not the gzip that its head promises; look at the server")
+                throw WireFailure(.protocolViolation, "the body is not gzip, which its Content-Encoding declares; check the server")
             }
             isAtEnd = result == 1
             mayHoldMore = !isAtEnd && made == scratch.count
@@ -45,12 +45,12 @@ package final class Inflater {
         return nil
     }
 
-    /// The input is complete.
+    /// Marks the input as complete.
     ///
-    /// - Throws: `WireFailure` where the last member has no end.
+    /// - Throws: `WireFailure` if the last member is truncated.
     package func finish() throws(WireFailure) {
         guard isAtEnd else {
-            throw WireFailure(.protocolViolation, "the body is gzip that ends too early; look at the server")
+            throw WireFailure(.protocolViolation, "the gzip body is truncated; check the server")
         }
     }
 
@@ -58,7 +58,7 @@ package final class Inflater {
         var (taken, made) = (input.count, scratch.count)
         let result = input.withUnsafeBytes { source in
             scratch.withUnsafeMutableBufferPointer { target in
-                // The scratch buffer is never empty, and zlib reads no input where its count is zero.
+                // The scratch buffer is never empty, and zlib reads no input if its count is zero.
                 guard let out = target.baseAddress else { return Int32(-1) }
                 return wire_inflater_run(inflater, source.bindMemory(to: UInt8.self).baseAddress ?? UnsafePointer(out), &taken, out, &made)
             }

@@ -6,29 +6,29 @@ internal import StoreCore
 internal import FoundationNetworking
 #endif
 
-/// A library with an engine that is replaced in a forked process.
+/// A library with an engine, which is replaced in a forked process.
 package final class WireClient: Sendable {
-    /// The library and its version.
+    /// The name and version of the library.
     package var name: String { "libcurl \(library.version)" }
 
-    /// What the library says about itself.
+    /// The properties of the library.
     package var build: WireLibrary.Build { library.build }
 
     private let library: WireLibrary
     private let width: Int
     private let connections: Int
-    /// Guards which engine is used: a forked process has none of its own until its first request.
+    /// Guards the engine; a forked process creates its own for its first request.
     private let engine: Lock<WireEngine>
 
     /// Finds or loads libcurl and starts an engine.
     ///
     /// - Parameters:
     ///   - path: A file to load instead of the system's libcurl.
-    ///   - width: How many exchanges run at once; further ones wait in order.
-    ///   - connections: How many connections are held at once, those of paused exchanges included; `nil` for as many as `width`.
+    ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
+    ///   - connections: The maximum number of connections, including those of paused exchanges; `nil` for `width`.
     /// - Throws: `WireLibrary.Missing` if libcurl cannot be used; `WireFailure` if no descriptor is left.
     package init(path: String? = nil, width: Int, connections: Int? = nil) throws {
-        // `URLSession` initializes libcurl as well, which before 7.84 must not happen while another thread does.
+        // `URLSession` also initializes libcurl, which is not thread-safe before 7.84. This forces it to happen first.
         if !WireLibrary.isInitializationThreadSafe { URLSession(configuration: .ephemeral).invalidateAndCancel() }
         library = try WireLibrary(path: path)
         self.width = width
@@ -36,7 +36,7 @@ package final class WireClient: Sendable {
         engine = Lock(try WireEngine(library, width: width, connections: self.connections))
     }
 
-    /// How many exchanges are in flight; for tests.
+    /// The number of exchanges in flight, for tests.
     package var exchangeCount: Int { engine.withLock(\.count) }
 
     /// The engine of this process.

@@ -3,29 +3,29 @@ internal import CurlShim
 internal import Foundation
 internal import StoreCore
 
-/// Performs HTTP exchanges with libcurl on one thread of its own.
+/// Performs HTTP exchanges with libcurl on a thread of its own.
 ///
-/// Commands go through a lock to the thread, which an event descriptor wakes where it sleeps. When the engine is released, the exchanges
-/// in flight end as they would have, and then the thread and its connections.
+/// Commands pass through a lock to the thread; an event descriptor wakes the thread if it sleeps. After the engine is released, exchanges
+/// in flight end normally. Then the thread and its connections end.
 package final class WireEngine: Sendable {
     /// The number of an exchange.
     package typealias Ticket = WireMachine.Ticket
 
     private let mailbox: Mailbox
-    /// The process that the thread runs in; a forked child has none.
+    /// The process of the thread; a forked child has no such thread.
     private let process = getpid()
 
-    /// Makes an engine and starts its thread.
+    /// Creates an engine and starts its thread.
     ///
     /// - Parameters:
     ///   - library: The libcurl to use.
-    ///   - width: How many exchanges run at once; further ones wait in order.
-    ///   - connections: How many connections are held at once, those of paused exchanges included.
-    /// - Throws: `WireFailure` where the system has no descriptors left.
+    ///   - width: The maximum number of concurrent exchanges; further ones wait in order.
+    ///   - connections: The maximum number of connections, including those of paused exchanges.
+    /// - Throws: `WireFailure` if the system has no descriptors left.
     package init(_ library: WireLibrary, width: Int, connections: Int) throws(WireFailure) {
-        // Made here and not on the thread, which could report a failure only to each exchange.
+        // Created here, because the thread could report a failure only to each exchange.
         guard let mailbox = Mailbox(), let handle = wire_loop_make(library.number, mailbox.event, min(connections, 64)) else {
-            throw WireFailure(.engineFailed, "no descriptor is left for the network's thread; close some, or raise the limit")
+            throw WireFailure(.engineFailed, "no file descriptor is left for the network thread; close some, or raise the limit")
         }
         self.mailbox = mailbox
         let address = UInt(bitPattern: handle)
@@ -38,14 +38,14 @@ package final class WireEngine: Sendable {
     }
 
     deinit {
-        // In a forked process the mailbox may be locked for ever, and its descriptor would wake the other process.
+        // In a forked process the mailbox may be locked forever, and its descriptor would wake the parent process.
         if isUsable { mailbox.post(.drain) }
     }
 
-    /// Whether the engine's thread runs in this process, and not in one that this was forked from.
+    /// Whether the engine's thread runs in this process, rather than in a parent process.
     package var isUsable: Bool { getpid() == process }
 
-    /// How many exchanges are known to the engine's thread; for tests.
+    /// The number of exchanges that the engine's thread knows, for tests.
     package var count: Int { mailbox.known }
 
     /// Submits an exchange.
@@ -55,10 +55,10 @@ package final class WireEngine: Sendable {
         mailbox.start(request, receiver)
     }
 
-    /// Ends an exchange on the wire; its receiver is not called again, except for a call that runs now.
+    /// Ends an exchange on the wire; its receiver is not called again, except for a call already in progress.
     package func cancel(_ ticket: Ticket) { mailbox.post(.cancel(ticket)) }
 
-    /// Goes on with an exchange whose receiver returned ``WireFlow/pauses``.
+    /// Resumes an exchange whose receiver returned ``WireFlow/pauses``.
     package func resume(_ ticket: Ticket) { mailbox.post(.resume(ticket)) }
 }
 
@@ -68,7 +68,7 @@ final class Mailbox: Sendable {
         case start(WireMachine.Ticket, WireRequest, any WireReceiver)
         case cancel(WireMachine.Ticket)
         case resume(WireMachine.Ticket)
-        /// A part of a request's body was read; `nil` is its end.
+        /// A chunk of a request body was read; `nil` is its end.
         case read(WireMachine.Ticket, Result<Data?, any Error>)
         /// End once nothing is in flight.
         case drain
@@ -83,7 +83,7 @@ final class Mailbox: Sendable {
 
     /// Wakes the loop.
     let event: Int32
-    /// Guards the commands together with whether the loop has to be woken for them.
+    /// Guards the commands and whether they must wake the loop.
     private let state = Lock(State())
 
     init?() {
@@ -113,7 +113,7 @@ final class Mailbox: Sendable {
         return ticket
     }
 
-    /// Takes out all commands; called by the loop.
+    /// Removes all commands, on the loop's thread.
     func take(into commands: inout [Command]) {
         commands.removeAll(keepingCapacity: true)
         state.withLock { state in
@@ -122,7 +122,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Whether the loop may sleep, since there are no commands; then the next one wakes it.
+    /// Whether the loop may sleep because there are no commands; the next command then wakes it.
     func mayFallAsleep(known: Int) -> Bool {
         state.withLock { state in
             state.known = known
@@ -133,7 +133,7 @@ final class Mailbox: Sendable {
 }
 
 extension Bool {
-    /// The value, which becomes false.
+    /// Returns the value and sets it to false.
     fileprivate mutating func take() -> Bool {
         defer { self = false }
         return self

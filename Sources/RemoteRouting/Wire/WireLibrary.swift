@@ -2,24 +2,24 @@
 internal import CurlShim
 internal import Foundation
 
-/// A libcurl that was found or loaded, and what it can do.
+/// A libcurl that was found or loaded, with its capabilities.
 package struct WireLibrary: Sendable {
-    /// Why no engine can be made.
+    /// The reason why no engine can be created.
     package struct Missing: Error, Sendable, CustomStringConvertible {
         package let description: String
     }
 
-    /// What a libcurl says about itself.
+    /// The properties of a libcurl build.
     package struct Build: Hashable, Sendable {
         /// The version as text.
         package var name: String
         /// The version as a number: `0x075801` is 7.88.1.
         package var version: UInt32
-        /// The library for TLS, such as `OpenSSL/3.0.17`; empty where there is none.
+        /// The TLS library, such as `OpenSSL/3.0.17`; empty without one.
         package var tls: String
-        /// Whether it looks names up beside the loop, which a lookup would block otherwise.
+        /// Whether names are resolved on threads; otherwise a lookup would block the loop.
         package var hasThreads: Bool
-        /// Whether it is built with HTTP/2.
+        /// Whether HTTP/2 is built in.
         package var hasHTTP2: Bool
 
         package init(name: String, version: UInt32, hasThreads: Bool, tls: String = "", hasHTTP2: Bool = false) {
@@ -37,34 +37,34 @@ package struct WireLibrary: Sendable {
                 hasHTTP2: wire_library_has_http2(number) != 0)
         }
 
-        /// Whether libcurl asks before it sends, which keeps an unsafe request from being sent twice on a reused connection.
+        /// Whether libcurl asks before sending, which prevents an unsafe request from being sent twice on a reused connection.
         package var asksBeforeSending: Bool { version >= UInt32(WIRE_ASKS_BEFORE_SENDING) }
 
         /// Whether the library may offer HTTP/2 for a request.
         ///
-        /// Not for a stream: libcurl buffers a whole window of a paused one, and a paused one may stop others on its connection.
+        /// Streams do not use HTTP/2: libcurl buffers a whole window of a paused stream, which may also block others on its connection.
         ///
         /// - Parameters:
-        ///   - isSecure: Whether the request goes by https; HTTP/2 without TLS is not offered.
-        ///   - isStream: Whether the reader takes the body in its own time.
+        ///   - isSecure: Whether the request uses https; HTTP/2 without TLS is not offered.
+        ///   - isStream: Whether the reader consumes the body at its own pace.
         package func mayOfferHTTP2(isSecure: Bool, isStream: Bool) -> Bool {
             hasHTTP2 && version >= UInt32(WIRE_HAS_TESTED_HTTP2) && isSecure && !isStream
         }
 
-        /// Why the library is not used; `nil` where it is.
+        /// The reason why the library cannot be used; `nil` if it can.
         package var problem: String? {
             if version < UInt32(WIRE_OLDEST_VERSION) { return "libcurl \(name) is older than 7.66" }
-            if !hasThreads { return "libcurl \(name) looks names up without a thread" }
+            if !hasThreads { return "libcurl \(name) resolves names without a thread" }
             return nil
         }
     }
 
-    /// The shim's number of the library.
+    /// The shim's number for the library.
     let number: Int32
-    /// A file of certificates; `nil` where the library's own is there.
+    /// A file of certificates; `nil` if the library's own file exists.
     let certificates: String?
 
-    /// What the library says about itself.
+    /// The properties of the library's build.
     package let build: Build
 
     /// The version as text.
@@ -89,7 +89,7 @@ package struct WireLibrary: Sendable {
         return number < 0 || wire_library_is_thread_safe(number) != 0
     }
 
-    /// The system's certificates where the library's build names a file that is not there, as that of a wheel or a static build may.
+    /// The system's certificates, if the file that the build names does not exist, as in a wheel or a static build.
     private static func certificates(for number: Int32) -> String? {
         if let path = wire_library_certificates(number), FileManager.default.fileExists(atPath: String(cString: path)) { return nil }
         return knownCertificates.first { FileManager.default.fileExists(atPath: $0) }

@@ -3,7 +3,7 @@ internal import CurlShim
 internal import Foundation
 internal import StoreCore
 
-/// The engine's thread: carries out what the machine decides. Nothing of it is seen by another thread.
+/// The engine's thread, which carries out the machine's decisions. No other thread sees its state.
 final class WireLoop {
     let library: WireLibrary
     private let mailbox: Mailbox
@@ -11,13 +11,13 @@ final class WireLoop {
     private let handle: OpaquePointer
     private var transfers: [WireMachine.Ticket: WireTransfer] = [:]
     private var commands: [Mailbox.Command] = []
-    /// The transfers that hold a head or a piece that their receivers have not got yet.
+    /// The transfers with a head or a chunk that their receivers have not received yet.
     private var unreported: [WireTransfer] = []
     private var isDraining = false
-    /// The time at the beginning of this turn.
+    /// The time at the start of this turn.
     private(set) var now = SystemTime().now
 
-    /// Takes over a loop of libcurl, which no other thread uses from here on.
+    /// Takes ownership of a libcurl loop, which no other thread may use afterward.
     init(_ library: WireLibrary, _ mailbox: Mailbox, _ handle: OpaquePointer, width: Int, connections: Int) {
         self.library = library
         self.mailbox = mailbox
@@ -90,7 +90,7 @@ final class WireLoop {
         end(ticket, transfer.refusal(code))
     }
 
-    /// Ends an exchange by our own decision; without a failure its receiver has left.
+    /// Ends an exchange by decision of the machine; `nil` means that its caller was canceled.
     private func end(_ ticket: WireMachine.Ticket, _ failure: WireFailure?) {
         _ = machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
@@ -102,23 +102,23 @@ final class WireLoop {
         }
     }
 
-    // MARK: What libcurl says
+    // MARK: Callbacks of libcurl
 
-    /// Right before a request goes out; true lets it.
+    /// Decides whether a request may be sent, right before sending.
     func willSend(_ transfer: WireTransfer, isReused: Bool, isReadable: Bool) -> Bool {
         machine.willSend(transfer.ticket, isReused: isReused, isReadable: isReadable) == .send
     }
 
     func moved(_ transfer: WireTransfer) { machine.moved(transfer.ticket, at: now) }
 
-    /// Right before a connection is made; true lets libcurl make it.
+    /// Decides whether libcurl may open a connection, right before opening.
     func mayConnect(_ transfer: WireTransfer) -> Bool { machine.mayConnect(transfer.ticket) }
 
     func headCame(_ transfer: WireTransfer, isShared: Bool) { machine.headCame(transfer.ticket, isShared: isShared, at: now) }
 
     func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
 
-    /// Reports the transfer at the end of this turn, so that a small response wakes its receiver once.
+    /// Reports the transfer at the end of this turn, so that a small response wakes its receiver only once.
     func reportLater(_ transfer: WireTransfer) { unreported.append(transfer) }
 
     private func collect() {

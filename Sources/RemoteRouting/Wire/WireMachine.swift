@@ -1,31 +1,31 @@
 package import StoreCore
 
-/// The decisions of the engine: which exchange begins, which one is late, and what may be sent how often.
+/// Decides for the engine: which exchange begins, which is late, and which request may be sent again.
 ///
-/// Pure: facts and the time go in, actions come out. The loop carries them out.
+/// Pure: events and times go in, actions come out. The loop carries them out.
 package struct WireMachine {
     /// The number of an exchange.
     package typealias Ticket = UInt64
 
-    /// The answer to libcurl right before a request goes out.
+    /// The decision about a request right before it is sent.
     package enum SendAction: Hashable {
-        /// The request goes out.
+        /// Send the request.
         case send
-        /// The server has closed the connection, or has sent bytes that no request asked for: a fresh connection replaces it.
+        /// Replace the connection: the server has closed it, or has sent bytes without a request.
         case restart
-        /// The request has gone out before and must not again.
+        /// Refuse, because the request was already sent and must not be repeated.
         case refuse
     }
 
-    /// What follows the end of a transfer.
+    /// The action after the end of a transfer.
     package enum EndAction: Hashable {
-        /// Nothing has been sent, so the same request begins again on a fresh connection.
+        /// Begin the same request again on a fresh connection, because nothing was sent.
         case beginAgain
-        /// The exchange is over.
+        /// Report the end of the exchange.
         case conclude(mayHaveArrived: Bool)
-        /// The exchange was refused a connection, and begins again later.
+        /// Begin again later, because the exchange was refused a connection.
         case wait
-        /// The exchange is unknown: it was canceled.
+        /// Do nothing, because the exchange was canceled.
         case ignore
     }
 
@@ -36,35 +36,35 @@ package struct WireMachine {
         let isStream: Bool
         var sends = 0
         var restarts = false
-        /// The exchanges that it may share a connection with; `nil` where it shares none.
+        /// The exchanges that may share a connection with it; `nil` if it shares none.
         let sharing: ConnectionSharing.Key?
         /// Whether it was refused a connection.
         var isDeferred = false
-        /// Whether the connection that it went out on was made for it.
+        /// Whether it was sent on a connection that was opened for it.
         var isOnNewConnection = false
         var needsFreshConnection: Bool
         var deadlines: Deadlines
     }
 
-    /// How many exchanges run at once; paused ones do not count, or a few streams that are not read would stop all others.
+    /// The maximum number of running exchanges. Paused ones do not count; otherwise a few unread streams would block all others.
     private let width: Int
-    /// How many exchanges hold a connection, the paused ones included.
+    /// The maximum number of exchanges with a connection, including paused ones.
     private let connections: Int
-    /// Whether unsafe requests need a fresh connection, since the library cannot ask before it sends.
+    /// Whether unsafe requests need a fresh connection, because the library cannot ask before sending.
     private let cannotAsk: Bool
     private var entries: [Ticket: Entry] = [:]
-    /// The waiting exchanges in the order of their arrival; a canceled one is skipped.
+    /// The waiting exchanges in order of arrival; canceled ones are skipped.
     private var queue: ArraySlice<Ticket> = []
-    /// The waiting streams, likewise.
+    /// The waiting streams in order of arrival; canceled ones are skipped.
     private var streams: ArraySlice<Ticket> = []
-    /// The exchanges that waited for another one's connection and may begin now.
+    /// The exchanges that waited for another one's connection and may begin.
     private var released: ArraySlice<Ticket> = []
     private var sharing = ConnectionSharing()
     private var runningCount = 0
-    /// How many streams hold a connection.
+    /// The number of streams with a connection.
     private var streamCount = 0
     private var pausedCount = 0
-    /// No deadline comes before this.
+    /// A lower bound of all deadlines.
     private var nextCheck = MonotonicInstant.distantFuture
 
     package init(width: Int, connections: Int, cannotAsk: Bool = false) {
@@ -73,32 +73,32 @@ package struct WireMachine {
         self.cannotAsk = cannotAsk
     }
 
-    /// How many exchanges are known, the waiting ones included.
+    /// The number of known exchanges, including waiting ones.
     package var count: Int { entries.count }
 
-    /// When ``late(at:)`` has work at the earliest.
+    /// The earliest moment at which ``late(at:)`` may return exchanges.
     package var nextDeadline: MonotonicInstant? { nextCheck == .distantFuture ? nil : nextCheck }
 
     // MARK: Beginning and ending
 
-    /// How many connections streams may hold: readers may leave all of them paused, and other exchanges need the rest.
+    /// The maximum number of connections of streams: readers may pause them all, and other exchanges need the rest.
     private var streamLimit: Int { max(1, connections - min(width, connections / 2)) }
 
-    /// A caller submitted an exchange; the tickets of later ones are larger.
+    /// Records a submitted exchange; later exchanges have larger tickets.
     ///
-    /// - Parameter isStream: Whether the reader takes the body in its own time, and perhaps never.
+    /// - Parameter isStream: Whether the reader consumes the body at its own pace, which may mean never.
     package mutating func submitted(
         _ ticket: Ticket, mayRepeat: Bool, isSecure: Bool, isStream: Bool = false, _ limits: Deadlines.Limits, at now: MonotonicInstant
     ) {
         submitted(ticket, mayRepeat: mayRepeat, isSecure: isSecure, isStream: isStream, sharing: nil, limits, at: now)
     }
 
-    /// The same for an exchange that may share a connection with others.
+    /// Records a submitted exchange that may share a connection with others.
     mutating func submitted(
         _ ticket: Ticket, mayRepeat: Bool, isSecure: Bool, isStream: Bool, sharing: ConnectionSharing.Key?, _ limits: Deadlines.Limits,
         at now: MonotonicInstant
     ) {
-        // Over TLS a readable socket may hold a session ticket, so that a look at it says nothing.
+        // Over TLS a readable socket may hold a session ticket, so readability does not show that it was closed.
         let isFresh = !mayRepeat && (isSecure || cannotAsk)
         entries[ticket] = Entry(
             mayRepeat: mayRepeat, isStream: isStream, sharing: isFresh ? nil : sharing, needsFreshConnection: isFresh,
@@ -107,13 +107,13 @@ package struct WireMachine {
         expect(ticket)
     }
 
-    /// Takes out the next exchange that may begin; `nil` where there is none or no room.
+    /// Removes and returns the next exchange that may begin; `nil` if there is none or no capacity.
     package mutating func beginNext(at now: MonotonicInstant) -> (ticket: Ticket, onFreshConnection: Bool)? {
         while runningCount < width, runningCount + pausedCount < connections {
             let stream = streamCount < streamLimit ? WireMachine.first(of: &streams, in: entries) : nil
             let other = WireMachine.first(of: &queue, in: entries)
             let follower = WireMachine.first(of: &released, in: entries)
-            // No ticket is as large as the one for none.
+            // No ticket equals the placeholder for none.
             let ticket = min(stream ?? .max, other ?? .max, follower ?? .max)
             guard let entry = entries[ticket] else { return nil }
             if ticket == stream {
@@ -123,7 +123,7 @@ package struct WireMachine {
             } else {
                 released.removeFirst()
             }
-            // Waiting for the connection of another exchange counts as waiting for the head.
+            // Waiting for another exchange's connection counts toward the time for the head.
             if ticket != follower { entries[ticket]?.deadlines.began(at: now) }
             expect(ticket)
             if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key) == .waits { continue }
@@ -135,7 +135,7 @@ package struct WireMachine {
         return nil
     }
 
-    /// The first that has not left; those before it are dropped.
+    /// Returns the first exchange that was not canceled and drops those before it.
     private static func first(of queue: inout ArraySlice<Ticket>, in entries: [Ticket: Entry]) -> Ticket? {
         while let ticket = queue.first {
             if entries[ticket] != nil { return ticket }
@@ -144,7 +144,7 @@ package struct WireMachine {
         return nil
     }
 
-    /// The caller left, or the exchange failed by a decision of the loop; returns whether a transfer runs that has to end.
+    /// Removes an exchange that was canceled or failed by decision of the loop; returns whether a running transfer must end.
     package mutating func left(_ ticket: Ticket) -> Bool { remove(ticket, isOver: false) }
 
     private mutating func remove(_ ticket: Ticket, isOver: Bool) -> Bool {
@@ -155,7 +155,7 @@ package struct WireMachine {
                 ? sharing.ended(ticket, key, hasFailed: isOver && entry.sends == 0) : sharing.left(ticket, key)
         }
         release(entry)
-        // Bounds the list to twice its use, however many leave before their turn.
+        // Bounds the list to twice its use, even if many exchanges are canceled before their turn.
         if queue.count + streams.count > 2 * (entries.count - runningCount - pausedCount) + 64 {
             queue.removeAll { entries[$0] == nil }
             streams.removeAll { entries[$0] == nil }
@@ -163,7 +163,7 @@ package struct WireMachine {
         return entry.isRunning
     }
 
-    /// libcurl is done with the transfer.
+    /// Records that libcurl ended the transfer.
     package mutating func ended(_ ticket: Ticket) -> EndAction {
         guard let entry = entries[ticket] else { return .ignore }
         if entry.restarts {
@@ -191,12 +191,12 @@ package struct WireMachine {
 
     // MARK: At most once
 
-    /// libcurl has a connection and is about to send.
+    /// Decides about a request that libcurl is about to send on a connection.
     package mutating func willSend(_ ticket: Ticket, isReused: Bool, isReadable: Bool) -> SendAction {
         guard let entry = entries[ticket] else { return .refuse }
         if !entry.mayRepeat, entry.sends > 0 { return .refuse }
         if isReused && isReadable {
-            // libcurl would take bytes that arrived before the request for its response.
+            // libcurl would treat bytes that arrived before the request as its response.
             entries[ticket]?.restarts = true
             return .restart
         }
@@ -206,22 +206,22 @@ package struct WireMachine {
         return .send
     }
 
-    /// libcurl is about to make a connection; returns whether it may, or the exchange has to wait for one that others make.
+    /// Decides about a connection that libcurl is about to open; a refused exchange waits for another one's connection.
     package mutating func mayConnect(_ ticket: Ticket) -> Bool {
         guard let entry = entries[ticket], let key = entry.sharing, !entry.needsFreshConnection else { return true }
         let (isAllowed, others) = sharing.mayConnect(ticket, key)
         released += others
-        // Another address of the host may be allowed after one was refused.
+        // After one address of the host was refused, another may be allowed.
         entries[ticket]?.isDeferred = !isAllowed
         return isAllowed
     }
 
     // MARK: Time and back-pressure
 
-    /// A part of the request was sent, or a part of the body arrived.
+    /// Records that a part of the request was sent or a part of the body arrived.
     package mutating func moved(_ ticket: Ticket, at now: MonotonicInstant) { entries[ticket]?.deadlines.moved(at: now) }
 
-    /// The head arrived.
+    /// Records the arrival of the head.
     ///
     /// - Parameter isShared: Whether other exchanges may use the connection at the same time, as with HTTP/2.
     package mutating func headCame(_ ticket: Ticket, isShared: Bool = false, at now: MonotonicInstant) {
@@ -229,11 +229,11 @@ package struct WireMachine {
         if let entry = entries[ticket], let key = entry.sharing {
             released += sharing.headCame(ticket, key, isShared: isShared, isNew: entry.isOnNewConnection)
         }
-        // The idle time may end before the time for the head would have.
+        // The idle deadline may precede the head deadline.
         expect(ticket)
     }
 
-    /// The reader is behind.
+    /// Records that the reader is behind.
     package mutating func paused(_ ticket: Ticket) {
         guard let entry = entries[ticket], entry.isRunning, !entry.isPaused else { return }
         entries[ticket]?.isPaused = true
@@ -242,7 +242,7 @@ package struct WireMachine {
         pausedCount += 1
     }
 
-    /// The reader wants more; returns whether the transfer has to go on.
+    /// Records that the reader wants more; returns whether the transfer must resume.
     package mutating func resumed(_ ticket: Ticket, at now: MonotonicInstant) -> Bool {
         guard let entry = entries[ticket], entry.isPaused else { return false }
         entries[ticket]?.isPaused = false
@@ -253,10 +253,10 @@ package struct WireMachine {
         return true
     }
 
-    /// The exchanges whose deadline has passed; the loop ends each with ``left(_:)``.
+    /// Returns the exchanges whose deadline has passed; the loop ends each with ``left(_:)``.
     package mutating func late(at now: MonotonicInstant) -> [(ticket: Ticket, part: Deadlines.Part)] {
         guard now >= nextCheck else { return [] }
-        // All are looked at, which happens once for many exchanges: deadlines move away while bytes arrive.
+        // Scans all exchanges, but rarely: arriving bytes postpone deadlines.
         var late: [(ticket: Ticket, part: Deadlines.Part)] = []
         nextCheck = .distantFuture
         for (ticket, entry) in entries {

@@ -1,6 +1,6 @@
-/// How an exchange went, as libcurl counts it; times in microseconds.
+/// The metrics of an exchange as libcurl counts them; times in microseconds.
 package struct WireMetrics: Hashable, Sendable {
-    /// Moments after the beginning of the exchange.
+    /// Moments relative to the start of the exchange.
     package struct Marks: Hashable, Sendable {
         package var nameLookup: Int64
         package var connect: Int64
@@ -18,9 +18,9 @@ package struct WireMetrics: Hashable, Sendable {
     }
 
     package var marks: Marks
-    /// How many connections were made for the exchange.
+    /// The number of connections opened for the exchange.
     package var connections: Int
-    /// libcurl's number of the version.
+    /// libcurl's number of the HTTP version.
     package var version: Int
     package var sentHeadBytes: Int64
     package var sentBodyBytes: Int64
@@ -40,13 +40,13 @@ package struct WireMetrics: Hashable, Sendable {
         self.receivedBodyBytes = receivedBodyBytes
     }
 
-    /// The bytes of a request's head, which libcurl counts together with some of the body.
+    /// The bytes of a request's head, which libcurl counts together with parts of the body.
     ///
     /// - Parameters:
-    ///   - request: The bytes that libcurl counts for the request.
-    ///   - body: The bytes of the body.
-    ///   - isCopied: Whether libcurl has a copy of the body, which goes out together with the head.
-    ///   - countsBodies: Whether the library counts all of each body (8.7).
+    ///   - request: The number of bytes that libcurl counts for the request.
+    ///   - body: The number of body bytes.
+    ///   - isCopied: Whether libcurl has a copy of the body, which it sends together with the head.
+    ///   - countsBodies: Whether the library counts bodies completely (8.7).
     package static func headBytes(of request: Int64, body: Int64, isCopied: Bool, countsBodies: Bool) -> Int64 {
         isCopied || countsBodies ? max(0, request - body) : request
     }

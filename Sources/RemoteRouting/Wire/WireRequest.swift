@@ -1,20 +1,20 @@
 package import Foundation
 
-/// One request as the engine sends it; everything is encoded and checked.
+/// A request in the form that the engine sends, encoded and validated.
 package struct WireRequest: Sendable {
-    /// The bytes behind the head.
+    /// The body of a request.
     package enum Body: Sendable {
         /// No body and no length.
         case none
-        /// A body of length zero, which is said (RFC 9110 §8.6).
+        /// An empty body with an explicit length of zero (RFC 9110 §8.6).
         case empty
         /// Bytes in memory.
         case bytes(Data)
-        /// Bytes that are read while they are sent, on a thread that may block; without a length they go in chunks (RFC 9112 §7.1).
+        /// Bytes read while they are sent, on a thread that may block; chunked if the length is unknown (RFC 9112 §7.1).
         case stream(length: Int64?, open: @Sendable () throws -> @Sendable (_ upTo: Int) throws -> Data?)
     }
 
-    /// How many bytes the address and the fields may have: libcurl holds heads of 1 MiB, its own lines and a proxy's included.
+    /// The maximum size of the address and the fields in bytes. libcurl's limit is 1 MiB, including its own lines and a proxy's.
     package static let headLimit = 1_000_000
 
     /// The absolute address.
@@ -23,31 +23,31 @@ package struct WireRequest: Sendable {
     package var method: String
     /// The body.
     package var body: Body
-    /// Whether the request may arrive twice: it is idempotent (RFC 9110 §9.2.2) or carries an `Idempotency-Key`.
+    /// Whether the request may arrive twice: it is idempotent (RFC 9110 §9.2.2) or has an `Idempotency-Key`.
     package var mayRepeat: Bool
     /// The deadlines that the engine keeps.
     package var deadlines: Deadlines.Limits
-    /// Whether the caller wants to know about each part of the body that is sent.
+    /// Whether to report the progress of the request body.
     package var reportsProgress = false
-    /// Whether the reader takes the body in its own time; streams never hold all connections, and each read from the socket takes more.
+    /// Whether the reader consumes the body at its own pace. Streams never hold all connections and read larger blocks.
     package var isStream = false
-    /// What is demanded of a secure connection; `nil` for the defaults.
+    /// The TLS requirements; `nil` for the defaults.
     package var tls: WireTLS?
     /// The proxy.
     package var proxy = WireProxy.system
-    /// Whether HTTP/2 may be used where the server offers it.
+    /// Whether HTTP/2 may be used if the server offers it.
     package var allowsHTTP2 = true
     /// The exchanges that may share a connection with this one.
     var sharingKey: ConnectionSharing.Key {
         let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
         return ConnectionSharing.Key(origin: String(decoding: authority, as: UTF8.self), tls: tls, proxy: proxy)
     }
-    /// Whether the address is one of https.
+    /// Whether the address is https.
     var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
-    /// The lines of the header, each ended by NUL, as the shim wants them.
+    /// The header lines, each terminated by NUL, in the shim's form.
     private(set) var lines: [UInt8] = []
 
-    /// Whether libcurl can hold the head of the request.
+    /// Whether the head of the request is within libcurl's limit.
     var fits: Bool { url.utf8.count + lines.count <= WireRequest.headLimit }
 
     package init(url: String, method: String, body: Body = .none, mayRepeat: Bool, deadlines: Deadlines.Limits = Deadlines.Limits()) {
@@ -59,11 +59,11 @@ package struct WireRequest: Sendable {
         lines.reserveCapacity(256)
     }
 
-    /// Adds a field; the caller has checked that name and value hold no control characters.
+    /// Adds a field; the caller has verified that name and value contain no control characters.
     package mutating func add(_ name: String, _ value: String) {
         lines.append(contentsOf: name.utf8)
         if value.isEmpty {
-            // The form that libcurl takes for a field without a value.
+            // libcurl's form for a field without a value.
             lines.append(UInt8(ascii: ";"))
         } else {
             lines.append(contentsOf: ": ".utf8)
@@ -72,7 +72,7 @@ package struct WireRequest: Sendable {
         lines.append(0)
     }
 
-    /// Keeps libcurl from adding a field of its own.
+    /// Prevents libcurl from adding a field of its own.
     package mutating func suppress(_ name: String) {
         lines.append(contentsOf: name.utf8)
         lines.append(UInt8(ascii: ":"))
@@ -80,7 +80,7 @@ package struct WireRequest: Sendable {
     }
 }
 
-/// What comes before the body of a response.
+/// The head of a response.
 package struct WireHead: Sendable {
     /// One field line.
     package struct Field: Sendable {
@@ -90,7 +90,7 @@ package struct WireHead: Sendable {
 
     /// The status code.
     package let status: Int
-    /// The fields in the order of the wire, unchecked.
+    /// The fields in the order of the wire, not validated.
     package let fields: [Field]
 
     package func values(of name: String) -> [String] {
@@ -98,7 +98,7 @@ package struct WireHead: Sendable {
     }
 }
 
-/// Whether the source of a body goes on.
+/// The reaction of a receiver: whether the source of a body continues.
 package enum WireFlow: Sendable {
     /// The reader takes more.
     case goesOn
@@ -108,24 +108,24 @@ package enum WireFlow: Sendable {
 
 /// The caller's side of an exchange.
 ///
-/// The engine calls it on its own thread, in the order of the wire, and not again after an end. Implementations must not block.
+/// The engine calls it on its own thread in the order of the wire, and not again after the end. Implementations must not block.
 package protocol WireReceiver: AnyObject, Sendable {
-    /// So many bytes of the request's body have been handed over in all.
+    /// Reports the number of request body bytes handed over so far.
     func sent(_ total: Int64)
-    /// A head, the next bytes of the body, or both arrived; `isComplete` where nothing follows.
+    /// Receives a head, the next bytes of the body, or both; `isComplete` if nothing follows.
     func received(_ head: WireHead?, _ body: Data, isComplete: Bool) -> WireFlow
-    /// The exchange succeeded; the rest of the response arrived, and how all of it went is known.
+    /// Receives the rest of a successful response and the metrics of the exchange.
     func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics)
-    /// The exchange failed.
+    /// Receives the failure of the exchange.
     func failed(_ failure: WireFailure)
 }
 
 extension WireReceiver {
-    /// Ignores how the exchange went.
+    /// Ignores the metrics.
     package func completed(_ head: WireHead?, _ body: Data, _ metrics: WireMetrics) { _ = received(head, body, isComplete: true) }
 }
 
-/// Why an exchange failed.
+/// The failure of an exchange.
 package struct WireFailure: Error, Sendable, CustomStringConvertible {
     /// The kinds of failures.
     package enum Code: Hashable, Sendable {
@@ -140,7 +140,7 @@ package struct WireFailure: Error, Sendable, CustomStringConvertible {
     }
 
     package var code: Code
-    /// What happened, without addresses or field values.
+    /// The reason and the remedy, without addresses or header values.
     package var message: String
     /// Whether the request, or a part of it, may have reached the server.
     package var mayHaveArrived: Bool

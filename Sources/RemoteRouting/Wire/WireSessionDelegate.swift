@@ -5,11 +5,11 @@ internal import StoreCore
 package import FoundationNetworking
 #endif
 
-/// The delegate of a `URLSession`: passes what arrives for each task to its receiver, follows no redirect, and decides nothing.
+/// The delegate of a `URLSession`: forwards each task's events to its receiver and follows no redirect.
 ///
-/// A delegate of the session and not of its tasks, because FoundationNetworking does not ask the latter about redirects.
+/// A session delegate, because task delegates of FoundationNetworking receive no redirects.
 package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
-    /// Guards which receiver belongs to which task.
+    /// Guards the map from tasks to receivers.
     private let receivers = Lock<[Int: any WireReceiver]>([:])
 
     /// Adds the receiver of a task that has not been resumed.
@@ -33,10 +33,10 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         guard let response = challenge.failureResponse as? HTTPURLResponse, let receiver = receiver(of: task) else {
-            // A challenge of the connection, such as a server's certificate or a proxy.
+            // A challenge of the connection, such as a server certificate or a proxy.
             return completionHandler(.performDefaultHandling, nil)
         }
-        // The 401 is the response. FoundationNetworking has passed on head and body before, and hangs without a disposition.
+        // The 401 is the response. FoundationNetworking has already reported head and body, and hangs without a disposition.
         _ = receiver.received(WireHead(response), Data(), isComplete: true)
         completionHandler(.cancelAuthenticationChallenge, nil)
     }
@@ -47,11 +47,11 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
     ) {
         let receiver = receiver(of: dataTask)
         if let response = response as? HTTPURLResponse {
-            // FoundationNetworking passes on interim responses (RFC 9110 §15.2) as well.
+            // FoundationNetworking also reports interim responses (RFC 9110 §15.2).
             let isInterim = (100..<200).contains(response.statusCode) && response.statusCode != 101
             if !isInterim { _ = receiver?.received(WireHead(response), Data(), isComplete: false) }
         } else {
-            receiver?.failed(WireFailure(.protocolViolation, "the response is not one of HTTP; check the address"))
+            receiver?.failed(WireFailure(.protocolViolation, "the response is not HTTP; check the address"))
         }
         completionHandler(.allow)
     }
@@ -73,7 +73,7 @@ package final class WireSessionDelegate: NSObject, URLSessionDataDelegate, Senda
 }
 
 extension WireHead {
-    /// The head of a response of `URLSession`, without the order of its fields.
+    /// Converts a response of `URLSession`, which loses the order of its fields.
     init(_ response: HTTPURLResponse) {
         let fields = response.allHeaderFields.compactMap { name, value -> Field? in
             guard let name = name as? String, let value = value as? String else { return nil }

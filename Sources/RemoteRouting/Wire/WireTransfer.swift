@@ -2,7 +2,7 @@
 internal import CurlShim
 internal import Foundation
 
-/// One exchange on the loop's thread, as libcurl calls it back.
+/// One exchange on the loop's thread, with the callbacks of libcurl.
 final class WireTransfer {
     let ticket: WireMachine.Ticket
     let receiver: any WireReceiver
@@ -13,18 +13,18 @@ final class WireTransfer {
     private var handle: OpaquePointer?
 
     private var headReader = HeadReader()
-    /// Arrived, and not reported before this turn ends or more arrives.
+    /// The received head, not yet reported to the receiver.
     private var head: WireHead?
     private var first = Data()
     private var isUnreported = false
-    /// The reader is behind, and libcurl is told with the next piece.
+    /// Whether the reader is behind; libcurl learns it with the next chunk.
     private var isPaused = false
     private var isReceivingPaused = false
 
     private var isSendingPaused = false
     private var sent: Int64 = 0
     private(set) var hasSent = false
-    /// Why a callback ended the transfer.
+    /// The failure that a callback ended the transfer with.
     private var failure: WireFailure?
 
     init(_ ticket: WireMachine.Ticket, _ request: WireRequest, _ receiver: any WireReceiver, loop: WireLoop, mailbox: Mailbox) {
@@ -39,12 +39,12 @@ final class WireTransfer {
         }
     }
 
-    /// Longer bodies are not copied.
+    /// The maximum size of a copied body.
     private static let copiedBytes = 16_384
 
     // MARK: The loop's side
 
-    /// Begins, or begins again; returns libcurl's code, 0 where that succeeds.
+    /// Begins the exchange, also for a second time; returns libcurl's code, 0 on success.
     func begin(on loop: OpaquePointer, onFreshConnection isFresh: Bool, certificates: String?) -> Int32 {
         var callbacks = WireTransfer.callbacks
         guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
@@ -67,7 +67,7 @@ final class WireTransfer {
         }
     }
 
-    /// What libcurl knows about the proxy of the exchange, which failed.
+    /// Collects libcurl's information about the proxy of the failed exchange.
     private func traceProxy(_ handle: OpaquePointer) -> WireProxy.Trace {
         var raw = wire_proxy_trace()
         wire_transfer_trace_proxy(handle, &raw)
@@ -75,7 +75,7 @@ final class WireTransfer {
         switch request.proxy {
         case .none: isUsed = false
         case .server: isUsed = true
-        // libcurl does not say whether it follows the environment, but the connection goes elsewhere then.
+        // libcurl does not report whether it uses the environment's proxy, but the connection then has another port.
         case .system:
             let port = URL(string: request.url).flatMap { $0.port } ?? (request.isSecure ? 443 : 80)
             isUsed = raw.port != 0 && Int(raw.port) != port
@@ -125,11 +125,11 @@ final class WireTransfer {
         return tls.withWireForm(isAlone: WireTLS.mayMixConnections(version: loop.library.build.version), body)
     }
 
-    /// The failure for a request that libcurl does not take.
+    /// The failure of a request that libcurl refuses.
     func refusal(_ code: Int32) -> WireFailure {
-        // 4, 48: the library is built without an option.
+        // 4 and 48: the library is built without an option.
         guard request.tls != nil, code == 4 || code == 48 else {
-            return WireFailure(.invalidRequest, "libcurl takes no such request; check the address")
+            return WireFailure(.invalidRequest, "libcurl refused the request; check the address")
         }
         return WireFailure(.invalidRequest, "libcurl is built without a TLS option of the host; install one with OpenSSL")
     }
@@ -140,7 +140,7 @@ final class WireTransfer {
         handle = nil
     }
 
-    /// libcurl is done: reports what is left and how it ended.
+    /// Reports the rest of the response and its end.
     func conclude(_ code: Int32, mayHaveArrived: Bool) {
         let failure = code == 0 && self.failure == nil ? nil : explain(code, mayHaveArrived)
         let metrics = failure == nil ? measure() : nil
@@ -184,7 +184,7 @@ final class WireTransfer {
             mayHaveArrived: mayHaveArrived)
     }
 
-    /// Gives the receiver what this turn brought.
+    /// Passes the received parts of this turn to the receiver.
     func report() {
         guard isUnreported, handle != nil else { return }
         isUnreported = false
@@ -207,7 +207,7 @@ final class WireTransfer {
         wire_transfer_resume(handle, 0, isSendingPaused ? 1 : 0)
     }
 
-    /// The next part of the request's body was read.
+    /// Receives a chunk of the request body.
     func take(_ piece: Result<Data?, any Error>) {
         source?.take(piece)
         guard isSendingPaused, let handle else { return }
@@ -215,7 +215,7 @@ final class WireTransfer {
         wire_transfer_resume(handle, isReceivingPaused ? 1 : 0, 0)
     }
 
-    // MARK: libcurl's side
+    // MARK: Callbacks of libcurl
 
     private func received(line: UnsafeRawBufferPointer) -> Bool {
         do throws(WireFailure) {
@@ -236,7 +236,7 @@ final class WireTransfer {
             return Int(WIRE_PAUSE)
         }
         loop.moved(self)
-        // The first piece waits for the end of the turn: most responses are complete by then.
+        // The first chunk waits for the end of the turn, because most responses are complete by then.
         if isUnreported, first.isEmpty {
             first = Data(body)
         } else {
@@ -301,7 +301,7 @@ final class WireTransfer {
                 WireTransfer.of(context).read(into: UnsafeMutableRawBufferPointer(start: bytes, count: count))
             },
             seek: { context, offset in
-                // 2: the place cannot be moved, which fails the request instead of sending another body.
+                // 2: the position cannot be changed, which fails the request instead of sending a different body.
                 WireTransfer.of(context).seek(to: offset) ? 0 : 2
             },
             will_send: { context, isReused, isReadable in

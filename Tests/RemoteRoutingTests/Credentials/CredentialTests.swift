@@ -10,7 +10,7 @@ struct Token: BearerToken, Codable, Hashable {
     var refreshToken = "r"
 }
 
-/// The machine, and a storm of 401.
+/// The credential machine, and storms of 401.
 @Suite(.timeLimit(.minutes(10)))
 struct CredentialTests {
     struct Failed: Error {}
@@ -24,7 +24,7 @@ struct CredentialTests {
         }
     }
 
-    @Test func `H5 a generation is refreshed once`() {
+    @Test func `H5: a generation is refreshed once`() {
         var machine = CredentialMachine("a")
         #expect(name(machine.wanted()) == "use a 0")
         #expect(name(machine.rejected(0)) == "refresh a 0")
@@ -32,12 +32,12 @@ struct CredentialTests {
         #expect(name(machine.wanted()) == "wait")
         machine.refreshEnded(.success("b"), of: 0)
         #expect(name(machine.wanted()) == "use b 1")
-        // A straggler that was sent with the old one.
+        // A late rejection of a request that was sent with the old credential.
         #expect(name(machine.rejected(0)) == "use b 1")
         #expect(name(machine.rejected(1)) == "refresh b 1")
     }
 
-    @Test func `H5 a failed refresh is sticky for its generation`() {
+    @Test func `H5: a failed refresh is sticky for its generation`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)
         machine.refreshEnded(.failure(Failed()), of: 0)
@@ -48,11 +48,11 @@ struct CredentialTests {
         #expect(name(machine.rejected(0)) == "use c 1")
     }
 
-    @Test func `H5 a refresh that failed on its way begins a new generation of the same credential`() {
+    @Test func `H5: a transient failure begins a new generation of the same credential`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)
         machine.refreshEnded(.failure(Failed()), of: 0, passes: true)
-        // Those who waited, and a straggler that was sent with the same credential, fail; what is sent from now on may ask again.
+        // Waiters and late rejections of the same credential fail; requests sent from now on may refresh again.
         #expect(name(machine.outcome(of: 0)) == "fail")
         #expect(name(machine.rejected(0)) == "fail")
         #expect(name(machine.wanted()) == "use a 1")
@@ -68,7 +68,7 @@ struct CredentialTests {
         #expect(name(machine.wanted()) == "fail")
     }
 
-    @Test func `H5 a refresh that ends after somebody signed in is dropped`() {
+    @Test func `H5: a refresh that ends after a replacement is dropped`() {
         var machine = CredentialMachine("a")
         _ = machine.rejected(0)
         machine.replace(by: "c")
@@ -100,7 +100,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H5 a storm of a hundred 401 gives one refresh, and each request is replayed once`(_ kind: TransportKind) async throws {
+    func `H5: a hundred 401s cause one refresh, and each request is replayed once`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         guarded(bench)
         let host = host(bench)
@@ -112,7 +112,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 a failed refresh reaches all, and is not tried again`(_ transport: RealTransport) async throws {
+    func `H5: a refused refresh fails all requests and is not repeated`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .status(401) }
         bench.on("POST", "/refresh") { _ in .status(400) }
@@ -129,7 +129,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 a waiter's cancellation does not kill the refresh`(_ transport: RealTransport) async throws {
+    func `H5: a waiter's cancellation does not end the refresh`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let gate = WatchedState(false)
@@ -150,7 +150,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H6 a refresh is inside the deadline of the call, and goes on without it`(_ transport: RealTransport) async throws {
+    func `H6: a refresh counts toward the call's deadline and outlives the call`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let gate = WatchedState(false)
@@ -169,13 +169,13 @@ struct CredentialTests {
         let error = try await remoteError { _ = try await task.value }
         #expect(error.code == .overallTimedOut)
         gate.update { $0 = true }
-        // The refresh has a deadline of its own, which has passed with the same clock: signing in anew is what helps.
+        // The refresh keeps its own deadline on the same clock, which has passed. Only a new sign-in helps.
         try await bench.origin.waitUntil { $0.requests(to: "/refresh").first?.ending != nil }
         #expect(bench.asked("/refresh").count == 1)
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H5 403 never refreshes, and a second 401 is an error`(_ kind: TransportKind) async throws {
+    func `H5: 403 never refreshes, and a second 401 is an error`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         guarded(bench)
         bench.on("GET", "/forbidden") { _ in .status(403) }
@@ -189,7 +189,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: RealTransport.available, [nil, true, false])
-    func `H5 requiresAuth is obeyed`(_ transport: RealTransport, _ requires: Bool?) async throws {
+    func `H5: requiresAuth is obeyed`(_ transport: RealTransport, _ requires: Bool?) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { asked in .text(asked["Authorization"] ?? "none") }
         let host = bench.host().authorized(by: .basic(user: "u", password: "p"))
@@ -198,7 +198,7 @@ struct CredentialTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 a 401 with a challenge has its body and does not hang`(_ transport: RealTransport) async throws {
+    func `H5: a 401 with a challenge keeps its body and does not hang`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let error = try await remoteError { try await bench.host().send("/x") }
@@ -206,7 +206,7 @@ struct CredentialTests {
         #expect(error.body == Data("no".utf8))
     }
 
-    @Test func `H5 credentials do not travel without encryption`() async throws {
+    @Test func `H5: credentials are not sent without encryption`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         for authorization in [Authorization.bearer("t"), .basic(user: "u", password: "p"), .custom { try $0.set("X-Api-Key", "k") }] {
             let host = RemoteHost(HostConfiguration("api.example.com", scheme: .http), transport: memory).authorized(by: authorization)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Refreshes that fail on the way, come too late, or are asked for by the wrong server.
+/// Refreshes that fail transiently, end too late, or are triggered by another origin.
 @Suite(.timeLimit(.minutes(10)))
 struct PassingRefreshTests {
     private func guarded(_ bench: Bench, _ path: String = "/x") {
@@ -13,7 +13,7 @@ struct PassingRefreshTests {
     }
 
     private func host(_ bench: Bench) -> RemoteHost {
-        // On a busy machine an exchange may take longer than the usual deadlines, and its retry would be another request.
+        // On a busy machine an exchange may exceed the usual deadlines, and its retry would be an extra request.
         bench.host().with { $0.timeouts = .init(head: .seconds(600), idle: .seconds(600), overall: .seconds(600)) }.authorized(
             by: .bearer(Token(accessToken: "old")) { current, unauthenticated in
                 try await unauthenticated.send("/refresh", method: .post, parameters: ["credential": current.refreshToken])
@@ -21,14 +21,13 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 a refresh that failed on the way fails those who waited, and the next 401 tries again`(_ transport: RealTransport) async throws
-    {
+    func `H5: a transient failure fails the waiters, and the next 401 tries again`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         let isOpen = WatchedState(false)
         let asked = WatchedState(0)
         bench.on("GET", "/x") { request in
             if request["Authorization"] == "Bearer new" { return .json([1]) }
-            // All are sent before the first is refused, or those that come later would wait for the refresh.
+            // All requests must be sent before the first rejection; later ones would wait for the refresh.
             asked.update { $0 += 1 }
             do { try await asked.wait { $0 >= 20 ? () : nil } } catch { return .status(500) }
             return .status(401)
@@ -54,7 +53,7 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 a late 401 of those who failed together starts no other refresh`(_ transport: RealTransport) async throws {
+    func `H5: a late 401 of the same generation starts no other refresh`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         guarded(bench)
         let isLate = WatchedState(false)
@@ -91,7 +90,7 @@ struct PassingRefreshTests {
     ]
 
     @Test(arguments: failures.indices)
-    func `H5 only a refusal is sticky, not a failure of the way`(_ index: Int) async throws {
+    func `H5: only a refusal is sticky, not a transient failure`(_ index: Int) async throws {
         let (failure, passes) = PassingRefreshTests.failures[index]
         let memory = MemoryTransport { request in
             request.fields["Authorization"] == "Bearer new" ? .json("[1]") : .status(401)
@@ -116,7 +115,7 @@ struct PassingRefreshTests {
         #expect(attempts.withLock(\.self) == (passes ? 2 : 1))
     }
 
-    @Test func `H5 a token that comes after somebody signed in is not saved`() async throws {
+    @Test func `H5: a token that arrives after a replacement is not saved`() async throws {
         let accepted = WatchedState("third")
         let memory = MemoryTransport { request in
             request.fields["Authorization"] == "Bearer \(accepted.current)" ? .json("[1]") : .status(401)
@@ -144,7 +143,7 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H5 the 401 of another origin refreshes nothing`(_ transport: RealTransport) async throws {
+    func `H5: a 401 of another origin starts no refresh`(_ transport: RealTransport) async throws {
         let other = try LoopbackOrigin { _ in .status(401) }
         let bench = try Bench(transport.kind)
         let place = other.url.absoluteString + "/there"
@@ -157,7 +156,7 @@ struct PassingRefreshTests {
     }
 
     @Test(arguments: ["X-API-Key", "api-key", "X-Auth-Token", "X-Amz-Security-Token", "Cookie", "Authorization"])
-    func `H5 a key in a field of the route or of the host needs encryption too`(_ name: String) async throws {
+    func `H5: a key in a field of the route or the host requires encryption`(_ name: String) async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost(HostConfiguration("a.example", scheme: .http), transport: memory)
         let route = Route(path: "/x", headers: [name: "k"])

@@ -6,10 +6,10 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Connectivity, recordings, and what an error says.
+/// Connectivity, recordings, and the texts of errors.
 @Suite(.timeLimit(.minutes(10)))
 struct AdviceTests {
-    @Test func `H15 a reader gets the status as it is and then each change`() async {
+    @Test func `H15: a reader receives the current status and then each change`() async {
         let manual = ManualConnectivity(.offline)
         var statuses = manual.connectivity.statuses.makeAsyncIterator()
         #expect(await statuses.next() == .offline)
@@ -18,11 +18,11 @@ struct AdviceTests {
         #expect(await statuses.next() == .online)
         manual.set(.offline)
         manual.set(.unknown)
-        // Only the latest is of interest.
+        // Only the latest status is delivered.
         #expect(await statuses.next() == .unknown)
     }
 
-    @Test func `H15 a reader that leaves is forgotten`() async throws {
+    @Test func `H15: a canceled reader is released`() async throws {
         let manual = ManualConnectivity()
         do {
             let statuses = manual.connectivity.statuses
@@ -32,7 +32,7 @@ struct AdviceTests {
         try await until("the reader is forgotten") { manual.readerCount == 0 }
     }
 
-    @Test func `H15: a path says whether it is cellular or expensive where it is known, and guesses nothing`() async {
+    @Test func `H15: a path reports cellular and expensive only if they are known`() async {
         let manual = ManualConnectivity(.online)
         var paths = manual.connectivity.paths.makeAsyncIterator()
         #expect(await paths.next() == Connectivity.Path(.online, isCellular: nil, isExpensive: nil))
@@ -43,7 +43,7 @@ struct AdviceTests {
         #expect(manual.path == Connectivity.Path(.online, isCellular: false))
     }
 
-    @Test func `H15: a change of the path that keeps the status is no new status`() async {
+    @Test func `H15: a change of the path with the same status is not a new status`() async {
         let manual = ManualConnectivity(.online, isCellular: false)
         let statuses = manual.connectivity.statuses
         var paths = manual.connectivity.paths.makeAsyncIterator()
@@ -51,7 +51,7 @@ struct AdviceTests {
         #expect(await paths.next()?.isCellular == false)
         manual.set(.online, isCellular: true)
         #expect(await paths.next()?.isCellular == true)
-        // A canceled reader gets a buffered status, and nil if there is none.
+        // A canceled reader receives a buffered status, or nil.
         let late = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             return await statuses.first { _ in true }
@@ -59,11 +59,11 @@ struct AdviceTests {
         #expect(await late.value == nil)
     }
 
-    @Test func `H15: a monitor of one's own runs once for each reader and stops with it`() async throws {
+    @Test func `H15: a custom monitor runs once per reader and stops with the reader`() async throws {
         let running = Lock(0)
         let connectivity = Connectivity { report in
             running.withLock { $0 += 1 }
-            // A system's monitor may report what it has reported before.
+            // A system's monitor may repeat its last report.
             for _ in 1...3 { report(Connectivity.Path(.online)) }
             report(Connectivity.Path(.offline))
             return { running.withLock { $0 -= 1 } }
@@ -77,7 +77,7 @@ struct AdviceTests {
         try await until("both monitors have stopped") { running.withLock { $0 } == 0 }
     }
 
-    @Test func `H15 being offline holds no request back`() async throws {
+    @Test func `H15: an offline status does not hold back requests`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let manual = ManualConnectivity(.offline)
         try await RemoteHost("a.example", transport: memory).send("/x")
@@ -86,14 +86,14 @@ struct AdviceTests {
     }
 
     #if !canImport(Network)
-    @Test func `H14 a path monitor that is not there is said to be unsupported`() {
+    @Test func `H14: a missing path monitor is an unsupported error`() {
         #expect { try Connectivity.system() } throws: { ($0 as? RemoteError)?.code == .unsupported }
     }
     #endif
 
     /// libcurl sends a GET with a body.
     @Test(arguments: [(RealTransport.urlSession, HTTPMethod.get), (.urlSession, .head), (.curl, .head)])
-    func `H14: a body where none can be sent is refused`(_ transport: RealTransport, _ method: HTTPMethod) async throws {
+    func `H14: a body that the transport cannot send is refused`(_ transport: RealTransport, _ method: HTTPMethod) async throws {
         guard RealTransport.available.contains(transport) else { return }
         let bench = try Bench(transport.kind)
         let url = try #require(URL(string: bench.origin.url.absoluteString + "/x"))
@@ -105,7 +105,7 @@ struct AdviceTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `what was recorded is played again, each answer once`(_ transport: RealTransport) async throws {
+    func `recorded responses are replayed, each once`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x", inTurn: .json([1]).setting("Set-Cookie", to: "sid=secret"), .json([2]).gzipped())
         let recorder = ExchangeRecorder(recording: bench.transport)
@@ -124,7 +124,7 @@ struct AdviceTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `an error says what failed, how often, and how to find it`(_ transport: RealTransport) async throws {
+    func `an error describes the operation, the attempts and the request id`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .problem(503, "Down").setting("X-Request-Id", to: "r-7") }
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x", parameters: ["token": "hush"]) }
@@ -132,11 +132,11 @@ struct AdviceTests {
         #expect(error.problem?.title == "Down")
         #expect(
             error.description
-                == "RemoteError.badStatus (status): GET \(bench.origin.url.absoluteString)/x: the server answered 503 Service Unavailable; "
+                == "RemoteError.badStatus (status): GET \(bench.origin.url.absoluteString)/x: the server responded with 503 Service Unavailable; "
                 + "try again later (after 3 attempts) (request id r-7)")
     }
 
-    @Test func `a host that is none is told as such`() async throws {
+    @Test func `an invalid host is described as such`() async throws {
         for name in ["", "a b", "ftp://a.example", "a.example/x", "u@a.example", "a..b"] {
             let error = try await remoteError { try await RemoteHost(HostConfiguration(name)).send("/x") }
             #expect(error.stage == .build)
@@ -154,11 +154,11 @@ struct AdviceTests {
         }
     }
 
-    @Test func `a transport of one's own is a few lines`() async throws {
+    @Test func `a custom transport needs a few lines`() async throws {
         #expect(try await RemoteHost("a.example", transport: EchoTransport()).data(for: Route(path: "/x")) == Data("hello".utf8))
     }
 
-    @Test func `an exchange is over once, whoever ends it`() async throws {
+    @Test func `an exchange ends once, from either side`() async throws {
         let stops = WatchedState(0)
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
         exchange.onStop { stops.update { $0 += 1 } }
@@ -176,13 +176,13 @@ struct AdviceTests {
         let late = WatchedState(0)
         exchange.onStop { late.update { $0 += 1 } }
         #expect(late.current == 1)
-        // What came before the end can still be read, and nothing that came behind it.
+        // Bytes from before the end can still be read, later ones cannot.
         #expect(try await exchange.next() == Data("a".utf8))
         await #expect { try await exchange.next() } throws: { ($0 as? TransportFailure)?.code == .cancelled }
     }
 
-    /// As where an answer has come before its transport says how to stop it.
-    @Test func `an exchange that has ended well keeps nothing to stop it by`() async throws {
+    /// The response may arrive before its transport sets the action for stopping.
+    @Test func `a successful exchange releases its stop action`() async throws {
         final class Wire: Sendable {}
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
         #expect(!exchange.isOver)

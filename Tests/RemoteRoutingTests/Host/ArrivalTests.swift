@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// What an error says about a request that may have reached the server.
+/// The reports of errors about requests that may have reached the server.
 @Suite(.timeLimit(.minutes(10)))
 struct ArrivalTests {
     private static let unsafe: [HTTPMethod] = [.post, .patch]
@@ -31,7 +31,7 @@ struct ArrivalTests {
         #expect(!error.mayHaveArrived)
     }
 
-    /// The server speaks no TLS, so that the request stays behind the handshake. FoundationNetworking does not say that it did.
+    /// The server does not use TLS, so the request is never sent. FoundationNetworking does not report this.
     @Test(arguments: RealTransport.available)
     func `W2: a request whose handshake fails has not arrived`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
@@ -52,7 +52,7 @@ struct ArrivalTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `W2: a call that is canceled before it sends has not arrived`(_ transport: RealTransport) async throws {
+    func `W2: a call that is canceled before sending has not arrived`(_ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let (plain, url) = (try transport.make(), origin.url.appending(path: "x"))
         let task = Task {
@@ -73,7 +73,7 @@ struct ArrivalTests {
     private static func host(inTurn answers: Result<MemoryTransport.Answer, TransportFailure>...) -> RemoteHost {
         let left = Lock(answers[...])
         let transport = MemoryTransport { _ in
-            guard let next = left.withLock({ $0.popFirst() }) else { throw TransportFailure(.unsupported, "no answer is left") }
+            guard let next = left.withLock({ $0.popFirst() }) else { throw TransportFailure(.unsupported, "no response is left") }
             return try next.get()
         }
         return RemoteHost("api.example.com", transport: transport).with { $0.random = { 0 } }
@@ -111,7 +111,7 @@ struct ArrivalTests {
 
     private struct Credential: BearerToken { var accessToken: String }
 
-    @Test func `W2: a response of failure and one that cannot be decoded have arrived, a build error has not`() async throws {
+    @Test func `W2: failed and undecodable responses mean arrival, a build error does not`() async throws {
         let failed = try await remoteError { try await ArrivalTests.host(inTurn: .success(.status(500))).send("/x", method: .post) }
         #expect(failed.mayHaveArrived)
         let undecodable = try await remoteError {
@@ -129,7 +129,7 @@ struct ArrivalTests {
     }
 
     @Test(arguments: [true, false])
-    func `W2: the deadline of a call says whether the request went out`(_ isSent: Bool) async throws {
+    func `W2: the deadline of a call reports whether the request was sent`(_ isSent: Bool) async throws {
         let time = ManualTime()
         let sent = WatchedState(0)
         let transport = MemoryTransport { _ in
@@ -154,7 +154,7 @@ struct ArrivalTests {
         (NSURLErrorNetworkConnectionLost, "", true), (NSURLErrorTimedOut, "", true), (NSURLErrorCancelled, "", true),
         (NSURLErrorSecureConnectionFailed, "", true), (-1, "Recv failure: Connection reset by peer", true), (-1, "", true),
     ])
-    func `W2: a session's error excludes arrival only where no connection was made`(
+    func `W2: a session's error excludes arrival only if no connection was made`(
         _ code: Int, _ text: String, _ mayHaveArrived: Bool
     ) {
         #expect(TransportFailure(urlErrorCode: code, text: text).mayHaveArrived == mayHaveArrived)

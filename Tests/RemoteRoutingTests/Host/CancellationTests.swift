@@ -6,7 +6,7 @@ import Trials
 
 @testable import RemoteRouting
 
-/// Calls that are given up, wherever they stand: nothing is sent any more, and the place is free for the next one.
+/// Canceled calls at every point: nothing more is sent, and the permit is released for the next call.
 @Suite(.timeLimit(.minutes(10)))
 struct CancellationTests {
     private struct Waiting: RequestInterceptor, ResponseInterceptor {
@@ -20,13 +20,13 @@ struct CancellationTests {
         }
     }
 
-    /// Keeps a transport from beginning anything, until the returned function is called.
+    /// Prevents a transport from beginning exchanges until the returned function is called.
     private func hold(_ transport: any Transport, _ origin: LoopbackOrigin) async throws -> () async throws -> Void {
         if let session = transport as? URLSessionTransport {
             session.starting.suspend()
             return { session.starting.resume() }
         }
-        // The engine's one thread waits in the progress of another exchange.
+        // The engine's only thread waits in the progress callback of another exchange.
         let (isHeld, mayGoOn) = (WatchedState(false), DispatchSemaphore(value: 0))
         var limits = ExchangeLimits(head: nil)
         limits.onSent = { _, _ in
@@ -53,7 +53,7 @@ struct CancellationTests {
         let calls = (0..<20).map { number in
             Task {
                 let request = HTTPRequest(method: method, url: origin.url.appending(path: "left/\(number)"))
-                // No time of its own: with many tests at once it may take long until it is canceled.
+                // Without a deadline: with many concurrent tests the cancellation may come late.
                 return try await transport.perform(request, limits: ExchangeLimits(head: nil))
             }
         }
@@ -62,7 +62,7 @@ struct CancellationTests {
             await #expect { _ = try await call.value } throws: { ($0 as? TransportFailure)?.code == .cancelled }
         }
         try await release()
-        // The next request waits behind them.
+        // The next request waits behind the canceled ones.
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
         #expect(try await host.data(for: Route(path: "/next")) == Data("/next".utf8))
         #expect(origin.requests.map(\.path).filter { $0 != "/holder" } == ["/next"])
@@ -94,7 +94,7 @@ struct CancellationTests {
         #expect(memory.requests.isEmpty)
     }
 
-    /// Cancels the call that it is part of when an answer has come.
+    /// Cancels its own call when a response has arrived.
     private struct Leaving: Transport {
         var base: any Transport
         func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
@@ -104,7 +104,7 @@ struct CancellationTests {
         }
     }
 
-    @Test func `H13 who leaves before a redirect is followed sends nothing more`() async throws {
+    @Test func `H13: a call that is canceled before a redirect sends nothing more`() async throws {
         let sent = Lock<[String]>([])
         struct Counting: Transport {
             var base: MemoryTransport
@@ -117,7 +117,7 @@ struct CancellationTests {
         let memory = MemoryTransport { request in
             MemoryTransport.Answer(status: request.url.path() == "/a" ? 307 : 204, headers: [("Location", "/b")])
         }
-        // A transport of one's own need not look for itself.
+        // A custom transport need not check for cancellation.
         let host = RemoteHost(
             "a.example", transport: Leaving(base: Counting(base: memory) { path in sent.withLock { $0.append(path) } }))
         let call = Task { try await host.send(Route(path: "/a", method: .post)) }
@@ -128,7 +128,7 @@ struct CancellationTests {
     enum Place: CaseIterable { case beforeStart, gate, head, body, backOff, refresh, requestInterceptor, responseInterceptor }
 
     @Test(arguments: Place.allCases)
-    func `H13 a call that is cancelled ends at once and leaves its place`(_ place: Place) async throws {
+    func `H13: a canceled call ends at once and releases its permit`(_ place: Place) async throws {
         let time = ManualTime()
         let isOver = WatchedState(false)
         let arrived = WatchedState(0)
@@ -194,7 +194,7 @@ struct CancellationTests {
         #expect(plain.gate.waiterCount == 0)
     }
 
-    @Test func `H13 those who wait get a place in the order in which they came, however many leave before their turn`() async throws {
+    @Test func `H13: waiters enter in order of arrival, even if many are canceled`() async throws {
         let gate = ExchangeGate(limit: 1)
         let holder = try await gate.enter()
         let order = WatchedState<[Int]>([])
@@ -210,8 +210,8 @@ struct CancellationTests {
         }
         let leaving = Set((0..<300).filter { $0 % 10 != 3 })
         for number in leaving { tasks[number].cancel() }
-        try await until("those who leave have left") { gate.waiterCount == 30 }
-        // Who comes now stands behind those who stayed.
+        try await until("the canceled waiters have left") { gate.waiterCount == 30 }
+        // New waiters queue behind the remaining ones.
         let last = Task {
             let permit = try await gate.enter()
             order.update { $0.append(300) }
@@ -226,21 +226,21 @@ struct CancellationTests {
     }
 
     @Test(arguments: ["-5", "soon", "", "1.5", "0x10", "Sun, 06 Nov 1994 08:49:37", "5, 7", "+3"])
-    func `H7 a Retry-After that cannot be read is none`(_ value: String) throws {
+    func `H7: a malformed Retry-After is ignored`(_ value: String) throws {
         var fields = HTTPFields()
         try fields.append("Retry-After", value)
         #expect(RetryAfter.delay(in: fields, now: Date(timeIntervalSince1970: 1_000_000_000)) == nil)
     }
 
     @Test(arguments: ["99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "2147483648"])
-    func `H7 a Retry-After of ages is carried by the error, and nobody waits for it`(_ value: String) async throws {
+    func `H7: a Retry-After beyond the deadline is reported by the error without waiting`(_ value: String) async throws {
         let memory = MemoryTransport { _ in .status(503).adding("Retry-After", value) }
         let error = try await remoteError { try await RemoteHost("a.example", transport: memory).send("/x") }
         #expect((error.retryAfter ?? .zero) >= .seconds(2_147_483_648))
         #expect(memory.requests.count == 1)
     }
 
-    @Test func `H7 a Retry-After that has passed waits for nothing, also after the clock was set`() async throws {
+    @Test func `H7: a Retry-After in the past causes no delay, even after a clock change`() async throws {
         let memory = MemoryTransport { _ in .status(503).adding("Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT") }
         let error = try await remoteError { try await RemoteHost("a.example", transport: memory).send("/x") }
         #expect(error.retryAfter == .zero)

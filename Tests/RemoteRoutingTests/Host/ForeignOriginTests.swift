@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// What another origin never gets, whoever wrote it.
+/// The fields that another origin never receives.
 @Suite(.timeLimit(.minutes(10)))
 struct ForeignOriginTests {
     private struct Changing: RequestInterceptor {
@@ -44,10 +44,10 @@ struct ForeignOriginTests {
         "https://a.example:443@evil.example/", "https://:@a.example/", "https://a.example:0/", "https://[::1/", "https://[fe80::1%25eth0]/",
         "https://a.example:-1/", "https://a%2Eexample/", "https://a.example\u{0}.evil/", "HTTPS:///a.example", "https:evil.example",
     ])
-    func `H4 a redirect to a strange address is refused`(_ location: String) throws {
+    func `H4: a redirect to an invalid address is refused`(_ location: String) throws {
         let request = HTTPRequest(url: try #require(URL(string: "https://a.example/x")))
         var head = HTTPResponse(status: 302, url: request.url)
-        // What cannot stand in a field never arrives.
+        // Values that are not valid in a field never arrive.
         guard (try? head.fields.append("Location", location)) != nil else { return }
         switch RedirectPolicy(limit: 20).decide(head, to: request, after: 0) {
         case .refuse(let code, let message): #expect(code == .redirectRefused && !message.contains("p@"))
@@ -61,7 +61,7 @@ struct ForeignOriginTests {
         ("/\u{338}x", "https://a.example/%CC%B8x"), ("//a.example/\u{301}/../y", "https://a.example/y"),
         ("https://[::1]:8443/x", "https://[::1]:8443/x"), ("/a%2F..%2Fb", "https://a.example/a%2F..%2Fb"),
     ])
-    func `H4 a redirect with unescaped letters is resolved by its bytes`(_ location: String, _ expected: String) throws {
+    func `H4: a redirect with unescaped letters is resolved by its bytes`(_ location: String, _ expected: String) throws {
         let request = HTTPRequest(url: try #require(URL(string: "https://a.example/x")))
         var head = HTTPResponse(status: 302, url: request.url)
         try head.fields.append("Location", location)
@@ -72,7 +72,7 @@ struct ForeignOriginTests {
         #expect(next.url.absoluteString == expected)
     }
 
-    @Test func `H7 a request that an interceptor made unsafe is not sent twice`() async throws {
+    @Test func `H7: a request that an interceptor makes unsafe is not sent twice`() async throws {
         let memory = MemoryTransport { _ in .status(503) }
         let host = RemoteHost("a.example", transport: memory).with { $0.random = { 0 } }
             .intercepting(requests: Changing { $0.method = .post })
@@ -81,7 +81,7 @@ struct ForeignOriginTests {
         #expect(memory.requests.count == 1)
     }
 
-    @Test func `H12 a host that is none is not told, since it may hold a password`() async throws {
+    @Test func `H12: an invalid host is not shown, because it may contain a password`() async throws {
         let host = RemoteHost("user:hush@a.example", transport: MemoryTransport { _ in .status(204) })
         let error = try await remoteError { try await host.send("/x") }
         #expect((error.underlyingError as? RouteFault)?.code == .invalidOrigin)

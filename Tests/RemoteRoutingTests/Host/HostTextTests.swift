@@ -102,7 +102,7 @@ struct HostTextTests {
     ]
 
     @Test(arguments: faults)
-    func `H2: a text that is no host is a typed error before anything is sent`(
+    func `H2: an invalid host text is a typed error before anything is sent`(
         text: String, code: RouteFault.Code, part: String
     ) async throws {
         let transport = MemoryTransport { _ in .status(204) }
@@ -115,8 +115,8 @@ struct HostTextTests {
     }
 
     @Test(arguments: faults.filter { $0.text.contains(":") })
-    func `an address that is no host throws at once`(text: String, code: RouteFault.Code, part: String) throws {
-        // Foundation escapes spaces and backslashes of a path, which makes it another address.
+    func `an invalid address throws at once`(text: String, code: RouteFault.Code, part: String) throws {
+        // Foundation escapes spaces and backslashes of a path, which changes the address.
         guard let url = URL(string: text, encodingInvalidCharacters: false) else { return }
         #expect(throws: RouteFault.self) { try HostConfiguration(url: url) }
     }
@@ -134,7 +134,7 @@ struct HostTextTests {
         #expect(configuration == HostConfiguration("api.example.com", basePath: "/v2"))
     }
 
-    @Test func `the parts of a text and of arguments are one configuration, unless they contradict each other`() async throws {
+    @Test func `the text and the arguments are combined unless they contradict each other`() async throws {
         #expect(HostConfiguration("http://localhost:8080/v1") == HostConfiguration("localhost", scheme: .http, port: 8080, basePath: "/v1"))
         #expect(HostConfiguration("https://a.example", port: 1, basePath: "/b") == HostConfiguration("a.example:1", basePath: "/b"))
         #expect(HostConfiguration("http://a.example:1", scheme: .http, port: 1) == HostConfiguration("http://a.example:1"))
@@ -149,7 +149,7 @@ struct HostTextTests {
         }
     }
 
-    @Test func `a configuration with a fault is mended by a part of it, and not by an unchecked one`() async throws {
+    @Test func `setting a part replaces a fault, and the new part is validated`() async throws {
         let transport = MemoryTransport { _ in .status(204) }
         var configuration = HostConfiguration("api.example.com", port: 0)
         configuration.port = 8080

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// The decision as a table, and what goes over the wire.
+/// The decision as a table, and redirects over the wire.
 @Suite(.timeLimit(.minutes(10)))
 struct RedirectTests {
     struct Row: Sendable, CustomTestStringConvertible {
@@ -29,7 +29,7 @@ struct RedirectTests {
         Row(status: 302, method: .delete, location: "/x", expected: "DELETE https://a.example/x +body"),
         Row(status: 307, method: .post, location: "/x", expected: "POST https://a.example/x +body"),
         Row(status: 308, method: .patch, location: "/x", expected: "PATCH https://a.example/x +body"),
-        // Statuses that are no redirects.
+        // Statuses that are not redirects.
         Row(status: 300, location: "/x", expected: "stay"), Row(status: 304, location: "/x", expected: "stay"),
         Row(status: 305, location: "/x", expected: "stay"), Row(status: 200, location: "/x", expected: "stay"),
         // References.
@@ -41,7 +41,7 @@ struct RedirectTests {
         Row(status: 302, location: "https://a.example", expected: "GET https://a.example/"),
         Row(status: 302, location: "HTTPS://A.example/X", expected: "GET https://A.example/X"),
         Row(status: 302, from: "http://a.example/", location: "https://a.example/x", expected: "GET https://a.example/x"),
-        // What is never followed.
+        // Redirects that are never followed.
         Row(status: 302, location: "http://a.example/x", expected: "redirectRefused"),
         Row(status: 302, location: "file:///etc/passwd", expected: "redirectRefused"),
         Row(status: 302, location: "ftp://a.example/", expected: "redirectRefused"),
@@ -74,7 +74,7 @@ struct RedirectTests {
     }
 
     @Test(arguments: table)
-    func `H4 redirects are decided by this table`(_ row: Row) throws {
+    func `H4: redirects follow this table`(_ row: Row) throws {
         let request = try RedirectTests.request(row.method, row.from)
         let decision = RedirectPolicy(limit: 20).decide(
             try RedirectTests.head(row.status, row.location, request.url), to: request, after: 0)
@@ -94,7 +94,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `H4 a redirect without a place to go is an answer`() throws {
+    @Test func `H4: a redirect without a location is returned as the response`() throws {
         let request = try RedirectTests.request(.get, "https://a.example/")
         guard case .stay = RedirectPolicy(limit: 20).decide(try RedirectTests.head(302, nil, request.url), to: request, after: 0) else {
             Issue.record("followed")
@@ -102,7 +102,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `H4 a body that cannot be replayed is not sent on`() throws {
+    @Test func `H4: a body that is not replayable is not redirected`() throws {
         var request = try RedirectTests.request(.post, "https://a.example/")
         request.body = .stream(HTTPBodyStream(length: nil, isReplayable: false) { { _ in nil } })
         let policy = RedirectPolicy(limit: 20)
@@ -119,7 +119,7 @@ struct RedirectTests {
     // MARK: Over the wire
 
     @Test(arguments: TransportKind.allCases)
-    func `H4 a redirect is followed with method and body`(_ kind: TransportKind) async throws {
+    func `H4: a redirect is followed with method and body`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("POST", "/a") { _ in .redirect(to: "b?x=1", status: 307) }
         bench.on("POST", "/b") { asked in .data(asked.body) }
@@ -130,7 +130,7 @@ struct RedirectTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H4 credentials do not follow a redirect to another origin`(_ transport: RealTransport) async throws {
+    func `H4: credentials do not follow a redirect to another origin`(_ transport: RealTransport) async throws {
         let other = try LoopbackOrigin { .text("\($0.headers["Authorization"] ?? "none") \($0.headers["X-Api-Key"] ?? "none")") }
         let bench = try Bench(transport.kind)
         let place = other.url.absoluteString + "/there"
@@ -146,7 +146,7 @@ struct RedirectTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H4 twenty redirects are followed and the next is not`(_ kind: TransportKind) async throws {
+    func `H4: twenty redirects are followed and the next one is refused`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         for number in 0..<21 { bench.on("GET", "/\(number)") { _ in .redirect(to: "/\(number + 1)") } }
         bench.on("GET", "/21") { _ in .text("end") }
@@ -159,7 +159,7 @@ struct RedirectTests {
     }
 
     @Test(arguments: TransportKind.allCases, ["/loop", "file:///etc/passwd"])
-    func `H4 loops and files are refused`(_ kind: TransportKind, _ place: String) async throws {
+    func `H4: redirect loops and file addresses are refused`(_ kind: TransportKind, _ place: String) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/loop") { _ in .redirect(to: place) }
         let error = try await remoteError { _ = try await bench.host().data(for: Route(path: "/loop")) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Property lists in the place of JSON.
+/// Property lists instead of JSON.
 struct ListParser: ResponseParser {
     var mediaTypes: [MimeType] = [.propertyList]
 
@@ -14,7 +14,7 @@ struct ListParser: ResponseParser {
     }
 }
 
-/// A parser that tells what it was asked, and fails.
+/// A parser that reports its input and fails.
 struct FailingParser: ResponseParser {
     struct Failure: Error, Equatable {
         var bytes: Int
@@ -38,7 +38,7 @@ struct ResponseParserTests {
     private let ada = User(id: 7, name: "Ada")
 
     @Test(arguments: TransportKind.allCases)
-    func `H17: a host's parser makes the values and asks for its types`(_ kind: TransportKind) async throws {
+    func `H17: a host's parser creates the values and its types are requested`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let list = try Bench.Response.list(ada)
         bench.on("GET", "/x") { _ in list }
@@ -52,21 +52,21 @@ struct ResponseParserTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H17: a route's parser wins over its host's`(_ kind: TransportKind) async throws {
+    func `H17: a route's parser replaces its host's`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let list = try Bench.Response.list(ada)
         bench.on("GET", "/list") { _ in list }
         bench.on("GET", "/json") { _ in .json(User(id: 7, name: "Ada")) }
         let host = bench.host { $0.parser = FailingParser() }
         #expect(try await host.send(Route(path: "/list", options: RouteOptions(parser: ListParser()))) == ada)
-        // JSON has no public parser of its own: a host without a parser parses it.
+        // JSON has no public parser: a host without a parser uses JSON.
         #expect(try await host.with { $0.parser = nil }.send("/json") == ada)
         let error = try await remoteError { _ = try await host.send("/json", as: User.self) }
         #expect(error.underlyingError is FailingParser.Failure)
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H17: what is asked for comes from the route, its parser, the host's defaults and the host's parser`(
+    func `H17: Accept comes from the route, its parser, the host's defaults or the host's parser`(
         _ kind: TransportKind
     ) async throws {
         let bench = try Bench(kind)
@@ -133,7 +133,7 @@ struct ResponseParserTests {
             ("application/x-plist", true), ("APPLICATION/X-PLIST; a=b", true), ("application/vnd.a+x-plist", true), (nil, true),
             ("text/html", false), ("application/json", false), ("application/x-plists", false), ("plist", false), ("", false),
         ] as [(String?, Bool)])
-    func `H10, H17: a parser sees only responses of its types`(_ type: String?, _ isTaken: Bool) async throws {
+    func `H10, H17: a parser receives only responses of its types`(_ type: String?, _ isTaken: Bool) async throws {
         let memory = MemoryTransport { _ in
             var answer = MemoryTransport.Answer(status: 200, body: Data("123456".utf8))
             if let type { answer = answer.adding("Content-Type", type) }
@@ -147,7 +147,7 @@ struct ResponseParserTests {
         if !isTaken { #expect(error.message.contains("application/x-plist")) }
     }
 
-    @Test func `H10, H17: a route's accepted type is taken beside its parser's`() async throws {
+    @Test func `H10, H17: a route's accepted type is accepted besides its parser's`() async throws {
         let memory = MemoryTransport { _ in .init(status: 200, headers: [("Content-Type", "image/gif")], body: Data("1234".utf8)) }
         let host = RemoteHost("a.example", transport: memory).with { $0.parser = FailingParser(mediaTypes: [.json]) }
         let range = try #require(MimeType(rawValue: "image/*"))
@@ -158,7 +158,7 @@ struct ResponseParserTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10, H17: statuses and bodies that are missing never reach a parser`(_ kind: TransportKind) async throws {
+    func `H10, H17: failed statuses and responses without a body never reach a parser`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         for status in [204, 205, 404, 500] { bench.on("GET", "/\(status)") { _ in .status(status) } }
         bench.on("GET", "/empty") { _ in .data(Data(), type: "application/x-plist") }
@@ -172,7 +172,7 @@ struct ResponseParserTests {
             #expect(try await remoteError { _ = try await host.send("/\(status)", as: User.self) }.code == .badStatus)
         }
         _ = try await host.send("/empty", as: Empty.self)
-        // To other formats nothing is a message, too.
+        // Other formats allow an empty body, so their parsers receive it.
         let error = try await remoteError { _ = try await host.send("/empty", as: User.self) }
         #expect(error.underlyingError as? FailingParser.Failure == FailingParser.Failure(bytes: 0))
     }
@@ -180,7 +180,7 @@ struct ResponseParserTests {
     // MARK: Data
 
     @Test(arguments: TransportKind.allCases)
-    func `H17: Data is the body as it came`(_ kind: TransportKind) async throws {
+    func `H17: Data is the unchanged body`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let bytes = Data((0...255).map { UInt8($0) })
         bench.on("GET", "/png") { _ in .data(bytes, type: "image/png") }
@@ -197,7 +197,7 @@ struct ResponseParserTests {
             _ = try await host.send(Route(path: "/png", options: RouteOptions(accept: .gif)), as: Data.self)
         }
         #expect(error.code == .unexpectedType)
-        // A parser in its place gets every type, so that nothing reaches a caller past it.
+        // A host's parser receives every type, so no response bypasses it.
         await #expect(throws: RemoteError.self) { try await host.with { $0.parser = FailingParser() }.send("/png", as: Data.self) }
     }
 
@@ -208,7 +208,7 @@ struct ResponseParserTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H17: the details of an error are read as values are`(_ kind: TransportKind) async throws {
+    func `H17: the details of an error are parsed like values`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let refusal = Refusal(until: Date(timeIntervalSince1970: 1_000_000))
         let list = try Bench.Response.list(refusal, status: 409)
@@ -229,7 +229,7 @@ struct ResponseParserTests {
         let lists = Route(path: "/list", options: RouteOptions(parser: ListParser()))
         #expect(try await remoteError { try await iso.send(lists) }.details() == refusal)
         #expect(try await remoteError { try await iso.send("/html") }.details(as: Refusal.self) == nil)
-        // A response of success that is none of the type has details too.
+        // An undecodable success has details, too.
         bench.on("GET", "/200") { _ in .json(refusal) }
         #expect(try await remoteError { _ = try await iso.send("/200", as: User.self) }.details() == refusal)
     }

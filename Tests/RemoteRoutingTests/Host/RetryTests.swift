@@ -5,11 +5,11 @@ import Testing
 
 @testable import RemoteRouting
 
-/// What is tried again, when, and how often.
+/// Which failures are retried, when, and how often.
 @Suite(.timeLimit(.minutes(10)))
 struct RetryTests {
     @Test(arguments: TransportKind.allCases, [408, 429, 502, 503, 504])
-    func `H7 statuses that pass are tried again`(_ kind: TransportKind, _ status: Int) async throws {
+    func `H7: transient statuses are retried`(_ kind: TransportKind, _ status: Int) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x", inTurn: .status(status), .status(status), .json([1]))
         let host = bench.host { $0.random = { 0 } }
@@ -19,7 +19,7 @@ struct RetryTests {
     }
 
     @Test(arguments: RealTransport.available, [400, 401, 404, 409, 500, 501, 505, 520, 599])
-    func `H7 other statuses are final`(_ transport: RealTransport, _ status: Int) async throws {
+    func `H7: other statuses are final`(_ transport: RealTransport, _ status: Int) async throws {
         let bench = try Bench(transport.kind)
         bench.on("GET", "/x") { _ in .status(status) }
         let error = try await remoteError { try await bench.host().send("/x") }
@@ -33,7 +33,7 @@ struct RetryTests {
         [
             ("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3), ("HEAD", false, 3),
         ])
-    func `H7 only what may be repeated is`(_ transport: RealTransport, _ way: (method: String, hasKey: Bool, count: Int)) async throws {
+    func `H7: only safe repetitions happen`(_ transport: RealTransport, _ way: (method: String, hasKey: Bool, count: Int)) async throws {
         let (method, hasKey, count) = way
         let bench = try Bench(transport.kind)
         bench.on(method, "/x") { _ in .status(503) }
@@ -48,7 +48,7 @@ struct RetryTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H7 a body that can be sent only once is`(_ transport: RealTransport) async throws {
+    func `H7: a body that is not replayable is sent once`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("PUT", "/x") { _ in .status(503) }
         let parts = Parts([Data("abc".utf8)])
@@ -61,7 +61,7 @@ struct RetryTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H7 Retry-After is honoured exactly`(_ kind: TransportKind) async throws {
+    func `H7: Retry-After is followed exactly`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let time = ManualTime()
         bench.on("GET", "/x", inTurn: .status(503).setting("Retry-After", to: "7"), .json([1]))
@@ -76,7 +76,7 @@ struct RetryTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H7 a date in Retry-After is honoured`(_ transport: RealTransport) async throws {
+    func `H7: a date in Retry-After is followed`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         let time = ManualTime()
         let date = HTTPDate.format(time.date.addingTimeInterval(90))
@@ -93,7 +93,7 @@ struct RetryTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H7 an hour of Retry-After beyond the deadline is carried by the error`(_ kind: TransportKind) async throws {
+    func `H7: a Retry-After beyond the deadline is reported by the error`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .status(503).setting("Retry-After", to: "3600") }
         let error = try await remoteError { try await bench.host().send("/x") }
@@ -104,7 +104,7 @@ struct RetryTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H7 a connection that is refused is tried again and then told`(_ transport: RealTransport) async throws {
+    func `H7: a refused connection is retried and then reported`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.origin.goDown()
         let error = try await remoteError { try await bench.host { $0.random = { 0 } }.send("/x") }
@@ -115,7 +115,7 @@ struct RetryTests {
         try await bench.host().send("/x")
     }
 
-    @Test func `H7 a store above does not try again what was tried here`() {
+    @Test func `H7: a store does not retry what the host has retried`() {
         var error = RemoteError(.transport, .connectionLost, operation: "GET /", "lost")
         error.mayRepeat = true
         #expect(error.failureKind == .transient)

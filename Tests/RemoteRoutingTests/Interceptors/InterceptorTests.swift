@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Who sees what, and what is never told.
+/// The order of interceptors, and the secrets that logs omit.
 @Suite(.timeLimit(.minutes(10)))
 struct InterceptorTests {
     private struct Marking: RequestInterceptor, ResponseInterceptor {
@@ -24,7 +24,7 @@ struct InterceptorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `interceptors run outermost first and back in reverse`(_ kind: TransportKind) async throws {
+    func `request interceptors run in order, response interceptors in reverse`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { asked in .text(asked["X-Mark"] ?? "") }
         let log = WatchedState<[String]>([])
@@ -47,12 +47,12 @@ struct InterceptorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a streamed body still arrives when interceptors see it, and they may replace it`(_ kind: TransportKind) async throws {
+    func `interceptors run before a streamed body arrives, and may replace it`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/kept") { _ in .text("kept") }
         bench.on("GET", "/x") { _ in .text("x").setting("X-Replace", to: "yes") }
         let seen = WatchedState<[Bool]>([])
-        // One place: a stream that is replaced gives its place back.
+        // One permit: replacing a stream releases it.
         let host = bench.host().with { $0.limits.concurrentExchanges = 1 }.intercepting(responses: Replacing(seen: seen))
         for (path, expected) in [("/kept", "kept"), ("/x", "replaced"), ("/kept", "kept")] as [(RoutePath, String)] {
             var bytes = Data()
@@ -70,7 +70,7 @@ struct InterceptorTests {
 
     struct Refused: Error {}
 
-    @Test func `H2 an interceptor cannot send a request to another origin`() async throws {
+    @Test func `H2: an interceptor cannot send a request to another origin`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost("a.example", transport: memory)
             .intercepting(requests: Changing { $0.url = URL(string: "https://b.example/") ?? $0.url })
@@ -80,7 +80,7 @@ struct InterceptorTests {
     }
 
     @Test(arguments: ["Host", "Content-Length", "Transfer-Encoding", "Connection", "Proxy-Authorization"])
-    func `H3 an interceptor cannot write what the library writes`(_ name: String) async throws {
+    func `H3: an interceptor cannot write the library's fields`(_ name: String) async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost("a.example", transport: memory).intercepting(requests: Changing { try $0.fields.set(name, "5") })
         let error = try await remoteError { try await host.send("/x") }
@@ -88,7 +88,7 @@ struct InterceptorTests {
         #expect(memory.requests.isEmpty)
     }
 
-    @Test func `an interceptor's failure keeps the request from being sent`() async throws {
+    @Test func `an interceptor's failure prevents sending`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost("a.example", transport: memory).intercepting(requests: Changing { _ in throw Refused() })
         let error = try await remoteError { try await host.send("/x") }
@@ -98,7 +98,7 @@ struct InterceptorTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H12 no secret reaches the log or an error`(_ kind: TransportKind) async throws {
+    func `H12: no secret reaches the log or an error`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("POST", "/x") { _ in
             .json(literal: #"{"password":"hush"}"#, status: 403).setting("Set-Cookie", to: "sid=hush")
@@ -123,7 +123,7 @@ struct InterceptorTests {
         #expect(error.body == Data(#"{"password":"hush"}"#.utf8))
     }
 
-    @Test func `H12 bodies are told only where asked for`() async throws {
+    @Test func `H12: bodies are logged only on request`() async throws {
         let memory = MemoryTransport { _ in .json(#"{"a":1}"#) }
         let entries = WatchedState<[ExchangeLog.Entry]>([])
         let host = RemoteHost("a.example", transport: memory).logging(
@@ -132,7 +132,7 @@ struct InterceptorTests {
         #expect(entries.current.map(\.body) == [Data("sec".utf8), Data(), Data(#"{"a"#.utf8)])
     }
 
-    @Test func `H8 H13 no more than the limit run at once`() async throws {
+    @Test func `H8, H13: the number of concurrent exchanges is limited`() async throws {
         let running = WatchedState((now: 0, most: 0, open: false))
         let memory = MemoryTransport { _ in
             running.update {
@@ -142,7 +142,7 @@ struct InterceptorTests {
             running.update { $0.now -= 1 }
             return .status(204)
         }
-        // However long a busy machine takes, nothing here is to be tried again.
+        // Without deadlines, because a retry on a busy machine would change the result.
         let host = RemoteHost("a.example", transport: memory, limits: HostLimits(concurrentExchanges: 3)).with { $0.timeouts = .init() }
         let tasks = (0..<20).map { _ in Task { try await host.send("/x") } }
         try await running.wait { $0.now == 3 ? () : nil }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// What of addresses may be written down.
+/// The redaction of addresses.
 struct RedactionTests {
     private let redaction = Redaction(fields: ["x-session"], queryNames: ["token", "password"])
 
@@ -12,7 +12,7 @@ struct RedactionTests {
         "https://h/x?token%5B0%5D=hush", "https://h/x?a=1&TOKEN=hush", "https://h/x?%74oken=hush", "https://u:hush@h/", "/x#hush",
         "?token=hush&a=1", "https://h/x?token=\u{301}hush", "https://h/x?a=1&\u{301}b=2&token=hush",
     ])
-    func `H12 an address loses its secrets`(address: String) {
+    func `H12: the secrets of an address are redacted`(address: String) {
         #expect(!redaction.text(of: address).contains("hush"))
     }
 
@@ -20,13 +20,13 @@ struct RedactionTests {
         "<https://h/x?page=2>; rel=\"next\", <https://h/x?token=hush&page=1>; rel=\"prev\"", "<https://u:hush@h/>; rel=next",
         "</x>; rel=a, </y?token=hush>; rel=b", "</x?a=1>, <https://u:hush@h/>", "</x?a=1>, </y#hush>",
     ])
-    func `H12 each link of a field loses its secrets`(field: String) {
+    func `H12: the secrets of each link are redacted`(field: String) {
         let text = redaction.value(of: HTTPFields.Field(name: "Link", value: field))
         #expect(!text.contains("hush"))
         #expect(text.filter { $0 == "<" || $0 == ">" }.count >= field.filter { $0 == "<" || $0 == ">" }.count)
     }
 
-    @Test func `H12 what is no secret stays`() {
+    @Test func `H12: other values stay unchanged`() {
         let field = HTTPFields.Field(name: "Link", value: "<https://h/x?page=2>; rel=\"next\", </y>; rel=\"prev\"")
         #expect(redaction.value(of: field) == field.value)
         #expect(redaction.text(of: "https://h/x?user[name]=a&page=2") == "https://h/x?user[name]=a&page=2")

@@ -26,13 +26,13 @@ struct RouteTagTests {
         }
     }
 
-    /// What interceptors have seen.
+    /// An interceptor that records the routes and tags of requests.
     private final class Watching: RequestInterceptor, ResponseInterceptor {
         let seen = Lock<[String]>([])
 
         func intercept(_ request: inout HTTPRequest) async throws {
             note("→", request)
-            // Made anew, without the route.
+            // A new request without the route.
             request = HTTPRequest(method: request.method, url: request.url, fields: request.fields, body: request.body)
         }
 
@@ -74,7 +74,7 @@ struct RouteTagTests {
         #expect(transport.requests.first?.route?.query == ["q": "swift"])
     }
 
-    @Test func `H16: a tag of one call replaces that of the route, and nothing of it is sent`() async throws {
+    @Test func `H16: a tag of one call replaces that of the route, and is not sent`() async throws {
         let transport = MemoryTransport { _ in .json("{}") }
         let host = RemoteHost("api.example.com", transport: transport)
         try await host.send(Search.text("swift").tagged(Screen.self, "start").tagged(Person.self, "Ada"))
@@ -92,7 +92,7 @@ struct RouteTagTests {
         #expect(transport.requests.map { $0.tags[Screen.self] } == ["search"])
     }
 
-    @Test func `H12, H16: logs show the tags whose keys ask for it, and no others`() async throws {
+    @Test func `H12, H16: logs show only the tags of logged keys`() async throws {
         let entries = Lock<[ExchangeLog.Entry]>([])
         let transport = MemoryTransport(inTurn: .status(503), .json("{}"))
         var host = RemoteHost("api.example.com", transport: transport).logging(
@@ -112,7 +112,7 @@ struct RouteTagTests {
         }
     }
 
-    @Test func `H12: a log line without tags has no mark of them`() async throws {
+    @Test func `H12: a log line without tags has no brackets`() async throws {
         let entries = Lock<[String]>([])
         let host = RemoteHost("api.example.com", transport: MemoryTransport { _ in .status(204) })
             .logging(to: ExchangeLog { entry in entries.withLock { $0.append("\(entry)") } })
@@ -129,7 +129,7 @@ struct RouteTagTests {
         #expect(!"\(route)".contains("Ada"))
     }
 
-    /// A route with a new value at each reading.
+    /// A route with a different value at each access.
     private final class Counting: Routable {
         let count = Lock(0)
         var path: RoutePath { "/x" }

@@ -4,14 +4,14 @@ import Trials
 
 @testable import RemoteRouting
 
-/// The encoders beside an independent one: Python's `urllib.parse`.
+/// Compares the encoders with Python's `urllib.parse`.
 struct PythonComparisonTests {
     private static let python = ["/usr/bin/python3", "/usr/local/bin/python3", "/opt/homebrew/bin/python3"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
-    /// Reads JSON lists of pairs, writes the query and the form of each. Python's `quote` keeps the tilde and escapes the star whatever it
-    /// is told, where the URL standard's form does the opposite.
+    /// Reads JSON lists of pairs and writes the query and the form of each. Python's `quote` always keeps the tilde and escapes the star;
+    /// the URL standard's form does the opposite.
     private static let script = """
         import json, sys
         from urllib.parse import quote, quote_plus, unquote, parse_qsl
@@ -23,7 +23,7 @@ struct PythonComparisonTests {
         """
 
     @Test(.enabled(if: python != nil, "python3 is not installed, so there is nothing to compare with"))
-    func `H1 queries and forms agree with Python over thousands of inputs`() throws {
+    func `H1: queries and forms agree with Python over thousands of inputs`() throws {
         var random = SplitMix(seed: 20_240_917)
         let cases = (0..<4000).map { _ in (0..<Int.random(in: 1...4, using: &random)).map { _ in [random.text(), random.text()] } }
         let lines = try run(JSONEncoder().encode(cases)).split(separator: UInt8(ascii: "\n"))
@@ -50,12 +50,12 @@ struct PythonComparisonTests {
 }
 
 extension SplitMix {
-    /// A text of ASCII, of letters of all lengths in UTF-8, and of what is special in addresses.
+    /// A text of ASCII, letters of all UTF-8 lengths, and special characters of addresses.
     fileprivate mutating func text() -> String {
         var scalars = String.UnicodeScalarView()
         for _ in 0..<Int.random(in: 1...12, using: &self) {
             let bound: UInt32 = [0x80, 0x80, 0x800, 0xFFFF, 0x10FFFF].randomElement(using: &self) ?? 0x80
-            // Surrogates are no scalars; another draw is not worth it.
+            // Surrogates are not scalars, so a plus sign replaces them.
             scalars.append(Unicode.Scalar(UInt32.random(in: 0...bound, using: &self)) ?? "+")
         }
         return String(scalars)

@@ -37,7 +37,7 @@ struct RequestBuilderTests {
         var path: RoutePath { "/x" }
     }
 
-    @Test func `a route needs nothing but a path`() throws {
+    @Test func `a route needs only a path`() throws {
         let request = try builder(port: 8443).request(for: Minimal())
         #expect(request.url.absoluteString == "https://api.example.com:8443/x")
         #expect(request.method == .get)
@@ -51,7 +51,7 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: [(HTTPMethod.get, true), (.head, true), (.delete, true), (.post, false), (.put, false), (.patch, false)])
-    func `parameters go where the method has them`(method: HTTPMethod, inQuery: Bool) throws {
+    func `the method decides between query and body`(method: HTTPMethod, inQuery: Bool) throws {
         let request = try builder().request(for: Route(path: "/x", method: method, parameters: ["a": "b c"]))
         #expect(request.url.query(percentEncoded: true) == (inQuery ? "a=b%20c" : nil))
         #expect(try bytes(of: request.body) == (inQuery ? nil : Data(#"{"a":"b c"}"#.utf8)))
@@ -68,11 +68,11 @@ struct RequestBuilderTests {
     // MARK: H2
 
     @Test(arguments: [0, -1, 65536, Int.max])
-    func `H2 a port that is none is refused`(port: Int) throws {
+    func `H2: an invalid port is refused`(port: Int) throws {
         #expect(try code(Route(path: "/", options: RouteOptions(port: port))) == .invalidOrigin)
     }
 
-    @Test func `H2 a route's port is the only part of the origin it can change`() throws {
+    @Test func `H2: a route's port is the only part of the origin it can change`() throws {
         let request = try builder().request(for: Route(path: "/x", options: RouteOptions(port: 81)))
         #expect(WebOrigin(of: request.url) == (try WebOrigin(scheme: .https, host: "api.example.com", port: 81)))
     }
@@ -83,7 +83,7 @@ struct RequestBuilderTests {
         "[]", ".h",
         "a..b", "[fe80::1%25eth0]",
     ])
-    func `H2 a host that is none is refused`(host: String) {
+    func `H2: an invalid host is refused`(host: String) {
         let error = #expect(throws: RouteFault.self) { try WebOrigin(scheme: .https, host: host) }
         #expect(error?.code == .invalidOrigin)
     }
@@ -92,7 +92,7 @@ struct RequestBuilderTests {
         ("API.Example.COM", "https://api.example.com/x"), ("127.0.0.1", "https://127.0.0.1/x"), ("::1", "https://[::1]/x"),
         ("[2001:DB8::1]", "https://[2001:db8::1]/x"), ("my_host", "https://my_host/x"), ("example.com.", "https://example.com./x"),
     ])
-    func `H2 names and addresses are hosts`(host: String, expected: String) throws {
+    func `H2: names and addresses are hosts`(host: String, expected: String) throws {
         #expect(try builder(host).request(for: Route(path: "/x")).url.absoluteString == expected)
     }
 
@@ -100,18 +100,18 @@ struct RequestBuilderTests {
         ("https://h/x", "https://H:443/y", true), ("https://h/", "http://h/", false), ("https://h/", "https://h:444/", false),
         ("https://h/", "https://i/", false), ("http://[::1]/", "http://[::1]:80/", true),
     ])
-    func `H2 origins are compared by scheme, host and port`(one: String, other: String, same: Bool) throws {
+    func `H2: origins are compared by scheme, host and port`(one: String, other: String, same: Bool) throws {
         let origins = [one, other].map { URL(string: $0).flatMap { WebOrigin(of: $0) } }
         #expect(!origins.contains(nil))
         #expect((origins[0] == origins[1]) == same)
     }
 
     @Test(arguments: ["ftp://h/", "file:///x", "https://user@h/", "https://u:p@h/", "mailto:a@b", "/x", "https:///x"])
-    func `H2 what has no web origin has none`(address: String) {
+    func `H2: other addresses have no web origin`(address: String) {
         #expect(URL(string: address).flatMap { WebOrigin(of: $0) } == nil)
     }
 
-    @Test func `H2 an address that Foundation would read otherwise is refused`() throws {
+    @Test func `H2: an address that Foundation would change is refused`() throws {
         let origin = try WebOrigin(scheme: .https, host: "h")
         for text in ["https://h@evil/", "https://evil/", "https://h:1/", "http://h/", "https://h\\@evil/", "https://h /"] {
             #expect(throws: RouteFault.self) { try origin.url(text) }
@@ -124,18 +124,18 @@ struct RequestBuilderTests {
         "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "TE", "Trailer", "Expect", "Proxy-Authorization",
         "Proxy-Connection", "hOST", "Keep-Alive", "proxy-anything",
     ])
-    func `H3 the library's fields are refused`(name: String) throws {
+    func `H3: the library's fields are refused`(name: String) throws {
         #expect(try code(Route(path: "/", headers: [name: "x"])) == .reservedField)
         #expect(try code(Route(path: "/"), defaults: [name: "x"]) == .reservedField)
     }
 
     @Test(arguments: ["", " ", "a b", "a:", "a\r\nX", "a\u{0}", "ä", "(", "a/b", "\"a\"", "a,b", "a;b", "a=b", "a[", "a{", "a@", "a\t"])
-    func `H3 a name that is no token is refused and not shown`(name: String) throws {
+    func `H3: a name that is not a token is refused and not shown`(name: String) throws {
         #expect(try code(Route(path: "/", headers: [name: "x"])) == .invalidField)
     }
 
     @Test(arguments: ["a\r\nX: y", "a\n", "a\r", "\u{0}", "a\u{7F}", " a", "a ", "\ta", "a\u{1}b"])
-    func `H3 a value that cannot go on the wire is refused and not shown`(value: String) throws {
+    func `H3: an invalid value is refused and not shown`(value: String) throws {
         let route = Route(path: "/", headers: ["X-Secret": value])
         let error = #expect(throws: RouteFault.self) { try builder().request(for: route) }
         #expect(error?.code == .invalidField)
@@ -144,16 +144,16 @@ struct RequestBuilderTests {
     }
 
     @Test(arguments: ["", "a b", "ä\tö", "x\u{80}"])
-    func `H3 every field value of RFC 9110 goes through`(value: String) throws {
+    func `H3: every field value of RFC 9110 is accepted`(value: String) throws {
         #expect(try builder().request(for: Route(path: "/", headers: ["X-A": value])).fields["x-a"] == value)
     }
 
     @Test(arguments: ["GET /", "", "G\r\nX", "a b", "GÉT", "GET\t"])
-    func `H3 a method that is no token cannot be made`(method: String) {
+    func `H3: a method that is not a token is refused`(method: String) {
         #expect(HTTPMethod(rawValue: method) == nil)
     }
 
-    @Test func `H3 a route's field replaces the default, also twice, and can take it away`() throws {
+    @Test func `H3: a route's field replaces the default, also twice, and can remove it`() throws {
         var headers: Headers = ["X-A": "1", "x-a": "2"]
         headers.remove("User-Agent")
         let fields = try builder(defaults: ["X-A": "0", "User-Agent": "u", "X-B": "b"]).request(for: Route(path: "/", headers: headers))
@@ -163,7 +163,7 @@ struct RequestBuilderTests {
         #expect(fields["X-B"] == "b")
     }
 
-    @Test func `H3 a route's content type replaces that of the body`() throws {
+    @Test func `H3: a route's content type replaces that of the body`() throws {
         let route = Route(path: "/", method: .post, headers: ["content-type": "application/x"], body: .data(Data([1])))
         #expect(try builder().request(for: route).fields.values(of: "Content-Type") == ["application/x"])
     }
@@ -171,7 +171,7 @@ struct RequestBuilderTests {
     // MARK: Method, body, options
 
     @Test(arguments: [HTTPMethod.head, HTTPMethod(rawValue: "TRACE")!])
-    func `a body where there can be none is refused`(method: HTTPMethod) throws {
+    func `a body is refused if its method allows none`(method: HTTPMethod) throws {
         #expect(try code(Route(path: "/", method: method, body: .data(Data()))) == .bodyNotAllowed)
     }
 
@@ -187,7 +187,7 @@ struct RequestBuilderTests {
         #expect(fields["Idempotency-Key"] == "k")
     }
 
-    @Test func `a unique idempotency key is another one in each request`() throws {
+    @Test func `a unique idempotency key differs in each request`() throws {
         let route = Route(path: "/", method: .post, options: RouteOptions(idempotencyKey: .unique))
         let keys = try (0..<3).map { _ in try builder().request(for: route).fields["Idempotency-Key"] }
         #expect(Set(keys).count == 3 && !keys.contains(nil))
@@ -197,7 +197,7 @@ struct RequestBuilderTests {
         ("users", "api.example.com", "the path", "begin with a slash"),
         ("/users", "127.0.0.1:8080/v1", "the host", "needs a scheme"),
     ])
-    func `a request that cannot be made says because of what, and says it once`(
+    func `the error of an invalid request names the faulty part once`(
         path: String, host: String, part: String, advice: String
     ) async throws {
         let host = RemoteHost(HostConfiguration(host), transport: MemoryTransport { _ in .status(204) })
@@ -207,14 +207,14 @@ struct RequestBuilderTests {
         #expect(error.description.ranges(of: advice).count == 1)
     }
 
-    @Test func `a fault says what and where, and what to do`() {
+    @Test func `a fault names the part, the reason and the remedy`() {
         let fault = RouteFault(.dotSegment, in: "path", "do this")
         #expect("\(fault)" == "RouteFault.dotSegment in the path: do this")
         #expect(RouteFault.Code(rawValue: "dotSegment") == .dotSegment)
     }
 }
 
-/// All bytes of a body; `nil` where there is none.
+/// Reads all bytes of a body; `nil` without a body.
 func bytes(of body: HTTPBody, upTo count: Int = 7) throws -> Data? {
     switch body {
     case .none: return nil

@@ -14,7 +14,7 @@ struct RoutePathTests {
     }
 
     @Test(arguments: 0...255)
-    func `H2 no byte of a value opens a segment, a query or a fragment`(byte: Int) throws {
+    func `H2: no byte of a value opens a segment, a query or a fragment`(byte: Int) throws {
         let text = String(Unicode.Scalar(UInt8(byte)))
         let path: RoutePath = "/a/x\(text)y/b"
         if byte < 0x20 || (0x7F...0x9F).contains(byte) || text == "\\" {
@@ -32,23 +32,23 @@ struct RoutePathTests {
         ("a;b=c", "a%3Bb%3Dc"), ("ä", "%C3%A4"), ("../x", "..%2Fx"), ("https://evil", "https%3A%2F%2Fevil"), ("user@host", "user%40host"),
         ("//evil.example", "%2F%2Fevil.example"), ("...", "..."), ("~", "~"),
     ])
-    func `H2 a value is escaped`(value: String, escaped: String) throws {
+    func `H2: a value is percent-encoded`(value: String, escaped: String) throws {
         let path: RoutePath = "/users/\(value)/posts"
         #expect(try path.encoded() == "/users/\(escaped)/posts")
     }
 
     @Test(arguments: [".", "..", "%2e", "%2E", "%2e%2e", ".%2E", "%252e%252e", "%25252e."])
-    func `H2 a segment that stands for dots is refused, however often it is escaped`(value: String) {
+    func `H2: a segment that decodes to dots is refused`(value: String) {
         #expect(code("/users/\(value)") == .dotSegment)
         #expect(code("/users/\(value)/posts") == .dotSegment)
     }
 
     @Test(arguments: ["/a/../b", "/a/./b", "/..", "/.", "/%2e%2e/b", "/a/%2E", "/a/.%2e/", "/a/%252e%252e"])
-    func `H2 dots of a literal are refused`(literal: String) {
+    func `H2: dots of a literal are refused`(literal: String) {
         #expect(code(RoutePath(stringLiteral: literal)) == .dotSegment)
     }
 
-    @Test func `H2 the rules hold for whole segments, after literals and values are joined`() throws {
+    @Test func `H2: the rules hold for whole segments, after literals and values are joined`() throws {
         let (dot, dots, name, empty) = (".", "..", "report", "")
         #expect(code("/.\(dot)") == .dotSegment)
         #expect(code("/\(dot)\(dot)/x") == .dotSegment)
@@ -58,7 +58,7 @@ struct RoutePathTests {
         #expect(try ("/a-\(empty)-b" as RoutePath).encoded() == "/a--b")
     }
 
-    @Test func `H2 an empty segment is refused, and a slash at the end of a literal is kept`() throws {
+    @Test func `H2: an empty segment is refused, and a slash at the end of a literal is kept`() throws {
         let empty = ""
         #expect(code("/users/\(empty)") == .emptySegment)
         #expect(code("/users/\(empty)/posts") == .emptySegment)
@@ -73,11 +73,11 @@ struct RoutePathTests {
     }
 
     @Test(arguments: ["users", "https://evil.example/x", "mailto:a@b", "user@host/x", "?q", "x//y", ".", ".."])
-    func `H2 what does not begin with a slash is refused`(literal: String) {
+    func `H2: a path without a leading slash is refused`(literal: String) {
         #expect(code(RoutePath(stringLiteral: literal)) == .relativePath)
     }
 
-    @Test func `H2 an empty value cannot make a path relative`() {
+    @Test func `H2: an empty value cannot make a path relative`() {
         let (empty, host) = ("", "//evil.example")
         #expect(code("\(empty)") == .relativePath)
         #expect(code("\(host)") == .relativePath)
@@ -88,11 +88,11 @@ struct RoutePathTests {
         "/a<b>",
         "/a{b}", "/a|b", "/a^b", "/a`b", "/a[b]",
     ])
-    func `H2 a literal with what cannot stand in a path is refused`(literal: String) {
+    func `H2: a literal with characters outside the grammar is refused`(literal: String) {
         #expect(code(RoutePath(stringLiteral: literal)) == .forbiddenCharacter)
     }
 
-    @Test func `H2 a literal's own escapes stay`() throws {
+    @Test func `H2: a literal's own escapes are kept`() throws {
         #expect(try ("/a%20b/group%2Fname/c:d@e;f=g,h" as RoutePath).encoded() == "/a%20b/group%2Fname/c:d@e;f=g,h")
     }
 
@@ -106,7 +106,7 @@ struct RoutePathTests {
         #expect(try path.encoded() == "/1/255/\(id.uuidString)/a%2Fb/3/a%2Fb/c%20d/yz")
     }
 
-    @Test func `a fault shows no value`() {
+    @Test func `a fault contains no value`() {
         let secret = "hunter2\u{0}"
         let path: RoutePath = "/\(secret)"
         let error = #expect(throws: RouteFault.self) { try path.encoded() }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Declarations that resemble those of a route, given to the compiler.
+/// Compiles declarations that resemble those of a route.
 @Suite(.enabled(if: SwiftCompiler.found != nil, "swiftc or the built module is not found, so there is nothing to compile with"))
 struct RouteSpellingTests {
     /// A member that a route cannot have, and the protocol that the error names or a part of its message.
@@ -53,9 +53,9 @@ struct RouteSpellingTests {
         ("static let options = RouteOptions()", "_RoutePropertyMustNotBeStatic"),
     ]
 
-    @Test func `a member that a route cannot have does not compile, and the error names the remedy`() throws {
+    @Test func `a member that a route must not have does not compile, and the error names the remedy`() throws {
         let compiler = try #require(SwiftCompiler.found)
-        // An enum has no stored properties, and a class needs an initializer for one without a value.
+        // An enum has no stored properties, and a class needs an initializer for a property without a value.
         let types = ["struct", "final class", "enum"].flatMap { form in
             Self.mistakes.filter { form == "struct" || !$0.member.contains("let ") || $0.member.hasPrefix("static") }.map { (form, $0) }
         }
@@ -199,7 +199,7 @@ struct RouteSpellingTests {
         var path: RoutePath { "/x" }
     }
 
-    @Test func `each member of a route is used, and a default where there is none`() async throws {
+    @Test func `each member of a route is used, or its default`() async throws {
         let transport = MemoryTransport { _ in .json("{}") }
         let host = RemoteHost("api.example.com", transport: transport)
         let routes: [any Routable] = [Cases.method, Cases.body, Minimal(), Route(path: "/x", method: .delete)]

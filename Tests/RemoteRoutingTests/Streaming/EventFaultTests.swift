@@ -5,12 +5,12 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Streams of events from servers that do not mean well.
+/// Event streams of misbehaving servers.
 @Suite(.timeLimit(.minutes(10)))
 struct EventFaultTests {
     private func event(_ text: String) -> LoopbackOrigin.Response { .data(Data(text.utf8), type: "text/event-stream") }
 
-    @Test func `H13 a server that wants no pause gets one where it sent no event`() async throws {
+    @Test func `H13: a server with a zero retry time gets a pause if it sent no event`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\n\ndata: a\n\n"), event(": nothing\n\n"), event(""), .status(204))
         let time = ManualTime()
@@ -20,7 +20,7 @@ struct EventFaultTests {
             for try await event in host.events(for: Route(path: "/x")) { seen.append(event.data) }
             return seen
         }
-        // The first one brought something, and is followed at once; each of the others waits.
+        // The first connection delivered an event, so the next one follows at once; each further one waits.
         for count in 2...3 {
             try await time.sleepers(atLeast: 1)
             #expect(bench.asked.count == count)
@@ -32,7 +32,7 @@ struct EventFaultTests {
     }
 
     @Test(arguments: [(nil, Duration.seconds(3)), ("1", .seconds(3)), ("60", .seconds(60))])
-    func `H7 a stream that is refused is asked for as often as the host allows, and not before the server wants`(
+    func `H7: a refused stream is retried within the host's policy and after Retry-After`(
         _ retryAfter: String?, _ wait: Duration
     ) async throws {
         let memory = MemoryTransport { _ in
@@ -52,7 +52,7 @@ struct EventFaultTests {
         #expect(memory.requests.count == 3)
     }
 
-    @Test func `a parser for the next connection has id and time, and nothing of a broken event`() throws {
+    @Test func `the parser of the next connection keeps id and time, but no incomplete event`() throws {
         var parser = EventStreamParser()
         _ = try parser.consume("retry: 7\nid: 1\ndata: a\n\nid: 2\ndata: b\nevent: e".utf8)
         var next = parser.forNextConnection()
@@ -61,7 +61,7 @@ struct EventFaultTests {
     }
 
     @Test(arguments: [("a ", "a"), ("\ta", "a"), ("a b", "a b"), ("\u{E4}", "\u{E4}")])
-    func `an id with blanks at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
+    func `an id with whitespace at its ends does not end the stream`(_ id: String, _ sent: String) async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\nid:\(id)\ndata: a\n\n"), .status(204))
         let host = bench.host { $0.timeouts = .init() }
@@ -69,7 +69,7 @@ struct EventFaultTests {
         #expect(bench.asked.map { $0["Last-Event-ID"] } == [nil, sent])
     }
 
-    @Test func `H3 an id that cannot go on the wire is told as such`() async throws {
+    @Test func `H3: an invalid id is a typed error`() async throws {
         let bench = try Bench(.memory)
         bench.on("GET", "/x", inTurn: event("retry: 0\nid: a\u{1}b\ndata: a\n\n"), .status(204))
         let host = bench.host { $0.timeouts = .init() }
@@ -77,7 +77,7 @@ struct EventFaultTests {
         #expect((error.underlyingError as? RouteFault)?.part == "header Last-Event-ID")
     }
 
-    @Test func `H8 a line without an end is an error, and so is an event of many lines`() async throws {
+    @Test func `H8: an endless line and an endless event are errors`() async throws {
         for line in [String(repeating: "x", count: 2 << 20), String(repeating: "data: 0123456789\n", count: 200_000)] {
             let bench = try Bench(.memory)
             bench.on("GET", "/x", inTurn: event(line))
@@ -86,7 +86,7 @@ struct EventFaultTests {
         }
     }
 
-    @Test func `a mark of byte order in the middle is content`() throws {
+    @Test func `a byte order mark in the middle is content`() throws {
         var parser = EventStreamParser()
         let events = try parser.consume("\u{FEFF}data: a\n\n\u{FEFF}data: b\n\ndata: \u{FEFF}c\n\n".utf8)
         #expect(events.map(\.data) == ["a", "\u{FEFF}c"])

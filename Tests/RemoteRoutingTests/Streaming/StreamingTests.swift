@@ -5,11 +5,11 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Bodies, lines and events as they come.
+/// Bodies, lines and events while they arrive.
 @Suite(.timeLimit(.minutes(10)))
 struct StreamingTests {
     @Test(arguments: TransportKind.allCases)
-    func `a body that is read in pieces is whole`(_ kind: TransportKind) async throws {
+    func `a body that is read in chunks is complete`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 3, every: .milliseconds(2))) }
         let bytes = try await bench.host().bytes(for: Route(path: "/x"))
@@ -20,7 +20,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H8 letting go of a body ends the exchange and frees its place`(_ kind: TransportKind) async throws {
+    func `H8: releasing a body ends the exchange and releases its permit`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         bench.on("GET", "/y") { _ in .text("y") }
@@ -35,7 +35,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H8 a slow reader gets every byte in order, from memory and disk`(_ kind: TransportKind) async throws {
+    func `H8: a slow reader receives every byte in order, from memory and disk`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         let content = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
         bench.on("GET", "/x") { _ in .data(content).misbehaving(.drip(bytes: 500_000, every: .milliseconds(1))) }
@@ -49,7 +49,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H8 a streamed body has the limit it was given`(_ kind: TransportKind) async throws {
+    func `H8: a streamed body has the given limit`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(count: 100_000)) }
         let error = try await remoteError {
@@ -59,7 +59,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a streamed body that breaks off fails behind what came`(_ kind: TransportKind) async throws {
+    func `a truncated stream fails after its last byte`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.truncate(afterBodyBytes: 4)) }
         let seen = WatchedState(Data())
@@ -71,7 +71,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `an error's body is kept although a stream was wanted`(_ kind: TransportKind) async throws {
+    func `the error of a stream keeps the response body`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .problem(422, "No", detail: "because") }
         let error = try await remoteError { _ = try await bench.host().bytes(for: Route(path: "/x")) }
@@ -82,7 +82,7 @@ struct StreamingTests {
     @Test(arguments: [
         ("a\nb\r\nc\rd", ["a", "b", "c", "d"]), ("", []), ("\n\n", ["", ""]), ("a\r\n", ["a"]), ("ä€\n", ["ä€"]), ("\r\r\n", ["", ""]),
     ])
-    func `lines are cut wherever pieces end`(_ text: String, _ expected: [String]) {
+    func `lines are split regardless of the chunks`(_ text: String, _ expected: [String]) {
         let bytes = Data(text.utf8)
         for size in 1...max(1, bytes.count) {
             var splitter = LineSplitter(limit: 100)
@@ -96,7 +96,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `lines come over the wire, and have a limit`(_ kind: TransportKind) async throws {
+    func `lines are received over the wire, and have a limit`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("one\ntwo\r\nthree, which is long").misbehaving(.drip(bytes: 4, every: .milliseconds(1))) }
         var lines: [String] = []
@@ -144,7 +144,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H11 an upload tells how far it is`(_ transport: RealTransport) async throws {
+    func `H11: an upload reports its progress`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .json([asked.body.count]) }
         let seen = WatchedState<[TransferProgress]>([])
@@ -156,7 +156,7 @@ struct StreamingTests {
         #expect(seen.current.count > 1)
     }
 
-    @Test func `H6 a long upload does not time out while it moves`() async throws {
+    @Test func `H6: a long upload does not time out while it progresses`() async throws {
         let limits = ExchangeLimits(head: .seconds(10), time: ManualTime())
         let exchange = Exchange(limits: limits)
         let time = try #require(limits.time as? ManualTime)

@@ -8,7 +8,7 @@ import Wire
 
 @testable import RemoteRouting
 
-/// When HTTP/2 is offered, without any network.
+/// The conditions for HTTP/2, without a network.
 @Suite
 struct HTTP2OfferTests {
     @Test(
@@ -16,7 +16,7 @@ struct HTTP2OfferTests {
             (0x075800, true, true, false, true), (0x081700, true, true, false, true), (0x075702, true, true, false, false),
             (0x075800, false, true, false, false), (0x075800, true, false, false, false), (0x075800, true, true, true, false),
         ] as [(UInt32, Bool, Bool, Bool, Bool)])
-    func `W5, W9: HTTP 2 is offered over TLS, for what is not streamed, by a libcurl that can`(
+    func `W5, W9: HTTP 2 is offered over TLS for responses that are not streamed, if libcurl supports it`(
         _ version: UInt32, _ hasHTTP2: Bool, _ isSecure: Bool, _ isStream: Bool, _ expected: Bool
     ) {
         let build = WireLibrary.Build(name: "X", version: version, hasThreads: true, hasHTTP2: hasHTTP2)
@@ -29,7 +29,7 @@ struct HTTP2OfferTests {
     .enabled(if: RealTransport.available.contains(.curl) && NginxServer.problem == nil, "libcurl, nginx or OpenSSL is missing"),
     .timeLimit(.minutes(10)))
 struct HTTP2Tests {
-    /// Sends requests at once; the connections that nginx numbers, and the versions.
+    /// Sends concurrent requests; returns nginx's numbers of their connections and their versions.
     private func burst(_ host: RemoteHost, _ count: Int, path: RoutePath = "/x") async throws -> (Set<String>, Set<ExchangeMetrics.Version>)
     {
         try await withThrowingTaskGroup(of: RemoteResponse<Data>.self) { group in
@@ -44,7 +44,7 @@ struct HTTP2Tests {
     }
 
     @Test func `W9: 200 concurrent GETs use one connection`() async throws {
-        // Responds to none before all have arrived.
+        // Responds only after all requests have arrived.
         let arrived = WatchedState(0)
         let origin = try LoopbackOrigin()
         origin.on(.get, "/up") { _ in
@@ -67,7 +67,7 @@ struct HTTP2Tests {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/up") { _ in
             arrived.update { $0 += 1 }
-            // libcurl takes 100 streams before it knows of more.
+            // libcurl assumes 100 streams until it learns the server's limit.
             _ = try? await arrived.wait { $0 >= 90 ? () : nil }
             return .text("all")
         }
@@ -76,12 +76,12 @@ struct HTTP2Tests {
         let (bodies, _) = try await burst(host, 200, path: "/up")
         let (connections, _) = try await burst(host, 10)
         #expect(bodies == ["all"] && connections.count == 1)
-        // The number of the only connection behind those to the upstream.
+        // The number of the client's only connection, after those to the upstream.
         #expect(arrived.current == 200)
     }
 
     @Test(arguments: [1, 10, 128])
-    func `W9: a server that takes few streams gets few connections`(_ streams: Int) async throws {
+    func `W9: a server with a low stream limit gets few connections`(_ streams: Int) async throws {
         let server = try await NginxServer(streams: streams)
         let host = try secureHost(server.port)
         let (connections, versions) = try await burst(host, 400)
@@ -104,7 +104,7 @@ struct HTTP2Tests {
         #expect(versions == [.http1_1] && connections.count > 1)
     }
 
-    @Test func `W4, W9: a first response that is slow delays no other where the server speaks HTTP 1 only`() async throws {
+    @Test func `W4, W9: a slow first response of an HTTP 1 server delays no other`() async throws {
         let gate = WatchedState(false)
         let origin = try LoopbackOrigin { request in
             if request.path == "/up/slow" { _ = try? await gate.wait { $0 ? () : nil } }
@@ -140,7 +140,7 @@ struct HTTP2Tests {
     }
 
     @Test(arguments: [true, false], [HTTPMethod.post, .put])
-    func `W6, W9: bodies that are made while they are sent arrive whole over HTTP 2`(
+    func `W6, W9: streamed bodies arrive completely over HTTP 2`(
         _ hasLength: Bool, _ method: HTTPMethod
     ) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
@@ -173,7 +173,7 @@ struct HTTP2Tests {
         #expect(try await host.dataResponse(for: put).metrics?.isReused == true)
     }
 
-    @Test func `W10: metrics of HTTP 2 tell a new connection from a reused one`() async throws {
+    @Test func `W10: metrics of HTTP 2 distinguish a new connection from a reused one`() async throws {
         let server = try await NginxServer()
         let host = try secureHost(server.port)
         let first = try #require(try await host.dataResponse(for: Route(path: "/x")).metrics)
@@ -185,7 +185,7 @@ struct HTTP2Tests {
     }
 }
 
-/// HTTP/2 with a server that breaks off.
+/// HTTP/2 with a server that ends streams and connections.
 @Suite(
     .enabled(if: RealTransport.available.contains(.curl) && FrameServer.problem == nil, "libcurl, python3 or OpenSSL is missing"),
     .timeLimit(.minutes(10)))
@@ -200,7 +200,7 @@ struct HTTP2FaultTests {
     }
 
     @Test(arguments: [HTTPMethod.get, .post], ["reset", "reset-in-body", "goaway-in-body", "close"])
-    func `W2, W9: a stream that is reset, and a connection that ends, are lost connections`(
+    func `W2, W9: a reset stream and an ended connection are lost connections`(
         _ method: HTTPMethod, _ plan: String
     ) async throws {
         let server = try FrameServer(plan)
@@ -213,13 +213,13 @@ struct HTTP2FaultTests {
     }
 
     @Test(arguments: ["garbage", "no-status", "short"])
-    func `W1, W9: frames that are none, and responses without a status or cut short, are typed errors`(_ plan: String) async throws {
+    func `W1, W9: malformed frames and incomplete responses are typed errors`(_ plan: String) async throws {
         let error = try await get(try FrameServer(plan))
         #expect([.protocolViolation, .connectionLost].contains(error.code), "\(error)")
     }
 
     @Test(arguments: ["bomb", "flood"])
-    func `W1, W4, W9: a packed head that never ends, or has too many fields, is a typed error`(_ plan: String) async throws {
+    func `W1, W4, W9: an endless compressed head, or one with too many fields, is a typed error`(_ plan: String) async throws {
         let server = try FrameServer(plan)
         let host = try host(server)
         #expect(try await host.data(for: Route(path: "/x")).isEmpty == false)
@@ -251,7 +251,7 @@ struct HTTP2FaultTests {
     }
 
     @Test(arguments: ["goaway-unprocessed", "goaway-and-go"])
-    func `W9: requests behind a GOAWAY go on another connection`(_ plan: String) async throws {
+    func `W9: requests after a GOAWAY use another connection`(_ plan: String) async throws {
         let server = try FrameServer(plan)
         let host = try host(server).with { $0.retry = .exponential(attempts: 3, base: .zero) }
         try await withThrowingTaskGroup(of: Data.self) { group in
@@ -263,7 +263,7 @@ struct HTTP2FaultTests {
         #expect(connections <= 3 && requests <= 23 + 20, "\(connections) connections, \(requests) requests")
     }
 
-    @Test(.timeLimit(.minutes(2))) func `W13, W9: canceling resets the streams, or ends the connection where nothing else uses it`()
+    @Test(.timeLimit(.minutes(2))) func `W13, W9: canceling resets the streams, or ends a connection without other users`()
         async throws
     {
         let server = try FrameServer("never")
@@ -279,7 +279,7 @@ struct HTTP2FaultTests {
         _ = await next.result
     }
 
-    @Test func `W13, W9: 1 000 streams that are never answered end when their callers leave`() async throws {
+    @Test func `W13, W9: 1 000 streams without a response end when their calls are canceled`() async throws {
         let server = try FrameServer("never")
         let transport = try RealTransport.curl.make()
         let host = try host(server).with { $0.transport = transport }

@@ -6,11 +6,11 @@ import Wire
 
 @testable import RemoteRouting
 
-/// How an exchange went: times, bytes, version and connection.
+/// The metrics of exchanges: times, bytes, version and connection.
 @Suite(.timeLimit(.minutes(10)))
 struct MetricsTests {
     @Test(arguments: TransportKind.allCases)
-    func `W10: every transport tells the total time, the time to the first byte and the decoded bytes`(_ kind: TransportKind) async throws {
+    func `W10: every transport reports total time, first byte and decoded bytes`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text(String(repeating: "x", count: 1000)) }
         let response = try await bench.host { $0.timeouts = .init() }.dataResponse(for: Route(path: "/x"))
@@ -49,7 +49,7 @@ struct MetricsTests {
         #expect(log.entries.compactMap(\.metrics?.decodedBodyBytes) == [7])
     }
 
-    @Test func `W10: the description says what is known`() {
+    @Test func `W10: the description contains the known parts`() {
         var metrics = ExchangeMetrics()
         #expect("\(metrics)" == "")
         metrics.version = .http2
@@ -128,7 +128,7 @@ struct MetricsTests {
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
-    func `W10: packed bytes and decoded bytes differ, of a stream at its end`() async throws {
+    func `W10: received and decoded bytes differ, also for a stream at its end`() async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/x") { _ in .gzipBomb(inflatingTo: 100_000) }
         let host = try RealTransport.curl.host(origin.port) { $0.timeouts = .init() }
@@ -144,7 +144,7 @@ struct MetricsTests {
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
-    func `W10: a response by HTTP 1.0 says so`() async throws {
+    func `W10: a response over HTTP 1.0 reports its version`() async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send("HTTP/1.0 200 OK\r\n\r\nhello")

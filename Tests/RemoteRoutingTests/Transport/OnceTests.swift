@@ -4,7 +4,7 @@ import RemoteRouting
 import StoreCore
 import Testing
 
-/// What the layer below does on a connection that the server has closed meanwhile.
+/// Requests on a connection that the server has closed meanwhile.
 @Suite(.timeLimit(.minutes(10)))
 struct OnceTests {
     private static let methods: [(HTTPMethod, RouteBody)] = [
@@ -31,7 +31,7 @@ struct OnceTests {
         origin.on(name, "/x") { .data($0.body) }
         let host = try way.kind.host(origin.port) { $0.retry = .never }
         let isUnsafe = method == .post || method == .patch
-        // `URLSession` sends these on fresh connections. libcurl reuses one, which the server closes with the request unread or unanswered.
+        // `URLSession` uses fresh connections. libcurl reuses one, which the server closes before it reads the request or responds.
         let mayBeLost = way.kind == .curl && way.end == .closeOnNextRequest
         for _ in 1...5 {
             _ = try await host.data(for: Route(path: "/warm"))
@@ -50,7 +50,7 @@ struct OnceTests {
     }
 
     @Test(arguments: 0..<3, RealTransport.available)
-    func `H7 an unsafe request that gets no answer is not sent again`(_ index: Int, _ transport: RealTransport) async throws {
+    func `H7: an unsafe request without a response is not sent again`(_ index: Int, _ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         let (method, body) = OnceTests.methods[index]
         let name = try #require(LoopbackOrigin.Method(rawValue: method.rawValue))
@@ -63,7 +63,7 @@ struct OnceTests {
     }
 
     @Test(arguments: 0..<6, RealTransport.available)
-    func `H13 cancelling an unsafe request ends it on the wire`(_ index: Int, _ transport: RealTransport) async throws {
+    func `H13: canceling an unsafe request ends it on the wire`(_ index: Int, _ transport: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .text("x").misbehaving(.neverAnswer) }
         let (method, body) = OnceTests.methods[index]
         let host = try transport.host(origin.port)
@@ -76,7 +76,7 @@ struct OnceTests {
     }
 }
 
-/// Pieces to be taken one after the other.
+/// Chunks to be taken in order.
 final class Parts: Sendable {
     private let parts: Lock<[Data]>
     init(_ parts: [Data]) { self.parts = Lock(parts) }

@@ -16,7 +16,7 @@ struct PartsTests {
         return "\(next.part) \(next.instant.nanoseconds / 1_000_000_000)"
     }
 
-    @Test func `H6 the nearest deadline comes first`() {
+    @Test func `H6: the nearest deadline comes first`() {
         var limits = ExchangeLimits(head: .seconds(30), idle: .seconds(5), attempt: .seconds(60))
         var deadlines = Deadlines(limits, started: start)
         #expect(seconds(deadlines) == "head 30")
@@ -31,7 +31,7 @@ struct PartsTests {
         #expect(seconds(Deadlines(ExchangeLimits(head: nil, idle: nil), started: start)) == "none")
     }
 
-    @Test func `H8 unread bytes beyond the limit go to disk and come back in order`() throws {
+    @Test func `H8: unread bytes beyond the limit go to disk and come back in order`() throws {
         var buffer = BodyBuffer(memoryLimit: 1000, spillLimit: 1 << 20)
         var expected = Data()
         var read = Data()
@@ -51,7 +51,7 @@ struct PartsTests {
         #expect(buffer.isEmpty)
     }
 
-    @Test func `H8 a reader that is always behind does not make the list of pieces grow`() throws {
+    @Test func `H8: a reader that is always behind does not grow the list of chunks`() throws {
         var buffer = BodyBuffer(memoryLimit: 1000, spillLimit: 0)
         var read = 0
         try buffer.push(Data([0]), staysInMemory: false)
@@ -64,14 +64,14 @@ struct PartsTests {
         #expect(buffer.pieceCount < 200)
     }
 
-    @Test func `H8 the file of unread bytes has a limit`() throws {
+    @Test func `H8: the file of unread bytes has a limit`() throws {
         var buffer = BodyBuffer(memoryLimit: 10, spillLimit: 100)
         try buffer.push(Data(count: 10), staysInMemory: false)
         try buffer.push(Data(count: 100), staysInMemory: false)
         #expect(throws: TransportFailure.self) { try buffer.push(Data(count: 1), staysInMemory: false) }
     }
 
-    @Test func `H8 what nobody has read yet is held on disk, and read from there`() async throws {
+    @Test func `H8: unread bytes are spilled to disk and read back`() async throws {
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil, bodyBytes: .max, memoryBytes: 100_000, spillBytes: 5_000_000))
         exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
         let piece = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) })
@@ -84,7 +84,7 @@ struct PartsTests {
         #expect(whole.suffix(50_000) == piece)
     }
 
-    @Test func `H8 more unread bytes than the disk may hold end the exchange`() async throws {
+    @Test func `H8: unread bytes beyond the spill limit end the exchange`() async throws {
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil, bodyBytes: .max, memoryBytes: 1000, spillBytes: 10_000))
         let stops = WatchedState(0)
         exchange.onStop { stops.update { $0 += 1 } }
@@ -95,7 +95,7 @@ struct PartsTests {
         await #expect { for try await _ in reply.body {} } throws: { ($0 as? TransportFailure)?.code == .bodyTooLarge }
     }
 
-    @Test func `H8 spilled bytes have no name on disk`() throws {
+    @Test func `H8: the spill file has no name`() throws {
         let before = try FileManager.default.contentsOfDirectory(atPath: FileManager.default.temporaryDirectory.path)
         let file = try SpillFile()
         try file.write(Data("abc".utf8), at: 0)
@@ -119,11 +119,11 @@ struct PartsTests {
         (NSURLErrorClientCertificateRequired, "", .clientCertificateRefused),
         (-1, "SSL: no alternative certificate subject name matches target host name 'a'", .certificateNameMismatch),
     ])
-    func `H15 failures are told apart where the system tells`(_ code: Int, _ text: String, _ expected: RemoteError.Code) {
+    func `H15: failures are distinguished if the system reports them`(_ code: Int, _ text: String, _ expected: RemoteError.Code) {
         #expect(TransportFailure(urlErrorCode: code, text: text).code == expected)
     }
 
-    @Test func `H13 the gate lets in as many as it may, in order`() async throws {
+    @Test func `H13: the gate admits up to its limit, in order`() async throws {
         let gate = ExchangeGate(limit: 2)
         let order = WatchedState<[Int]>([])
         let first = try await gate.enter()
@@ -147,7 +147,7 @@ struct PartsTests {
         for task in [tasks[0], tasks[2], tasks[3], tasks[4]] { try await task.value }
         #expect(order.current == [0, 2, 3, 4])
         second.release()
-        // Both places are there again, and not a third.
+        // Both places are free again, but not a third.
         let again = (try await gate.enter(), try await gate.enter())
         let third = Task { try await gate.enter() }
         try await until("the third waits") { gate.waiterCount == 1 }

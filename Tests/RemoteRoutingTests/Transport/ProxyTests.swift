@@ -6,7 +6,7 @@ import Trials
 
 @testable import RemoteRouting
 
-/// What holds for proxies without any network.
+/// The rules for proxies that need no network.
 @Suite
 struct ProxyOptionTests {
     private static let credentials = ProxyOptions.Credentials(user: "ada", password: "secret")
@@ -28,7 +28,7 @@ struct ProxyOptionTests {
     }
 
     @Test(arguments: [ProxyOptions.none, .http("127.0.0.1", port: 1), .socks5("127.0.0.1", port: 1)])
-    func `H14, W11: a transport that cannot choose a proxy refuses before anything is sent`(_ options: ProxyOptions) async throws {
+    func `H14, W11: a transport without proxy support refuses before anything is sent`(_ options: ProxyOptions) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let host = try RealTransport.urlSession.host(origin.port) { $0.proxy = options }
         let error = try await remoteError { try await host.send("/x") }
@@ -37,7 +37,7 @@ struct ProxyOptionTests {
         #expect(try await host.with { $0.proxy = .system }.data(for: Route(path: "/x")) == Data("/x".utf8))
     }
 
-    @Test func `H14, W9: a transport that cannot do without HTTP 2 refuses before anything is sent`() async throws {
+    @Test func `H14, W9: a transport that cannot turn HTTP 2 off refuses before anything is sent`() async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         let host = try RealTransport.urlSession.host(origin.port) { $0.allowsHTTP2 = false }
         #expect(try await remoteError { try await host.send("/x") }.code == .unsupported)
@@ -70,7 +70,7 @@ struct ProxyTests {
     }
 
     @Test(arguments: [false, true])
-    func `W11: requests go through an HTTP proxy, with credentials for it alone`(_ isAuthorized: Bool) async throws {
+    func `W11: requests go through an HTTP proxy, with credentials only for the proxy`(_ isAuthorized: Bool) async throws {
         let proxy = try LoopbackProxy(wanting: isAuthorized ? ProxyTests.basic : nil)
         let host = try host(.http("127.0.0.1", port: proxy.port, credentials: isAuthorized ? ProxyTests.credentials : nil))
         #expect(try await host.data(for: Route(path: "/x")) == Data("GET /x 0".utf8))
@@ -78,15 +78,15 @@ struct ProxyTests {
         #expect(try await host.data(for: post) == Data("POST /y 100000".utf8))
         #expect(proxy.requests.first?.hasPrefix("GET http://127.0.0.1:\(origin.port)/x HTTP/1.1\r\n") == true)
         #expect(proxy.requests.first?.contains("Proxy-Authorization") == isAuthorized)
-        // The proxy of the test passes later requests on as they are.
+        // The proxy of the test forwards later requests unchanged.
         #expect(origin.requests.first?.headers["Proxy-Authorization"] == nil)
     }
 
     @Test(arguments: [false, true])
-    func `W11: requests go through a SOCKS proxy, which gets the host's name`(_ isAuthorized: Bool) async throws {
+    func `W11: requests go through a SOCKS proxy, which receives the host's name`(_ isAuthorized: Bool) async throws {
         let proxy = try LoopbackProxy(wanting: isAuthorized ? "ada:se:cr et\u{E9}" : nil)
         let host = try host(.socks5("127.0.0.1", port: proxy.port, credentials: isAuthorized ? ProxyTests.credentials : nil)).with {
-            // Only the proxy could know it.
+            // Only the proxy could resolve this name.
             $0.configuration.host = "nowhere.invalid"
         }
         #expect(try await host.data(for: Route(path: "/x")) == Data("GET /x 0".utf8))
@@ -106,21 +106,21 @@ struct ProxyTests {
         #expect(origin.acceptedConnections == 3)
     }
 
-    @Test func `W11: a proxy that is not there is told from a host that is not there`() async throws {
+    @Test func `W11: an unreachable proxy is distinguished from an unreachable host`() async throws {
         let closed = try freePort()
         #expect(try await code(.http("127.0.0.1", port: closed)) == .proxyUnreachable)
         #expect(try await code(.socks5("127.0.0.1", port: closed)) == .proxyUnreachable)
         #expect(try await code(.http("nowhere.invalid", port: 3128)) == .proxyUnreachable)
         let proxy = try LoopbackProxy()
-        let nobody = RemoteHost(
+        let unreachable = RemoteHost(
             HostConfiguration("127.0.0.1", scheme: .http, port: closed), transport: try RealTransport.curl.make()
         ).with { $0.retry = .never }
-        let refused = try await remoteError { try await nobody.send("/x") }
+        let refused = try await remoteError { try await unreachable.send("/x") }
         #expect(refused.code == .connectionRefused)
-        let socks = nobody.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port) }
+        let socks = unreachable.with { $0.proxy = .socks5("127.0.0.1", port: proxy.port) }
         #expect(try await remoteError { try await socks.send("/x") }.code == .connectionRefused)
-        // Such a proxy responds itself, to a request that is not encrypted.
-        let plain = nobody.with { $0.proxy = .http("127.0.0.1", port: proxy.port) }
+        // An HTTP proxy responds to an unencrypted request itself.
+        let plain = unreachable.with { $0.proxy = .http("127.0.0.1", port: proxy.port) }
         #expect(try await remoteError { try await plain.send("/x") }.status == 502)
         let tunneled = plain.with { $0.configuration.scheme = .https }
         let unreached = try await remoteError { try await tunneled.send("/x") }
@@ -128,7 +128,7 @@ struct ProxyTests {
     }
 
     @Test(arguments: ["http", "https", "socks"], [nil, ProxyOptions.Credentials(user: "ada", password: "cr et wrong")])
-    func `W11: a proxy that wants credentials is told apart`(_ way: String, _ credentials: ProxyOptions.Credentials?) async throws {
+    func `W11: a proxy that requires credentials has its own error`(_ way: String, _ credentials: ProxyOptions.Credentials?) async throws {
         let proxy = try LoopbackProxy(wanting: way == "socks" ? "ada:right" : "Basic right")
         let options: ProxyOptions =
             way == "socks"
@@ -149,7 +149,7 @@ struct ProxyTests {
         ("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", [.proxyRefused]),
         ("HTTP/1.1 200 OK\r\n\r\nnot TLS\r\n", [.tlsFailed, .connectionLost]),
     ])
-    func `W11: a proxy that makes no tunnel is a typed error, and nothing has arrived`(
+    func `W11: a refused tunnel is a typed error, and nothing has arrived`(
         _ text: String, _ codes: [RemoteError.Code]
     ) async throws {
         let server = try RawServer { connection in
@@ -164,7 +164,7 @@ struct ProxyTests {
     }
 
     @Test(arguments: ["garbage\r\n\r\n", "\u{5}\u{7F}", "", "\u{4}\u{5A}aaaaaaaa"])
-    func `W11: a SOCKS proxy that speaks nonsense is a typed error`(_ text: String) async throws {
+    func `W11: a malformed SOCKS response is a typed error`(_ text: String) async throws {
         let server = try RawServer { connection in
             _ = connection.readBytes(3)
             connection.send(text)
@@ -184,7 +184,7 @@ struct ProxyTests {
         .http("a.example", port: 1, credentials: .init(user: "a", password: "x\u{0}")),
         .socks5("a.example", port: 1, credentials: .init(user: "a", password: String(repeating: "x", count: 256))),
     ])
-    func `W11: a proxy that cannot be used is refused before anything is sent`(_ options: ProxyOptions) async throws {
+    func `W11: an invalid proxy is refused before anything is sent`(_ options: ProxyOptions) async throws {
         #expect(try await code(options) == .invalidProxyOptions)
         #expect(origin.acceptedConnections == 0)
     }
@@ -192,7 +192,7 @@ struct ProxyTests {
     // MARK: With TLS and squid
 
     @Test(.enabled(if: NginxServer.problem == nil, "nginx or OpenSSL is missing"))
-    func `W11: a tunnel carries TLS, and its proxy sees no request`() async throws {
+    func `W11: a tunnel carries TLS, and the proxy sees no request`() async throws {
         let server = try await NginxServer()
         let proxy = try LoopbackProxy(wanting: ProxyTests.basic)
         let host = try secureHost(server.port) {
@@ -208,7 +208,7 @@ struct ProxyTests {
     }
 
     @Test(.enabled(if: SquidProxy.problem == nil, "squid is missing"))
-    func `W11: squid serves requests, refuses others, and wants credentials`() async throws {
+    func `W11: squid serves requests, refuses others, and requires credentials`() async throws {
         let squid = try await SquidProxy(allowing: [Int(origin.port)])
         let host = try host(.http("127.0.0.1", port: squid.port, credentials: .init(user: "ada", password: "right")))
         #expect(try await host.data(for: Route(path: "/x")) == Data("GET /x 0".utf8))
@@ -220,13 +220,13 @@ struct ProxyTests {
     }
 }
 
-/// squid, which wants a user and refuses tunnels.
+/// squid with required credentials and without tunnels.
 final class SquidProxy {
     let port: Int
     private let process: ChildProcess
     private let folder: URL
 
-    /// Why it cannot be used; `nil` where it can.
+    /// The reason why squid cannot be used; `nil` if it can.
     static let problem: String? = FileManager.default.isExecutableFile(atPath: "/usr/sbin/squid") ? nil : "squid is not installed"
 
     init(allowing ports: [Int]) async throws {

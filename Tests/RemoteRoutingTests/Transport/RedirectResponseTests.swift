@@ -28,20 +28,20 @@ struct RedirectResponseTests {
             #expect(error.code == .badStatus)
             #expect(error.status == status)
             #expect(error.fields["X-Mark"] == "m")
-            // FoundationNetworking drops the body of a redirect that leads nowhere.
+            // FoundationNetworking drops the body of a redirect without a location.
             if transport == .curl { #expect(error.body == Data(content.utf8)) }
         }
         #expect(origin.requests.count == 2)
     }
 
     @Test(arguments: RealTransport.available, ["HTTP://127.0.0.1:PORT/target", "hTTp://127.0.0.1:PORT/target", "http:/target", "target"])
-    func `H4: a Location is followed whatever the case of its scheme`(_ transport: RealTransport, _ location: String) async throws {
+    func `H4: a Location is followed regardless of the case of its scheme`(_ transport: RealTransport, _ location: String) async throws {
         let origin = try origin { port in
             "HTTP/1.1 302 Found\nContent-Length: 4\nLocation: \(location.replacing("PORT", with: "\(port)"))\n\nmore"
         }
         let host = try transport.host(origin.port) { $0.retry = .never }
         if location == "http:/target" {
-            // No authority: not an http address (RFC 9110 §4.2.1).
+            // Without an authority it is not an http address (RFC 9110 §4.2.1).
             #expect(try await remoteError { try await host.send("/x") }.code == .redirectRefused)
         } else {
             #expect(try await host.data(for: Route(path: "/x")) == Data("target".utf8))
@@ -58,7 +58,7 @@ struct RedirectResponseTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H4: the body of a redirect that is not followed reaches the caller`(_ transport: RealTransport) async throws {
+    func `H4: the body of an unfollowed redirect reaches the caller`(_ transport: RealTransport) async throws {
         let origin = try origin { _ in "HTTP/1.1 307 Temporary Redirect\nContent-Length: 5\nLocation: /target\n\nhello" }
         let host = try transport.host(origin.port) { $0.retry = .never }
         let body = RouteBody.stream(
@@ -72,7 +72,7 @@ struct RedirectResponseTests {
     }
 
     @Test(arguments: RealTransport.available, [HTTPMethod.get, .head])
-    func `W6: a GET with a body is sent as the route says`(_ transport: RealTransport, _ method: HTTPMethod) async throws {
+    func `W6: a GET or HEAD with a body is sent as the transport allows`(_ transport: RealTransport, _ method: HTTPMethod) async throws {
         let origin = try LoopbackOrigin { .data($0.body) }
         let host = try transport.host(origin.port) { $0.retry = .never }
         let route = Route(path: "/search", method: method, body: .json(fields: ["q": "lamp"]))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Bodies that are made while they are sent.
+/// Bodies that are produced while they are sent.
 @Suite(.timeLimit(.minutes(10)))
 struct SendingBodyTests {
     struct Broken: Error {}
@@ -22,7 +22,7 @@ struct SendingBodyTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `a short body of known length has its length on the wire`(_ transport: RealTransport) async throws {
+    func `a short body of known length is sent with its length`(_ transport: RealTransport) async throws {
         let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .text("\(asked["Content-Length"] ?? "none") \(asked.body.count)") }
         let body = stream([Data(count: 700), Data(count: 300)], length: 1000)
@@ -31,7 +31,7 @@ struct SendingBodyTests {
     }
 
     @Test(arguments: RealTransport.available, [nil, 3_000_000] as [Int64?])
-    func `a long body is sent as it is made`(_ transport: RealTransport, _ length: Int64?) async throws {
+    func `a long body is sent while it is produced`(_ transport: RealTransport, _ length: Int64?) async throws {
         let bench = try Bench(transport.kind)
         let piece = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
         bench.on("POST", "/x") { asked in .data(asked.body) }
@@ -42,7 +42,7 @@ struct SendingBodyTests {
     }
 
     @Test(arguments: RealTransport.available, [nil, 2000] as [Int64?])
-    func `a body that breaks off fails the request`(_ transport: RealTransport, _ length: Int64?) async throws {
+    func `a body that ends early fails the request`(_ transport: RealTransport, _ length: Int64?) async throws {
         let bench = try Bench(transport.kind)
         bench.on("POST", "/x") { asked in .text("\(asked.body.count)") }
         let body = stream([Data(count: 1000)], length: length, breaks: true)
@@ -52,7 +52,7 @@ struct SendingBodyTests {
         #expect(bench.asked.isEmpty)
     }
 
-    @Test func `H3 a token that is no field value is refused before anything is sent`() async throws {
+    @Test func `H3: a token that is not a field value is refused before anything is sent`() async throws {
         let memory = MemoryTransport { _ in .status(204) }
         let host = RemoteHost("a.example", transport: memory).authorized(by: .bearer("a\r\nX-Evil: 1"))
         let error = try await remoteError { try await host.send("/x") }

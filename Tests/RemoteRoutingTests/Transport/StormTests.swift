@@ -5,13 +5,13 @@ import StoreCore
 import Testing
 import Trials
 
-/// What only shows under load. `STOREHOUSE_SEEDS=10` runs it in full.
+/// Faults that appear only under load. `STOREHOUSE_SEEDS=10` runs the suite in full.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct StormTests {
     private static let width = isLongRun ? 2000 : 300
 
     @Test(arguments: RealTransport.available)
-    func `H13 requests cancelled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
+    func `H13: requests canceled at random moments neither hang nor leak`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/quick") { _ in .text("0123456789") }
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(2))) }
@@ -25,7 +25,7 @@ struct StormTests {
             + [Route(path: "/post", method: .post, body: .data(Data(count: 10_000)))]
         var filesBefore: Int?
         for round in 0..<rounds(1) {
-            // Few places, so that most wait for one, and many, so that most are on the wire.
+            // Alternates between few permits, so that most calls wait, and many, so that most are on the wire.
             host.limits.concurrentExchanges = round % 2 == 0 ? 400 : 32
             let outcomes = WatchedState<[String: Int]>([:])
             let tasks = (0..<StormTests.width).map { index in
@@ -47,7 +47,7 @@ struct StormTests {
             let counts = outcomes.current
             #expect(counts.values.reduce(0, +) == StormTests.width)
             #expect(Set(counts.keys).isSubset(of: ["done", "cancelled"]), "round \(round): \(counts)")
-            // Nothing stays: neither an exchange, nor a place among the concurrent ones.
+            // Neither an exchange nor a permit is leaked.
             try await origin.waitUntil(within: .seconds(120)) { $0.requests.allSatisfy { $0.ending != nil } }
             try await until("no exchange is left") { transport.exchangeCount == 0 }
             #expect(try await host.data(for: routes[0]) == Data("0123456789".utf8))
@@ -58,22 +58,22 @@ struct StormTests {
     }
 
     @Test(arguments: RealTransport.available)
-    func `H8 a bomb of two hundred megabytes stays near the limit`(_ kind: RealTransport) async throws {
+    func `H8: a decompression bomb of 200 MB stays near the limit`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin { _ in .gzipBomb(inflatingTo: 200_000_000) }
         let transport = try kind.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport)
         let before = ProcessState.residentBytes
         let error = try await remoteError { _ = try await host.data(for: Route(path: "/bomb")) }
         #expect(error.code == .bodyTooLarge)
-        // The sanitizer keeps a shadow of all memory.
+        // The sanitizer shadows all memory.
         let limit = isSanitized ? 256 << 20 : 64 << 20
         if let before, let after = ProcessState.residentBytes { #expect(after - before < limit, "\((after - before) >> 20) MB") }
-        // The bomb is small on the wire; what ends early is unpacking it.
+        // The bomb is small on the wire; only its decoding ends early.
         try await until("no exchange is left") { transport.exchangeCount == 0 }
     }
 
     @Test(arguments: RealTransport.available)
-    func `H13 a transport that is let go of leaves nothing`(_ kind: RealTransport) async throws {
+    func `H13: a released transport leaves nothing`(_ kind: RealTransport) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         for _ in 0..<20 {
             let host = try kind.host(origin.port)

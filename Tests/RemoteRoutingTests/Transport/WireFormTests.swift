@@ -5,7 +5,7 @@ import Testing
 
 @testable import RemoteRouting
 
-/// Answers byte by byte, as only a real socket brings them.
+/// Exact bytes of responses, over a real socket.
 @Suite(.timeLimit(.minutes(10)))
 struct WireFormTests {
     private func answer(_ text: String, _ transport: RealTransport, method: HTTPMethod = .get) async throws -> RemoteResponse<Data> {
@@ -21,7 +21,7 @@ struct WireFormTests {
     @Test(
         arguments: RealTransport.available,
         ["100 Continue", "102 Processing", "103 Early Hints", "103 Early Hints\nLink: </x>; rel=preload"])
-    func `H10 an interim answer is not the answer`(_ transport: RealTransport, _ interim: String) async throws {
+    func `H10: an interim response is not the final response`(_ transport: RealTransport, _ interim: String) async throws {
         let response = try await answer("HTTP/1.1 \(interim)\n\nHTTP/1.1 200 OK\nContent-Length: 2\n\n[]", transport)
         #expect(response.status == 200)
         #expect(response.value == Data("[]".utf8))
@@ -39,14 +39,14 @@ struct WireFormTests {
     }
 
     @Test(arguments: RealTransport.available, [204, 205])
-    func `H10 a body where there can be none is not read`(_ transport: RealTransport, _ status: Int) async throws {
+    func `H10: the body of a status without one is not read`(_ transport: RealTransport, _ status: Int) async throws {
         let response = try await answer("HTTP/1.1 \(status) X\nContent-Length: 0\nConnection: close\n\nhello", transport)
         #expect(response.status == status)
         #expect(response.value.isEmpty)
     }
 
     @Test(arguments: RealTransport.available)
-    func `H10 a HEAD with a body has none`(_ transport: RealTransport) async throws {
+    func `H10: the body of a response to HEAD is ignored`(_ transport: RealTransport) async throws {
         let response = try await answer("HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", transport, method: .head)
         #expect(response.value.isEmpty)
         #expect(response.fields["Content-Length"] == "5")
@@ -60,12 +60,12 @@ struct WireFormTests {
             "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\nzz\nhello\n", "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\nhel",
             "HTTP/1.1 200 OK\nTransfer-Encoding: nonsense\nContent-Length: 5\n\nhello", "HTP/1.1 200 OK\n\nhello", "\n\n", "hello",
         ])
-    func `H10 an answer of which nobody knows where it ends is an error`(_ transport: RealTransport, _ text: String) async throws {
+    func `H10: a response with an ambiguous end is an error`(_ transport: RealTransport, _ text: String) async throws {
         let error = try await remoteError { _ = try await answer(text, transport) }
         #expect(error.stage == .transport)
     }
 
-    @Test func `H13 two tasks may wait for one body, and neither is lost`() async throws {
+    @Test func `H13: two tasks may wait for one body, and both resume`() async throws {
         let exchange = Exchange(limits: ExchangeLimits(head: nil, idle: nil))
         exchange.receive(HTTPResponse(status: 200, url: URL(filePath: "/")))
         let body = try await exchange.response().body

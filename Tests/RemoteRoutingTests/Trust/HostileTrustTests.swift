@@ -7,12 +7,12 @@ import StoreCore
 import Testing
 import Trials
 
-/// Servers that cut, change, delay or never finish the handshake.
+/// Servers that truncate, change, delay or never finish the handshake.
 @Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(10)))
 struct HostileTrustTests {
     private static let post = Route(path: "/x", method: .post, body: .data(Data("abc".utf8)))
 
-    /// A server in between that changes what the server behind it sends; a change that returns false ends the connection.
+    /// A proxy that changes the bytes of the server behind it; a change that returns false ends the connection.
     private func meddler(
         _ bench: TrustBench, _ change: @escaping @Sendable (_ bytes: inout [UInt8], _ offset: Int) -> Bool
     ) throws -> RawServer {
@@ -38,7 +38,7 @@ struct HostileTrustTests {
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W1: a handshake that is cut anywhere is a typed error`(_ version: TLSFront.Settings.Version) async throws {
+    func `W1: a truncated handshake is a typed error`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
         let limit = Lock(0)
         let server = try meddler(bench) { bytes, offset in
@@ -61,14 +61,14 @@ struct HostileTrustTests {
             }
         }
         #expect(successes > 0 && !unsent.isEmpty)
-        // None is left behind.
+        // No exchange is leaked.
         try await until("the exchanges have ended") { transport.exchangeCount == 0 }
         #expect(try await bench.host(over: transport).data(for: Self.post) == Data("POST /x 3".utf8))
         for path in unsent { #expect(bench.origin.requests(to: path).isEmpty, "\(path)") }
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W1: a handshake that is changed anywhere is a typed error`(_ version: TLSFront.Settings.Version) async throws {
+    func `W1: a changed handshake is a typed error`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
         let change = Lock((place: 0, value: UInt8(0)))
         let server = try meddler(bench) { bytes, offset in
@@ -77,7 +77,7 @@ struct HostileTrustTests {
             return true
         }
         let host = try host(bench, at: server.port, over: try RealTransport.curl.make()).with {
-            // A length that grew makes both sides wait for more.
+            // An increased length makes both sides wait for more bytes.
             $0.timeouts = RouteOptions.Timeouts(head: .milliseconds(500), idle: .milliseconds(500), overall: .seconds(600))
         }
         var chance = SplitMix(seed: version.rawValue)
@@ -98,7 +98,7 @@ struct HostileTrustTests {
         for path in unsent { #expect(bench.origin.requests(to: path).isEmpty, "\(path)") }
     }
 
-    @Test func `W8: a server that does not speak TLS is told from other failures`() async throws {
+    @Test func `W8: a server without TLS is distinguished from other failures`() async throws {
         let bench = try TrustBench()
         for text in ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", String(repeating: "x", count: 100_000), "SSH-2.0-OpenSSH\r\n"] {
             let server = try RawServer { connection in
@@ -115,7 +115,7 @@ struct HostileTrustTests {
         }
     }
 
-    @Test func `W8: a chain of certificates without end is refused`() async throws {
+    @Test func `W8: an endless chain of certificates is refused`() async throws {
         let certificates = try TestCertificates.made.get()
         let file = FileManager.default.temporaryDirectory.appending(path: "chain-\(UUID().uuidString).pem")
         defer { try? FileManager.default.removeItem(at: file) }
@@ -130,12 +130,12 @@ struct HostileTrustTests {
 
     // MARK: Time
 
-    /// A server that never finishes the handshake, and how its connection ended.
+    /// A server that never finishes the handshake; records the end of its connections.
     private func stalling(drips: Bool) throws -> (RawServer, WatchedState<Int>) {
         let ended = WatchedState(0)
         let server = try RawServer { connection in
             if drips {
-                // A handshake record of 16 KB, byte by byte.
+                // A handshake record of 16 KB, one byte at a time.
                 let record: [UInt8] = [0x16, 0x03, 0x03, 0x40, 0x00, 0x02] + [UInt8](repeating: 0, count: 16_000)
                 for byte in record {
                     guard Glibc.send(connection.socket, [byte], 1, Int32(MSG_NOSIGNAL)) == 1 else { break }
@@ -150,7 +150,7 @@ struct HostileTrustTests {
     }
 
     @Test(arguments: [true, false])
-    func `H6: a handshake that never ends meets the deadline`(_ drips: Bool) async throws {
+    func `H6: an endless handshake ends at the deadline`(_ drips: Bool) async throws {
         let bench = try TrustBench()
         let (server, ended) = try stalling(drips: drips)
         let host = try host(bench, at: server.port, over: RealTransport.curl.make())
@@ -170,19 +170,19 @@ struct HostileTrustTests {
         let (server, ended) = try stalling(drips: false)
         let host = try host(bench, at: server.port, over: RealTransport.curl.make())
         let call = Task { try await host.send(Self.post) }
-        try await until("the connection is there") { server.acceptedConnections == 1 }
+        try await until("the connection is accepted") { server.acceptedConnections == 1 }
         call.cancel()
         await #expect(throws: RemoteError.self) { try await call.value }
         try await until("the connection has ended") { ended.current == 1 }
     }
 
-    @Test func `W4: handshakes that never end delay no other exchange`() async throws {
+    @Test func `W4: endless handshakes delay no other exchange`() async throws {
         let bench = try TrustBench()
         let (server, ended) = try stalling(drips: false)
         let transport = try RealTransport.curl.make()
         let stalled = try host(bench, at: server.port, over: transport)
         let calls = (0..<20).map { _ in Task { try await stalled.send(Self.post) } }
-        try await until("the connections are there") { server.acceptedConnections == 20 }
+        try await until("the connections are accepted") { server.acceptedConnections == 20 }
         for _ in 0..<20 { #expect(try await bench.host(over: transport).data(for: Self.post) == Data("POST /x 3".utf8)) }
         #expect(ended.current == 0)
         for call in calls { call.cancel() }
@@ -191,7 +191,7 @@ struct HostileTrustTests {
 
     // MARK: URLSession
 
-    @Test func `W8: FoundationNetworking tells an untrusted certificate too`() async throws {
+    @Test func `W8: FoundationNetworking reports an untrusted certificate, too`() async throws {
         let bench = try TrustBench(.selfSigned)
         let error = try await remoteError { try await bench.host(TLSOptions(), over: URLSessionTransport()).send(Self.post) }
         #expect(error.code == .certificateUntrusted, "\(error) \(String(describing: error.underlyingError))")
@@ -219,7 +219,7 @@ extension RawConnection {
         self.init(socket: descriptor, number: 0)
     }
 
-    /// Passes on what arrives until its end, or until a change returns false.
+    /// Forwards received bytes until their end, or until a change returns false.
     fileprivate func pass(to other: RawConnection, _ change: (_ bytes: inout [UInt8], _ offset: Int) -> Bool) {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         var offset = 0

@@ -5,7 +5,7 @@ import Wire
 
 @testable import RemoteRouting
 
-/// What options are made of, and transports that cannot keep them; needs neither OpenSSL nor libcurl.
+/// Validation of options, and transports without support; needs neither OpenSSL nor libcurl.
 @Suite
 struct TLSOptionsTests {
     // MARK: Pins
@@ -28,11 +28,11 @@ struct TLSOptionsTests {
     @Test(arguments: [
         "", "sha256/", "sha256//", "hello", "sha1/" + digest, "sha256/" + digest.dropLast(), "sha256/" + digest + "=", digest + digest,
         "sha256/ " + digest, "sha256/" + digest + "\n", digest + ";sha256//" + digest, "SHA256/" + digest,
-        // 31 and 33 bytes; hexadecimal; base64 for addresses; a last character with bits that no byte holds.
+        // 31 and 33 bytes, hexadecimal, URL-safe base64, and a last character with unused bits.
         Data(count: 31).base64EncodedString(), Data(count: 33).base64EncodedString(), String(repeating: "ab", count: 32),
         "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU=", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=", "sha256/\u{0}" + digest,
     ])
-    func `W8: a pin that is no digest is refused with the remedy`(_ text: String) {
+    func `W8: an invalid pin is refused with the remedy`(_ text: String) {
         #expect { try TLSOptions.Pin(text) } throws: { error in
             guard let error = error as? RemoteError else { return false }
             return error.code == .invalidTLSOptions && error.stage == .build && error.operation == "read a pin"
@@ -58,7 +58,7 @@ struct TLSOptionsTests {
 
     private static let inner = certificate.split(separator: "\n").dropFirst().dropLast().joined()
 
-    @Test func `W8: authorities are the certificates of a text`() throws {
+    @Test func `W8: authorities are parsed from a text`() throws {
         let plain = try TLSOptions.Authorities(pem: Data(Self.certificate.utf8))
         let noisy =
             "# The authority\r\n  \(Self.certificate.replacingOccurrences(of: "\n", with: "\r\n"))  \r\nkey:\n-----BEGIN PRIVATE KEY-----\nxx\n"
@@ -78,14 +78,14 @@ struct TLSOptionsTests {
         (Data(), "there is no certificate in PEM"),
         (Data("hello".utf8), "there is no certificate in PEM"), (Data(count: (1 << 20) + 1), "more than 1 MiB"),
         (Data((0..<255).map { UInt8($0) }), "there is no certificate in PEM"),
-        (Data("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----".utf8), "begins as a certificate is none"),
-        (Data("-----BEGIN CERTIFICATE-----\nhello\n-----END CERTIFICATE-----".utf8), "begins as a certificate is none"),
-        (Data("-----BEGIN CERTIFICATE-----\n\(Data(count: 300).base64EncodedString())\n-----END CERTIFICATE-----".utf8), "is none"),
+        (Data("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\nhello\n-----END CERTIFICATE-----".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\n\(Data(count: 300).base64EncodedString())\n-----END CERTIFICATE-----".utf8), "is malformed"),
         (Data("-----BEGIN CERTIFICATE-----\n\(inner)".utf8), "there is no certificate in PEM"),
         (Data("-----BEGIN CERTIFICATE-----\n\(inner)\n-----END X509 CRL-----".utf8), "there is no certificate in PEM"),
         (Data("-----BEGIN PRIVATE KEY-----\n\(inner)\n-----END PRIVATE KEY-----".utf8), "there is no certificate in PEM"),
-        // The first is whole; the second is cut, or goes on behind its end.
-        (Data((certificate + "\n-----BEGIN CERTIFICATE-----\n\(inner.prefix(200))\n-----END CERTIFICATE-----").utf8), "is none"),
+        // The first certificate is complete; the second is truncated or has trailing bytes.
+        (Data((certificate + "\n-----BEGIN CERTIFICATE-----\n\(inner.prefix(200))\n-----END CERTIFICATE-----").utf8), "is malformed"),
         (Data(base64Encoded: inner) ?? Data(), "convert it to PEM with openssl x509 -inform der"),
     ]
 
@@ -107,7 +107,7 @@ struct TLSOptionsTests {
     }
 
     @Test(arguments: ["/nowhere/ca.pem", "/tmp", "/dev/zero"])
-    func `W8: a file that cannot be authorities is refused by its name`(_ path: String) {
+    func `W8: a file without certificates is refused by its name`(_ path: String) {
         #expect { try TLSOptions.Authorities(contentsOf: URL(filePath: path)) } throws: { error in
             guard let error = error as? RemoteError else { return false }
             let name = URL(filePath: path).lastPathComponent
@@ -141,10 +141,10 @@ struct TLSOptionsTests {
         #expect(try TLSOptions.ClientCertificate(pem: both, key: both) == made)
         for (pem, key, password, words) in [
             (Data(Self.key.utf8), both, nil, "there is no certificate"), (certificate, certificate, nil, "there is no private key"),
-            (certificate, Data(Self.key.replacingOccurrences(of: " PRIVATE", with: " ENCRYPTED PRIVATE").utf8), nil, "give its password"),
+            (certificate, Data(Self.key.replacingOccurrences(of: " PRIVATE", with: " ENCRYPTED PRIVATE").utf8), nil, "pass its password"),
             (
                 certificate, Data(Self.key.replacingOccurrences(of: "AAAA", with: "Proc-Type: 4,ENCRYPTED\nAA").utf8), nil,
-                "give its password"
+                "pass its password"
             ),
             (certificate, both, "a\u{0}b", "NUL"),
         ] {
@@ -155,7 +155,7 @@ struct TLSOptionsTests {
         }
     }
 
-    @Test func `H12: no text of a host holds its key or its password`() throws {
+    @Test func `H12: no text of a host contains its key or its password`() throws {
         let certificate = try TLSOptions.ClientCertificate(pem: Data(Self.certificate.utf8), key: Data(Self.key.utf8), password: "secret")
         let host = RemoteHost("a.example").with { $0.tls.clientCertificate = certificate }
         var dumped = ""
@@ -168,7 +168,7 @@ struct TLSOptionsTests {
 
     // MARK: Transports that cannot
 
-    /// A transport of an app that knows nothing of options.
+    /// A custom transport without support for options.
     private struct Plain: Transport {
         let memory: MemoryTransport
         func perform(_ request: HTTPRequest, limits: ExchangeLimits) async throws -> HTTPResponse {
@@ -183,7 +183,7 @@ struct TLSOptionsTests {
     ]
 
     @Test(arguments: changes.indices)
-    func `H14: a transport that knows no options refuses them before anything is sent`(_ index: Int) async throws {
+    func `H14: a transport without support refuses options before anything is sent`(_ index: Int) async throws {
         let memory = MemoryTransport { _ in .json("1") }
         let host = RemoteHost("a.example", transport: Plain(memory: memory))
         #expect(try await host.send("/x") as Int == 1)
@@ -223,7 +223,7 @@ struct TLSOptionsTests {
     }
 
     @Test(arguments: changes.indices)
-    func `transports for tests take all options`(_ index: Int) async throws {
+    func `transports for tests accept all options`(_ index: Int) async throws {
         var tls = TLSOptions()
         try Self.changes[index](&tls)
         let recorder = ExchangeRecorder(recording: MemoryTransport { _ in .json("1") })
@@ -231,7 +231,7 @@ struct TLSOptionsTests {
         #expect(try await host.send("/x") as Int == 1)
         let replayed = host.with { $0.transport = recorder.exchanges.transport() }
         #expect(try await replayed.send("/x") as Int == 1)
-        // It hands the options on to a transport that must keep them.
+        // It forwards the options to a transport that must fulfill them.
         let strict = host.with { $0.transport = ExchangeRecorder(recording: Plain(memory: MemoryTransport { _ in .json("1") })) }
         #expect(try await remoteError { try await strict.send("/x") }.code == .unsupported)
     }
@@ -242,7 +242,7 @@ struct TLSOptionsTests {
         (0x081700, "BoringSSL", [true, true, true, true]), (0x075801, "GnuTLS/3.7.9", [false, false, false, false]),
         (0x075801, "(SecureTransport) OpenSSL/3.0.17", [false, false, false, false]), (0x075801, "", [false, false, false, false]),
     ])
-    func `H14: a libcurl that cannot keep an option says so`(_ version: UInt32, _ backend: String, _ can: [Bool]) {
+    func `H14: a libcurl without support for an option names the reason`(_ version: UInt32, _ backend: String, _ can: [Bool]) {
         var all = [WireTLS(), WireTLS(), WireTLS(), WireTLS()]
         all[0].authorities = Data("x".utf8)
         all[1].pins = ["x"]
@@ -255,7 +255,7 @@ struct TLSOptionsTests {
     // MARK: Reasons
 
     @Test(arguments: [
-        // libcurl 7.88, and the words of 8.23 for the same.
+        // The messages of libcurl 7.88, and of 8.23 for the same failures.
         (60, "SSL certificate problem: certificate has expired", 10, RemoteError.Code.certificateExpired),
         (60, "SSL certificate OpenSSL verify result: certificate has expired (10)", 10, .certificateExpired),
         (60, "SSL certificate problem: certificate is not yet valid", 9, .certificateExpired),
@@ -267,7 +267,7 @@ struct TLSOptionsTests {
         (60, "SSL: no alternative certificate subject name matches target IPv4 address '127.0.0.1'", 1, .certificateNameMismatch),
         (60, "SSL: certificate subject name 'x' does not match target host name 'y'", 0, .certificateNameMismatch),
         (60, "SSL: unable to obtain common name from peer certificate", 1, .certificateNameMismatch),
-        // A name that the server chose decides nothing.
+        // A name that the server chose must not influence the result.
         (60, "SSL certificate problem: self-signed certificate, does not match", 18, .certificateUntrusted),
         (60, "SSL certificate verification failed", 1, .clientCertificateRefused),
         (90, "SSL: public key does not match pinned public key", 0, .pinMismatch),
@@ -286,7 +286,7 @@ struct TLSOptionsTests {
         (35, "error:0A000126:SSL routines::unexpected eof while reading", 1, .connectionLost),
         (56, "OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", 0, .connectionLost),
     ])
-    func `W8: libcurl's failures are told apart`(_ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code) {
+    func `W8: libcurl's failures are distinguished`(_ curlCode: Int32, _ text: String, _ verification: Int, _ code: RemoteError.Code) {
         var tls = WireTLS()
         tls.authorities = Data("x".utf8)
         tls.certificate = (Data("x".utf8), Data("x".utf8))
@@ -295,7 +295,7 @@ struct TLSOptionsTests {
         #expect(TransportFailure(failure).code == code)
     }
 
-    @Test func `W8: a failure is the options' only where there are any`() {
+    @Test func `W8: a failure is attributed to options only if there are any`() {
         func code(_ curlCode: Int32, arrived: Bool = false) -> RemoteError.Code {
             TransportFailure(WireFailure(curlCode: curlCode, text: "", systemError: 0, mayHaveArrived: arrived)).code
         }

@@ -8,7 +8,7 @@ import Testing
 import Trials
 import Wire
 
-/// Hosts with TLS options and servers with all kinds of certificates, over real connections.
+/// Hosts with TLS options and servers with various certificates, over real connections.
 @Suite(.enabled(if: TrustBench.problem == nil, "\(TrustBench.problem ?? "")"), .timeLimit(.minutes(10)))
 struct TrustTests {
     private static let post = Route(path: "/x", method: .post, body: .data(Data("abc".utf8)))
@@ -44,7 +44,7 @@ struct TrustTests {
         #expect(bench.origin.requests.isEmpty)
     }
 
-    @Test func `W8: without options the system's authorities count, and no others`() async throws {
+    @Test func `W8: without options only the system's authorities are trusted`() async throws {
         let bench = try TrustBench()
         let transport = try RealTransport.curl.make()
         _ = try await bench.host(over: transport).data(for: Self.post)
@@ -53,7 +53,7 @@ struct TrustTests {
         #expect(bench.origin.requests.count == 1)
     }
 
-    @Test func `W8: an authority of the host replaces all of the system`() async throws {
+    @Test func `W8: an authority of the host replaces all authorities of the system`() async throws {
         let bench = try TrustBench(.foreign)
         let code = try await remoteError { try await bench.host().send(Self.post) }.code
         #expect(code == .certificateUntrusted)
@@ -63,23 +63,23 @@ struct TrustTests {
         #expect(try await bench.host(tls).data(for: Self.post) == Data("POST /x 3".utf8))
     }
 
-    /// The issuer has the name of a public authority, so that OpenSSL looks it up: another key verifies the signature in vain.
+    /// The issuer has the name of a public authority, so OpenSSL finds it and fails to verify the signature with its key.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/etc/ssl/certs/ISRG_Root_X2.pem"), "the public authority is missing"))
-    func `W8: the system's authorities are not looked up beside those of a host`() async throws {
+    func `W8: the system's authorities are not consulted besides those of a host`() async throws {
         let bench = try TrustBench(.impostor)
         let system = try await remoteError { try await bench.host(TLSOptions()).send(Self.post) }
         let own = try await remoteError { try await bench.host().send(Self.post) }
         #expect(own.code == .certificateUntrusted)
-        // The issuer is missing for a host with authorities, and found elsewhere.
+        // A host with authorities does not find the issuer; other hosts do.
         #expect(!"\(String(describing: system.underlyingError))".contains("unable to get local issuer certificate"))
         #expect("\(String(describing: own.underlyingError))".contains("unable to get local issuer certificate"))
     }
 
-    @Test func `W8: an authority that only OpenSSL finds damaged is the options' fault, and nothing is sent`() async throws {
+    @Test func `W8: an authority that only OpenSSL finds damaged is an options error, and nothing is sent`() async throws {
         let bench = try TrustBench()
         let lines = try String(contentsOf: bench.certificates.authority, encoding: .utf8).split(separator: "\n")
         var bytes = [UInt8](try #require(Data(base64Encoded: lines.dropFirst().dropLast().joined())))
-        // The algorithm of the key is an integer instead of an identifier.
+        // The key's algorithm is an integer instead of an identifier.
         let algorithm: [UInt8] = [0x30, 0x13, 0x06, 0x07]
         let place = try #require(bytes.indices.dropLast(4).first { Array(bytes[$0..<$0 + 4]) == algorithm })
         bytes[place + 2] = 0x02
@@ -135,7 +135,7 @@ struct TrustTests {
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13])
-    func `W8: a connection and a session are of no use to a host with other options`(_ version: TLSFront.Settings.Version) async throws {
+    func `W8: a host with other options reuses neither connections nor sessions`(_ version: TLSFront.Settings.Version) async throws {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
         let transport = try RealTransport.curl.make()
         let trusting = try bench.host(over: transport)
@@ -163,10 +163,10 @@ struct TrustTests {
         let bench = try TrustBench { $0.versions = version.rawValue...version.rawValue }
         let transport = try RealTransport.curl.make()
         let trusting = try bench.host(over: transport)
-        // Unsafe requests have connections of their own.
+        // Unsafe requests have their own connections.
         for _ in 0..<4 { _ = try await trusting.data(for: Self.post) }
         let resumed = bench.front.record.resumptions
-        // Older versions keep sessions with a handle, which is new for each request.
+        // Older versions bind sessions to a handle, which is new for each request.
         if try WireLibrary(path: ProcessInfo.processInfo.environment["STOREHOUSE_CURL"]).build.version >= 0x080200 { #expect(resumed > 0) }
         for pins in [[try bench.certificates.pin(.good)], [try bench.certificates.pin(.good), try bench.certificates.pin(.rotated)]]
             as [Set]
@@ -175,7 +175,7 @@ struct TrustTests {
             let before = bench.front.record.resumptions
             _ = try await other.data(for: Self.post)
             #expect(bench.front.record.resumptions == before)
-            // A resumed session has no certificate on the wire, and the pin holds still.
+            // A resumed session sends no certificate, but the pin still applies.
             _ = try await other.data(for: Self.post)
         }
         let pinned = try bench.host(bench.options { $0.pins = [try bench.certificates.pin(.rotated)] }, over: transport)
@@ -213,7 +213,7 @@ struct TrustTests {
     }
 
     @Test(arguments: [TLSFront.Settings.Version.tls12, .tls13], [TestCertificates.Name.foreignClient, .expiredClient, .selfSigned])
-    func `W8: a client certificate that the server refuses is an error of its own`(
+    func `W8: a refused client certificate has an error of its own`(
         _ version: TLSFront.Settings.Version, _ name: TestCertificates.Name
     ) async throws {
         let bench = try demanding(version)
@@ -224,11 +224,11 @@ struct TrustTests {
         #expect(bench.origin.requests.isEmpty)
     }
 
-    @Test func `W8: a server that misses a client certificate says so`() async throws {
+    @Test func `W8: a server that requires a client certificate reports it`() async throws {
         let bench = try demanding(.tls13)
         let error = try await remoteError { try await bench.host().send(Self.post) }
         #expect(error.code == .clientCertificateRefused, "\(error) \(String(describing: error.underlyingError))")
-        // In TLS 1.2 the alert is the one of any failed handshake.
+        // In TLS 1.2 every failed handshake has the same alert.
         let older = try demanding(.tls12)
         let general = try await remoteError { try await older.host().send(Self.post) }
         #expect(general.code == .tlsFailed)
@@ -236,7 +236,7 @@ struct TrustTests {
         #expect(bench.origin.requests.isEmpty && older.origin.requests.isEmpty)
     }
 
-    @Test func `W8: a key that does not fit its certificate or its password is the options' fault`() async throws {
+    @Test func `W8: a mismatched key or password is an options error`() async throws {
         let bench = try demanding(.tls13)
         let encrypted = bench.certificates.encryptedKey
         for tls in [
@@ -265,11 +265,11 @@ struct TrustTests {
         let error = try await remoteError { try await host.send("/there") }
         #expect(error.code == .clientCertificateRefused)
         #expect(target.origin.requests.isEmpty)
-        // With it the other origin would have answered.
+        // With the certificate, the other origin responds.
         _ = try await target.host(client(target), over: transport).data(for: Route(path: "/x"))
     }
 
-    @Test func `W8: pins hold for the origins of redirects`() async throws {
+    @Test func `W8: pins apply to the origins of redirects`() async throws {
         let target = try TrustBench(.rotated)
         let first = try LoopbackOrigin { _ in .status(302).setting("Location", to: "https://127.0.0.1:\(target.front.port)/x") }
         let bench = try TrustBench(.good, to: first)
@@ -310,14 +310,14 @@ struct TrustTests {
     }
 
     @Test(arguments: ReuseTests.unsafe, [true, false])
-    func `W2: over TLS a connection that the server closed fails no unsafe request, which arrives once`(
+    func `W2: over TLS a closed connection fails no unsafe request, which arrives once`(
         _ form: ReuseTests.Form, _ announcesEnd: Bool
     ) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
         let bench = try TrustBench(to: origin) { $0.announcesEnd = announcesEnd }
         for round in 1...rounds(10) {
-            // With connections of its own, which end with it.
+            // Each round uses its own connections, which end with it.
             let host = try bench.host()
             _ = try await host.data(for: Route(path: "/warm"))
             try await until("the connection has ended") { bench.front.record.ended == bench.front.record.accepted }

@@ -6,7 +6,7 @@ import StoreCore
 import Testing
 import Trials
 
-/// Connections that servers close at any time after the last response; `STOREHOUSE_SEEDS=1000` runs a thousand for each method.
+/// Connections that servers close at any time after the last response; `STOREHOUSE_SEEDS=1000` tests a thousand per method.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
 struct ClosingTests {
     private static let forms =
@@ -15,7 +15,7 @@ struct ClosingTests {
             ReuseTests.Form(method: .put, body: .data(Data(count: 40_000)), name: "PUT"),
         ] + ReuseTests.unsafe
 
-    /// What became of the requests.
+    /// The outcomes of the requests.
     private struct Count: Sendable {
         var seenClosed = 0
         var succeeded = 0
@@ -24,11 +24,11 @@ struct ClosingTests {
     }
 
     @Test(arguments: forms)
-    func `W2: no unsafe request arrives twice, and none fails whose connection was seen closed`(_ form: ReuseTests.Form) async throws {
+    func `W2: no unsafe request arrives twice, and none fails on a connection seen closed`(_ form: ReuseTests.Form) async throws {
         let count = rounds(60)
         let limit = isLongRun ? 2000 : 100
         let lanes = min(50, count)
-        // Waits as long as it is asked to, beside the connections in question.
+        // Waits for the requested time, independently of the connections under test.
         let clock = try LoopbackOrigin { .text("x").misbehaving(.delayHead(by: .milliseconds(Int($0.path.dropFirst()) ?? 0))) }
         let waiting = try RealTransport.curl.host(clock.port) { $0.limits.concurrentExchanges = lanes }
         let counts = WatchedState(Count())
@@ -73,7 +73,7 @@ struct ClosingTests {
                     _ = try await waiting.data(for: Route(path: RoutePath(stringLiteral: "/\(place)")))
                 }
                 try await send(number, host, origin)
-                // Nothing is left for the next round.
+                // The next round starts without open requests.
                 try await origin.waitUntil { $0.requests.allSatisfy { $0.ending != nil } }
                 origin.goDown()
                 try origin.comeBack()

@@ -4,7 +4,7 @@ import Trials
 
 @testable import Wire
 
-/// The decisions about connections that several exchanges share, without sockets.
+/// The decisions about shared connections, without sockets.
 @Suite
 struct ConnectionSharingTests {
     private let start = MonotonicInstant(nanoseconds: 0)
@@ -44,24 +44,24 @@ struct ConnectionSharingTests {
         #expect(begun(&machine) == [2])
         #expect(begun(&machine) == [])
         #expect(machine.willSend(2, isReused: true, isReadable: false) == .send)
-        // As many as every server takes; the rest once its settings are known.
+        // As many as every server allows; the rest once its settings are known.
         #expect(begun(&machine) == Array(3...100))
         machine.headCame(2, isShared: true, at: start)
         #expect(begun(&machine) == Array(101...200))
     }
 
-    @Test func `W9: exchanges with a server of HTTP 1 get connections of their own as soon as that is known`() {
+    @Test func `W9: exchanges with a server of HTTP 1 get connections of their own as soon as the version is known`() {
         var machine = machine(1...50)
         #expect(begun(&machine) == [1])
         connect(1, &machine)
         #expect(begun(&machine) == [2])
-        // A connection is there, and the next exchange needs another one.
+        // A connection exists, and the next exchange needs another one.
         #expect(machine.mayConnect(2) == true)
         #expect(begun(&machine) == Array(3...50))
         for ticket in UInt64(3)...50 { #expect(machine.mayConnect(ticket) == true) }
     }
 
-    @Test func `W9: a head says which kind of server it is`() {
+    @Test func `W9: a head shows whether the server shares connections`() {
         for isShared in [true, false] {
             var machine = machine(1...3)
             #expect(begun(&machine) == [1])
@@ -73,7 +73,7 @@ struct ConnectionSharingTests {
         }
     }
 
-    @Test func `W9: an exchange for which no stream is left waits for the connection that another one makes`() {
+    @Test func `W9: an exchange without a free stream waits for another one's new connection`() {
         var machine = machine(1...6)
         _ = begun(&machine)
         connect(1, &machine)
@@ -91,7 +91,7 @@ struct ConnectionSharingTests {
         #expect(machine.mayConnect(6) == false)
     }
 
-    @Test func `W9: an exchange that was refused one address and allowed another is over when it ends`() {
+    @Test func `W9: an exchange that was refused one address but allowed another ends normally`() {
         var machine = machine(1...3)
         _ = begun(&machine)
         connect(1, &machine)
@@ -104,7 +104,7 @@ struct ConnectionSharingTests {
         #expect(machine.ended(3) == .conclude(mayHaveArrived: true))
     }
 
-    @Test func `W9: a failure to connect holds up no other exchange`() {
+    @Test func `W9: a failure to connect delays no other exchange`() {
         var machine = machine(1...5)
         #expect(begun(&machine) == [1])
         #expect(machine.mayConnect(1) == true)
@@ -114,14 +114,14 @@ struct ConnectionSharingTests {
             #expect(machine.mayConnect(ticket) == true)
             #expect(machine.ended(ticket) == .conclude(mayHaveArrived: false))
         }
-        // The next ones find out anew.
+        // The next exchanges try sharing again.
         submit(6, to: &machine)
         submit(7, to: &machine)
         #expect(begun(&machine) == [6])
         #expect(machine.count == 2)
     }
 
-    @Test func `W9: an exchange that leaves makes way for the next one`() {
+    @Test func `W9: a canceled exchange makes way for the next one`() {
         var machine = machine(1...6)
         #expect(begun(&machine) == [1])
         _ = machine.left(3)
@@ -129,7 +129,7 @@ struct ConnectionSharingTests {
         _ = machine.left(1)
         #expect(begun(&machine) == [2])
         connect(2, &machine)
-        // The one that would follow leaves before it begins.
+        // The exchange that would follow is canceled before it begins.
         _ = machine.left(4)
         #expect(begun(&machine) == [5])
         _ = machine.left(5)
@@ -140,7 +140,7 @@ struct ConnectionSharingTests {
         #expect(machine.count == 0)
     }
 
-    @Test func `W4, W9: other origins do not wait`() {
+    @Test func `W4, W9: exchanges with other origins do not wait`() {
         var machine = machine(1...3)
         submit(4, to: &machine, key: ConnectionSharing.Key(origin: "b.example", tls: nil, proxy: .system))
         submit(5, to: &machine, key: ConnectionSharing.Key(origin: "a.example", tls: nil, proxy: .none))
@@ -149,7 +149,7 @@ struct ConnectionSharingTests {
         #expect(begun(&machine) == [1, 4, 5, 6, 7])
     }
 
-    @Test func `W9: a connection of HTTP 1 that a stream left behind says nothing about the server`() {
+    @Test func `W9: an HTTP 1 connection of an earlier stream does not describe the server`() {
         var machine = machine(1...4)
         #expect(begun(&machine) == [1])
         #expect(machine.willSend(1, isReused: true, isReadable: false) == .send)
@@ -214,7 +214,7 @@ struct ConnectionSharingTests {
                 #expect(machine.ended(ticket) == .conclude(mayHaveArrived: true))
             }
         }
-        #expect(machine.count == running.count + connected.count + sent.count, "exchanges wait, and none runs")
+        #expect(machine.count == running.count + connected.count + sent.count, "exchanges wait, but none runs")
         #expect(running.isEmpty && connected.isEmpty && sent.isEmpty && next > 1000)
     }
 }

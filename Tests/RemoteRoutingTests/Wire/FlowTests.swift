@@ -8,7 +8,7 @@ import Wire
 
 @testable import RemoteRouting
 
-/// What streams in both directions: lengths, back-pressure, cancellation.
+/// Streaming in both directions: lengths, back-pressure, cancellation.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
 struct FlowTests {
     @Test func `W5: a slow reader of 256 MB stops the server and holds at most 1 MiB`() async throws {
@@ -33,10 +33,10 @@ struct FlowTests {
         #expect(most <= 1 << 20)
     }
 
-    /// `STOREHOUSE_SEEDS=5000` opens so many.
-    @Test func `W5: streams that are never read hold little memory, few descriptors, and not the way of others`() async throws {
+    /// `STOREHOUSE_SEEDS=5000` opens that many streams.
+    @Test func `W5: streams that are never read hold little memory and few descriptors, and block no others`() async throws {
         let room = LoopbackOrigin.allowOpenDescriptors(20_000)
-        // Both ends of each connection are in this process, and streams may have half of the descriptors.
+        // Both ends of each connection are in this process, and streams may use half of the descriptors.
         let width = min(rounds(600), room / 2 - 600)
         let origin = try LoopbackOrigin { $0.path == "/quick" ? .text("quick") : .repeating(Data(count: 65_536), times: 64) }
         let transport = try RealTransport.curl.make()
@@ -66,7 +66,7 @@ struct FlowTests {
         #expect((ProcessState.openFiles ?? 0) - files <= 200)
     }
 
-    /// A reader that stops at the first byte.
+    /// A reader that pauses at the first byte.
     private final class Stopped: WireReceiver {
         let isPaused = WatchedState(false)
         func sent(_ total: Int64) {}
@@ -87,7 +87,7 @@ struct FlowTests {
             request.isStream = true
             _ = engine.start(request, stream)
         }
-        try await until("as many streams as may be are open", patience: .seconds(30)) { streams.count { $0.isPaused.current } == 6 }
+        try await until("the maximum number of streams is open", patience: .seconds(30)) { streams.count { $0.isPaused.current } == 6 }
         for _ in 0..<20 {
             let quick = IsolationTests.Meter()
             _ = engine.start(WireRequest(url: origin.url.absoluteString + "/quick", method: "GET", mayRepeat: true), quick)
@@ -124,7 +124,7 @@ struct FlowTests {
         #expect(origin.requests.allSatisfy { $0.headers["Expect"] == nil })
     }
 
-    @Test func `W6: fields go out as they were given, and none is added`() async throws {
+    @Test func `W6: fields are sent as given, and none is added`() async throws {
         let origin = try LoopbackOrigin { _ in .text("x") }
         let transport = try RealTransport.curl.make()
         var fields = HTTPFields()
@@ -141,7 +141,7 @@ struct FlowTests {
         }
     }
 
-    @Test func `W6: a body of another length than said fails the request`() async throws {
+    @Test func `W6: a body that differs from its length fails the request`() async throws {
         let origin = try LoopbackOrigin { _ in .text("x") }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         for length in [1000, 3000] as [Int64] {
@@ -163,7 +163,7 @@ struct FlowTests {
         origin.on(.post, "/post") { .text("\($0.body.count)") }
         let transport = try RealTransport.curl.make()
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
-            // More than the transport runs at once, so that some wait in its own queue and none at the host.
+            // More than the transport runs at once, so that some wait in its queue and none at the host.
             $0.limits.concurrentExchanges = 1000
         }
         let paths: [RoutePath] = ["/quick", "/stall", "/late", "/post"]
@@ -185,10 +185,10 @@ struct FlowTests {
         try await round()
         let files = ProcessState.openFiles ?? 0
         let memory = ProcessState.residentBytes ?? 0
-        // `STOREHOUSE_SEEDS=100000` cancels so many exchanges.
+        // `STOREHOUSE_SEEDS=100000` cancels that many exchanges.
         let count = max(1, rounds(3000) / 1000)
         for _ in 0..<count { try await round() }
-        // Other tests share the process: their descriptors are closed in time, and their memory counts only where they do not run.
+        // Other tests share the process. They close descriptors in time, but memory can be compared only without them.
         try await until("the descriptors are closed") { (ProcessState.openFiles ?? 0) - files <= 100 }
         if isLongRun {
             let newMemory = (ProcessState.residentBytes ?? 0) - memory
@@ -198,8 +198,8 @@ struct FlowTests {
         #expect(try await host.data(for: Route(path: "/quick")) == Data("0123456789".utf8))
     }
 
-    /// `STOREHOUSE_SEEDS=20000` runs so many exchanges.
-    @Test func `W13: canceling a third of all exchanges changes nothing for the others`() async throws {
+    /// `STOREHOUSE_SEEDS=20000` runs that many exchanges.
+    @Test func `W13: canceling a third of all exchanges does not affect the others`() async throws {
         let count = rounds(1500)
         let body = Data((0..<6000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let origin = try LoopbackOrigin { .data($0.body) }
@@ -272,7 +272,7 @@ struct FlowTests {
 }
 
 extension RemoteBytes {
-    /// How many bytes have arrived and were not read.
+    /// The number of received unread bytes.
     fileprivate var unreadBytes: Int { body.unreadBytes }
 }
 #endif

@@ -7,7 +7,7 @@ import Testing
 import Trials
 import Wire
 
-/// Bodies in gzip, which the transport decodes itself.
+/// Gzip bodies, which the transport decodes itself.
 @Suite(
     .enabled(if: RealTransport.available.contains(.curl) && Inflater.isAvailable, "libcurl or zlib is missing"), .timeLimit(.minutes(10)))
 struct GzipTests {
@@ -25,14 +25,14 @@ struct GzipTests {
     }
 
     @Test(arguments: [1, 2, 7, 1000])
-    func `W7: every member of gzip is decoded, in pieces of any size`(_ pieces: Int) throws {
+    func `W7: every gzip member is decoded, in chunks of any size`(_ pieces: Int) throws {
         let gzip = try self.gzip(Data(GzipTests.text.utf8))
         #expect(try decode(gzip, pieces: pieces) == Data(GzipTests.text.utf8))
         #expect(try decode(gzip + gzip, pieces: pieces) == Data((GzipTests.text + GzipTests.text).utf8))
         #expect(try decode([], pieces: pieces).isEmpty)
     }
 
-    @Test func `W7: gzip that is cut at any byte is an error`() throws {
+    @Test func `W7: gzip truncated at any byte is an error`() throws {
         let gzip = try self.gzip(Data(GzipTests.text.utf8))
         for count in 1..<gzip.count {
             for prefix in [[], gzip] {
@@ -43,13 +43,13 @@ struct GzipTests {
         #expect(throws: WireFailure.self) { try decode(Array(GzipTests.text.utf8)) }
     }
 
-    @Test func `W7: large gzip is decoded whole`() throws {
+    @Test func `W7: large gzip is decoded completely`() throws {
         var generator = SplitMix(seed: 7)
         let data = Data((0..<700_000).map { _ in UInt8(truncatingIfNeeded: generator.next() % 23) })
         #expect(try decode(try gzip(data), pieces: 16_384) == data)
     }
 
-    /// The system's own packer.
+    /// Compresses with the system's gzip.
     private func gzip(_ data: Data) throws -> [UInt8] {
         let file = FileManager.default.temporaryDirectory.appending(path: "gzip-\(UUID().uuidString)")
         try data.write(to: file)
@@ -66,7 +66,7 @@ struct GzipTests {
     }
 
     @Test(arguments: [true, false])
-    func `W7: a truncated gzip body is an error although its framing is whole`(_ chunked: Bool) async throws {
+    func `W7: a truncated gzip body is an error although its framing is complete`(_ chunked: Bool) async throws {
         let gzip = try self.gzip(Data(GzipTests.text.utf8))
         let whole = try origin(gzip + gzip, chunked: chunked)
         let data = try await RealTransport.curl.host(whole.port).data(for: Route(path: "/x"))
@@ -82,7 +82,7 @@ struct GzipTests {
         }
     }
 
-    @Test func `W7: a coding that was not asked for is an error, and none is asked for with a range`() async throws {
+    @Test func `W7: an unrequested coding is an error, and a range requests none`() async throws {
         let origin = try LoopbackOrigin { request in
             request.path == "/br" ? .text("x").setting("Content-Encoding", to: "br") : .text("0123")
         }

@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-/// Heads of responses, line by line.
+/// Parsing of response heads, line by line.
 @Suite
 struct HeadReaderTests {
     private func read(_ text: String) throws -> WireHead? {
@@ -17,7 +17,7 @@ struct HeadReaderTests {
         return found
     }
 
-    @Test func `a head has its status and its fields in order`() throws {
+    @Test func `a head contains its status and its fields in order`() throws {
         let head = try #require(try read("HTTP/1.1 404 Not Found\r\nA: 1\r\nB:2 \r\na:\t3\r\nC:\r\n\r\n"))
         #expect(head.status == 404)
         #expect(head.fields.map { "\($0.name)=\($0.value)" } == ["A=1", "B=2", "a=3", "C="])
@@ -25,7 +25,7 @@ struct HeadReaderTests {
     }
 
     @Test(arguments: ["HTTP/1.1 404 Not: Found", "HTTP/: 1", "HTTP/1.1 100 Continue: x"])
-    func `W1: a line in the middle of a head is no status line`(_ line: String) throws {
+    func `W1: a line in the middle of a head is not a status line`(_ line: String) throws {
         let head = try #require(try read("HTTP/1.1 200 OK\r\nA: 1\r\n\(line)\r\nB: 2\r\n\r\n"))
         #expect(head.status == 200)
         #expect(head.values(of: "A") == ["1"] && head.values(of: "B") == ["2"])
@@ -41,7 +41,7 @@ struct HeadReaderTests {
         #expect(try read("HTTP/1.1 101 Switching\r\n\r\n")?.status == 101)
     }
 
-    @Test func `a folded line continues the field before it`() throws {
+    @Test func `a folded line continues the previous field`() throws {
         #expect(try read("HTTP/1.1 200 OK\r\nA: 1\r\n  2\r\n\t3 \r\n\r\n")?.fields.map(\.value) == ["1 2 3"])
         #expect(try read("HTTP/1.1 200 OK\r\n A: 1\r\n\r\n")?.fields.isEmpty == true)
     }
@@ -65,7 +65,7 @@ struct HeadReaderTests {
     }
 
     @Test(arguments: ["Content-Length: 7\r\nContent-Length: 7", "Content-Length: 7 , 7", "Transfer-Encoding: Chunked"])
-    func `a head that repeats itself is read`(_ lines: String) throws {
+    func `a head with consistent duplicates is accepted`(_ lines: String) throws {
         #expect(try read("HTTP/1.1 200 OK\r\n\(lines)\r\n\r\n")?.status == 200)
     }
 

@@ -6,7 +6,7 @@ import StoreCore
 import Testing
 import Trials
 
-/// Servers that send bytes at the wrong time, or in a form that no request asked for.
+/// Servers that send bytes at the wrong time or in an unrequested form.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
 struct HostileConnectionTests {
     private static let heads = [
@@ -41,7 +41,7 @@ struct HostileConnectionTests {
     }
 
     @Test(arguments: [1, 500, 2000])
-    func `W2: responses behind a response without a body are never the response of the next request`(_ count: Int) async throws {
+    func `W2: responses after a response without a body are never the response of the next request`(_ count: Int) async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             if connection.number == 1 {
@@ -55,7 +55,7 @@ struct HostileConnectionTests {
     }
 
     @Test(arguments: [404, 500, 503], ["br", "deflate", "gzip, gzip"])
-    func `H10: a status outside 2xx counts, whatever the coding of its body`(_ status: Int, _ coding: String) async throws {
+    func `H10: a status outside 2xx counts, regardless of its body's coding`(_ status: Int, _ coding: String) async throws {
         let origin = try LoopbackOrigin { _ in
             LoopbackOrigin.Response.text("x", status: status).setting("Content-Encoding", to: coding).setting("Retry-After", to: "7")
         }
@@ -67,7 +67,7 @@ struct HostileConnectionTests {
         #expect(streamed.status == status)
     }
 
-    @Test func `H4: a redirect is followed, whatever the coding of its body`() async throws {
+    @Test func `H4: a redirect is followed regardless of its body's coding`() async throws {
         let origin = try LoopbackOrigin { _ in .text("end") }
         origin.on(.get, "/x") { _ in .redirect(to: "/end", status: 302).setting("Content-Encoding", to: "br") }
         origin.on(.get, "/y") { _ in
@@ -78,7 +78,7 @@ struct HostileConnectionTests {
         #expect(try await host.data(for: Route(path: "/y")) == Data("end".utf8))
     }
 
-    @Test func `H10: a response without a body needs no decoder, and one with a body needs the one that was asked for`() async throws {
+    @Test func `H10: a response without a body needs no decoder, and one with a body must have the requested coding`() async throws {
         let origin = try LoopbackOrigin { _ in LoopbackOrigin.Response.text("x").setting("Content-Encoding", to: "br") }
         origin.on(.get, "/none") { _ in LoopbackOrigin.Response.status(204).setting("Content-Encoding", to: "br") }
         origin.on(.get, "/empty") { _ in LoopbackOrigin.Response.text("").setting("Content-Encoding", to: "br") }
@@ -93,7 +93,7 @@ struct HostileConnectionTests {
     }
 
     @Test(arguments: [HTTPMethod.get, .post])
-    func `W1: a request head that libcurl cannot hold is refused before anything is sent`(_ method: HTTPMethod) async throws {
+    func `W1: a request head beyond libcurl's limit is refused before anything is sent`(_ method: HTTPMethod) async throws {
         let origin = try LoopbackOrigin(limits: .init(requestLine: 4 << 20, head: 4 << 20)) { .text("\($0.headers["X"]?.utf8.count ?? 0)") }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         func value(_ count: Int) -> String { String(repeating: "v", count: count) }
@@ -117,7 +117,7 @@ struct HostileConnectionTests {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\(closes ? "Connection: close\r\n" : "")\r\n")
-            // A close with unread bytes resets the connection, and the response with it, so a server reads on (RFC 9112 §9.6).
+            // Closing with unread bytes resets the connection and loses the response, so a server reads on (RFC 9112 §9.6).
             if closes { connection.endSending() }
             connection.drain()
         }

@@ -7,17 +7,17 @@ import Testing
 import Trials
 import Wire
 
-/// Responses that no server should send, over `CurlTransport`; the tests of `WireFormTests` run over both transports.
+/// Invalid responses over `CurlTransport`; the tests of `WireFormTests` use both transports.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
 struct HostileResponseTests {
-    /// `STOREHOUSE_SEEDS=20000` runs so many mutations behind the cuts.
-    @Test func `W1: a response that is cut anywhere, or mutated, is a response or a typed error`() async throws {
+    /// `STOREHOUSE_SEEDS=20000` tests that many mutations after the truncations.
+    @Test func `W1: a truncated or mutated response is a response or a typed error`() async throws {
         let total = Mutations.cuts.count + rounds(8000)
         let origin = try LoopbackOrigin { request in
             .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0)))
         }
         let transport = try RealTransport.curl.make()
-        // Time is for hangs alone: every response ends with its connection.
+        // The deadlines only detect hangs, because every response ends with its connection.
         let host = RemoteHost(HostConfiguration("127.0.0.1", scheme: .http, port: Int(origin.port)), transport: transport).with {
             $0.retry = .never
             $0.timeouts = .init(head: .seconds(60), idle: .seconds(60), overall: .seconds(100))
@@ -70,7 +70,7 @@ struct HostileResponseTests {
         origin.on(.get, "/long") { _ in
             LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 1 << 30).with(status: status).setting("Location", to: "/end")
         }
-        // Within the limit of a response's body, and beyond that of a redirect's.
+        // Within the limit of a response body, but beyond the limit of a redirect body.
         origin.on(.get, "/medium") { _ in
             LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 250).with(status: status).setting("Location", to: "/end")
         }
@@ -83,7 +83,7 @@ struct HostileResponseTests {
         try await origin.waitUntil { $0.requests(to: "/medium").first?.ending != nil }
         #expect(origin.requests(to: "/medium").first?.ending == .clientLeft)
         let sent = try #require(origin.requests(to: "/endless").first?.bodyBytesSent)
-        // What is read, and what lies in the system's buffers.
+        // The bytes that were read, and those in the system's buffers.
         #expect(sent < 12 << 20, "\(sent) bytes")
     }
 
@@ -103,7 +103,7 @@ struct HostileResponseTests {
     }
 
     @Test(arguments: [LoopbackOrigin.Response.Framing.length, .chunked(bytes: 3)])
-    func `W7: a body that is cut against its framing is an error, at every byte`(_ framing: LoopbackOrigin.Response.Framing) async throws {
+    func `W7: a body truncated at any byte is an error`(_ framing: LoopbackOrigin.Response.Framing) async throws {
         let count = framing == .length ? 10 : 10 + 4 * 5 + 5 + 2
         let origin = try LoopbackOrigin { request in
             .text("0123456789").framed(framing).misbehaving(.truncate(afterBodyBytes: Int(request.path.dropFirst()) ?? 0))

@@ -6,13 +6,13 @@ import Testing
 import Trials
 import Wire
 
-/// What one response may cost the thread that serves all exchanges, in that thread's own processor time: other processes and other tests
-/// do not change it.
+/// The cost of one response for the thread that serves all exchanges, measured as processor time of that thread. Other processes and tests
+/// do not influence it.
 @Suite(
     .enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"),
     .disabled(if: isSanitized, "the sanitizer's own work would be measured"), .serialized, .timeLimit(.minutes(10)))
 struct IsolationTests {
-    /// An exchange that notes the processor time of the engine's thread when it ends.
+    /// An exchange that records the processor time of the engine's thread at its end.
     final class Meter: WireReceiver {
         let end = WatchedState<(nanoseconds: Int64, failure: WireFailure?)?>(nil)
 
@@ -45,14 +45,14 @@ struct IsolationTests {
     private static func times(_ count: Int, _ text: String) -> String { String(repeating: text, count: count) }
     private static let filler = times(240, "a")
 
-    /// As many fields and bytes as a head may have.
+    /// The maximum number of fields and bytes in a head.
     private static let largest = Attack(
         "the largest head", "200 OK\r\n" + times(999, "X-Field: \(filler)\r\n") + "Content-Length: 0\r\n\r\n")
 
     private static let attacks = [
         Attack("20 000 fields", "200 OK\r\n" + times(20_000, "X-Field: 12345678\r\n") + "Content-Length: 0\r\n\r\n"),
         Attack(
-            "20 000 fields whose names have the length of those that are looked for",
+            "20 000 fields whose names have the length of known names",
             "200 OK\r\n" + times(20_000, "CONTENT-LENGHT: 1\r\n") + "\r\n"),
         Attack("fields of 250 bytes without end", "200 OK\r\n" + times(20_000, "X-Field: \(filler)\r\n") + "\r\n"),
         Attack("a folded field", "200 OK\r\n" + "X: a\r\n" + times(20_000, " \(filler)\r\n") + "Content-Length: 0\r\n\r\n"),
@@ -73,7 +73,7 @@ struct IsolationTests {
         return meter
     }
 
-    /// The processor time that one exchange takes, as the median of several.
+    /// The median processor time of one exchange.
     private func cost(of attack: Attack, _ count: Int = 21) async throws -> (cost: Int64, failure: WireFailure?) {
         let origin = try LoopbackOrigin { _ in .verbatim(attack.bytes) }
         let engine = try engine()
@@ -88,7 +88,7 @@ struct IsolationTests {
     }
 
     @Test(arguments: attacks)
-    func `W4: no head costs the engine much more than the largest one that is allowed`(_ attack: Attack) async throws {
+    func `W4: no head costs the engine much more than the largest valid head`(_ attack: Attack) async throws {
         let largest = try await cost(of: IsolationTests.largest)
         #expect(largest.failure == nil)
         let hostile = try await cost(of: attack)
@@ -96,12 +96,12 @@ struct IsolationTests {
     }
 
     @Test(arguments: [attacks[0], attacks[3], attacks[5]])
-    func `W4: the engine gets to other exchanges beside a hostile response as it does alone`(_ attack: Attack) async throws {
+    func `W4: a hostile response does not delay other exchanges`(_ attack: Attack) async throws {
         let hostile = try LoopbackOrigin { _ in .verbatim(attack.bytes) }
         let quiet = try LoopbackOrigin { _ in .text("well") }
         let engine = try engine()
         let count = 100
-        /// What the engine's thread does until a quiet exchange that begins with a neighbor has ended.
+        /// The work of the engine's thread until a quiet exchange with a concurrent neighbor has ended.
         func delays(beside neighbor: LoopbackOrigin) async throws -> [Int64] {
             var delays: [Int64] = []
             var last = try await start(quiet.url, on: engine).end.wait { $0 }.nanoseconds
@@ -116,7 +116,7 @@ struct IsolationTests {
         let alone = try await delays(beside: quiet)
         let beside = try await delays(beside: hostile)
         let largest = try await cost(of: IsolationTests.largest)
-        // At worst the loop is at the hostile head when the quiet response comes, and that head has a limit.
+        // At worst the loop is processing the hostile head when the quiet response arrives, and that head has a limit.
         #expect(beside[count - 2] <= 2 * alone[count - 2] + 2 * largest.cost)
     }
 }

@@ -7,11 +7,11 @@ import Wire
 
 @testable import RemoteRouting
 
-/// Which libcurl is used, and what happens without one.
+/// The choice of libcurl, and the fallback without it.
 @Suite
 struct LibraryTests {
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing: the tests of CurlTransport do not run"))
-    func `a host says which transport it has`() throws {
+    func `a host names its transport`() throws {
         let version = try WireLibrary().version
         #expect(version.hasPrefix("libcurl/") == false)
         #expect("\(RemoteHost("a.example").transport)" == "libcurl \(version)")
@@ -20,18 +20,18 @@ struct LibraryTests {
 
     @Test(arguments: [
         (0x074103, true, "libcurl X is older than 7.66", false), (0x074200, true, nil, false),
-        (0x074200, false, "libcurl X looks names up without a thread", false),
-        (0x074f01, true, nil, false), (0x075000, true, nil, true), (0x075801, false, "libcurl X looks names up without a thread", true),
+        (0x074200, false, "libcurl X resolves names without a thread", false),
+        (0x074f01, true, nil, false), (0x075000, true, nil, true), (0x075801, false, "libcurl X resolves names without a thread", true),
         (0x081400, true, nil, true), (0, false, "libcurl X is older than 7.66", false),
     ])
-    func `a libcurl is used by its version and features`(_ version: UInt32, _ hasThreads: Bool, _ problem: String?, _ asks: Bool) {
+    func `a libcurl is chosen by its version and features`(_ version: UInt32, _ hasThreads: Bool, _ problem: String?, _ asks: Bool) {
         let build = WireLibrary.Build(name: "X", version: version, hasThreads: hasThreads)
         #expect(build.problem == problem)
         #expect(build.asksBeforeSending == asks)
     }
 
     @Test(arguments: ["/nowhere/libcurl.so.4", "/dev/null", "libc.so.6"])
-    func `a libcurl that is none is refused with the reason`(_ path: String) {
+    func `an invalid libcurl is refused with the reason`(_ path: String) {
         #expect {
             try CurlTransport(width: 4, path: path)
         } throws: { error in
@@ -40,7 +40,7 @@ struct LibraryTests {
         }
     }
 
-    @Test func `a host without libcurl says that it has URLSession, and why`() {
+    @Test func `a host without libcurl names URLSession and the reason`() {
         let transport = RemoteHost.defaultTransport(libcurl: "/nowhere/libcurl.so.4")
         #expect("\(RemoteHost("a.example", transport: transport).transport)" == "URLSession (/nowhere/libcurl.so.4 cannot be loaded)")
     }
@@ -57,7 +57,7 @@ struct LibraryTests {
     }
 
     @Test(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"))
-    func `failures to connect are told apart`() async throws {
+    func `failures to connect are distinguished`() async throws {
         let origin = try LoopbackOrigin()
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
         origin.stop()

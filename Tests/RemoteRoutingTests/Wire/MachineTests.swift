@@ -33,7 +33,7 @@ struct MachineTests {
         #expect(machine.count == 2)
     }
 
-    @Test func `W5: paused exchanges make room for others, within the limit of connections`() {
+    @Test func `W5: paused exchanges make way for others, within the limit of connections`() {
         var machine = machine(1...9)
         #expect(begun(&machine) == [1, 2])
         machine.paused(1)
@@ -67,7 +67,7 @@ struct MachineTests {
         #expect(begun(&machine) == [11, 12])
         _ = machine.ended(11)
         #expect(begun(&machine) == [13])
-        // A stream that ends makes room for the next one, which came before the exchange that waits.
+        // The next stream may begin, because it arrived before the waiting exchange.
         _ = machine.left(2)
         _ = machine.ended(12)
         #expect(begun(&machine) == [5])
@@ -80,7 +80,7 @@ struct MachineTests {
     }
 
     @Test(arguments: [(1, 1), (1, 2), (256, 1), (256, 512)])
-    func `W5: a stream begins whatever the limits are`(_ width: Int, _ connections: Int) {
+    func `W5: a stream begins with any limits`(_ width: Int, _ connections: Int) {
         var machine = WireMachine(width: width, connections: connections)
         machine.submitted(1, mayRepeat: true, isSecure: false, isStream: true, Deadlines.Limits(), at: start)
         #expect(begun(&machine) == [1])
@@ -106,7 +106,7 @@ struct MachineTests {
     }
 
     @Test(arguments: [(true, false), (false, true)])
-    func `W2: where a look at the socket says nothing an unsafe request gets a fresh connection`(_ isSecure: Bool, _ cannotAsk: Bool) {
+    func `W2: an unsafe request gets a fresh connection if the socket reveals nothing`(_ isSecure: Bool, _ cannotAsk: Bool) {
         var machine = machine(cannotAsk: cannotAsk, isSecure: isSecure)
         #expect(machine.beginNext(at: start)?.onFreshConnection == true)
         var repeatable = self.machine(cannotAsk: cannotAsk, mayRepeat: true, isSecure: isSecure)
@@ -116,18 +116,18 @@ struct MachineTests {
     }
 
     @Test(arguments: [true, false])
-    func `W2: no request goes out where bytes have arrived that no request asked for`(_ isSecure: Bool) {
+    func `W2: no request is sent on a connection with unrequested bytes`(_ isSecure: Bool) {
         var machine = machine(mayRepeat: true, isSecure: isSecure)
         #expect(machine.beginNext(at: start)?.onFreshConnection == false)
         #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
         #expect(machine.ended(1) == .beginAgain)
         #expect(machine.willSend(1, isReused: false, isReadable: true) == .send)
-        // libcurl repeats what may be repeated where a reused connection ends without a response.
+        // libcurl repeats a repeatable request if a reused connection ends without a response.
         #expect(machine.willSend(1, isReused: true, isReadable: true) == .restart)
         #expect(machine.ended(1) == .beginAgain)
     }
 
-    @Test func `H6: deadlines follow what happens, and stand still for the time between pieces while the reader is behind`() {
+    @Test func `H6: deadlines follow events, and the idle time stops while the reader is behind`() {
         var machine = machine(1...1, Deadlines.Limits(head: .seconds(3), idle: .seconds(5), overall: start.advanced(by: .seconds(100))))
         func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         _ = begun(&machine)
@@ -147,7 +147,7 @@ struct MachineTests {
         #expect(machine.late(at: at(200)).map(\.part) != [.head])
     }
 
-    @Test func `H6: the time for the head begins with the exchange, not while it waits for others`() {
+    @Test func `H6: the time for the head begins with the exchange, not while it waits`() {
         let limits = Deadlines.Limits(head: .seconds(3), attempt: .seconds(20))
         var machine = machine(width: 1, 1...2, limits)
         func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
@@ -160,7 +160,7 @@ struct MachineTests {
         #expect(machine.beginNext(at: at(10))?.ticket == 2)
         #expect(machine.nextDeadline == at(13))
         #expect(machine.late(at: at(13)).map(\.part) == [.head])
-        // The wait counts for the attempt.
+        // Waiting counts toward the attempt.
         var waiting = self.machine(width: 1, 1...2, limits)
         _ = waiting.beginNext(at: at(0))
         _ = waiting.late(at: at(3))
@@ -168,7 +168,7 @@ struct MachineTests {
         #expect(waiting.late(at: at(20)).map(\.part) == [.attempt, .attempt])
     }
 
-    @Test func `deadlines of many exchanges come in their order`() {
+    @Test func `deadlines of many exchanges pass in order`() {
         var machine = WireMachine(width: 1000, connections: 1000)
         for ticket in UInt64(1)...1000 {
             machine.submitted(

@@ -6,7 +6,7 @@ import StoreCore
 import Testing
 import Trials
 
-/// Unsafe requests on connections that are used again and that servers close.
+/// Unsafe requests on reused connections that servers close.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .timeLimit(.minutes(10)))
 struct ReuseTests {
     struct Form: Sendable, CustomTestStringConvertible {
@@ -29,7 +29,7 @@ struct ReuseTests {
     ]
 
     @Test(arguments: unsafe)
-    func `W2: a connection that was seen closed fails no unsafe request`(_ form: Form) async throws {
+    func `W2: a connection seen closed fails no unsafe request`(_ form: Form) async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeSilently) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
@@ -39,7 +39,7 @@ struct ReuseTests {
             origin.forget()
             _ = try await host.data(for: Route(path: "/x", method: form.method, body: form.body))
             #expect(origin.requests(to: "/x").count == 1, "round \(round)")
-            // The connection of the request itself ends too, so that each round begins with a warm one.
+            // Ends the connection of the request itself, so that each round starts with a warm one.
             _ = try await host.data(for: Route(path: "/warm"))
         }
     }
@@ -77,14 +77,14 @@ struct ReuseTests {
             let error = try await remoteError { try await host.send(Route(path: "/x", method: form.method, body: form.body)) }
             #expect(error.code == .connectionLost)
             #expect(!error.isRetryable)
-            // The server has read the request, so a second sending would succeed and be seen.
+            // The server has read the request, so a second sending would succeed and be visible.
             #expect(origin.requests(to: "/x").count <= 1)
             origin.forget()
         }
     }
 
     @Test(arguments: [HTTPMethod.put, .delete, .get])
-    func `W2: a request that may be repeated survives a connection that closes under it`(_ method: HTTPMethod) async throws {
+    func `W2: a repeatable request survives a closing connection`(_ method: HTTPMethod) async throws {
         let origin = try LoopbackOrigin { .text($0.path) }
         origin.on(.get, "/warm") { _ in .text("warm").misbehaving(.closeOnNextRequest) }
         let host = try RealTransport.curl.host(origin.port) { $0.retry = .never }
@@ -95,7 +95,7 @@ struct ReuseTests {
         }
     }
 
-    @Test func `W2: unsafe requests use connections again`() async throws {
+    @Test func `W2: unsafe requests reuse connections`() async throws {
         let origin = try LoopbackOrigin { .text("\($0.body.count)") }
         let host = try RealTransport.curl.host(origin.port)
         for form in ReuseTests.unsafe + ReuseTests.unsafe {

@@ -4,17 +4,17 @@ import LoopbackOrigin
 import Testing
 import Trials
 
-/// The same mutated responses over `URLSession`, in processes of their own, since some of them end the process.
+/// The same mutated responses over `URLSession`, in separate processes, because some responses end the process.
 ///
-/// Runs on request: a report on FoundationNetworking decides nothing about a change of this package.
+/// Runs on request: a defect of FoundationNetworking does not depend on changes of this package.
 @Suite(.enabled(if: isLongRun, "set STOREHOUSE_SEEDS to see which responses end a process that uses URLSession"), .timeLimit(.minutes(10)))
 struct SessionCrashTests {
     @Test func `W1: some responses end a process that uses URLSession, and none hangs it`() async throws {
         let end = Mutations.cuts.count + rounds(1000)
         let step = 1
         let origin = try LoopbackOrigin { request in .verbatim(Data(Mutations.response(Int(request.path.dropFirst()) ?? 0))) }
-        // The shell starts the process again behind the response that ended it. Were it started from here each time, the copies of this
-        // process would hold the other tests' locks on files for a moment.
+        // The shell restarts the process after the response that ended it. Starting it from here would copy this process each time, and the
+        // copies would briefly hold the file locks of other tests.
         let script = """
             n=0
             while [ "$n" -lt "$2" ]; do
@@ -31,7 +31,7 @@ struct SessionCrashTests {
         var counts: [String: Int] = [:]
         while let line = client.readLine() { counts[Int(line) == nil ? line : "sent", default: 0] += 1 }
         let (crashes, late) = (counts["crash", default: 0], counts["late", default: 0])
-        // FoundationNetworking's fault, which nothing above it can mend: SecurityNotes says so. It goes when FoundationNetworking's does.
+        // A known defect of FoundationNetworking, documented in SecurityNotes. Remove this when FoundationNetworking is fixed.
         withKnownIssue("FoundationNetworking ends the process", isIntermittent: true) {
             #expect(crashes == 0, "\(crashes) of \(end / step) responses ended the process, \(late) came too late")
         }

@@ -5,7 +5,7 @@ import StoreCore
 import Testing
 import Trials
 
-/// Processes in which libcurl, the clock or the process itself are not as usual.
+/// Processes with an unusual libcurl, clock or process state.
 @Suite(.enabled(if: RealTransport.available.contains(.curl), "libcurl is missing"), .serialized, .timeLimit(.minutes(10)))
 struct SurroundingsTests {
     private let origin: LoopbackOrigin
@@ -19,7 +19,7 @@ struct SurroundingsTests {
         origin.on(.get, "/drip") { _ in .text("0123456789").misbehaving(.drip(bytes: 2, every: .milliseconds(20))) }
     }
 
-    /// Runs a client to its end; what it says, and its exit code.
+    /// Runs a client to its end; returns its output and exit code.
     private func client(
         _ words: [String], preloading library: URL? = nil, environment: [String] = []
     ) async throws -> (lines: [String], code: Int32) {
@@ -40,12 +40,12 @@ struct SurroundingsTests {
         .enabled(if: StubLibrary.canBeBuilt, "no C compiler"),
         arguments: [
             (["VERSION=0x074103", "NAME=\"7.65.3\""], "URLSession (libcurl 7.65.3 is older than 7.66)"),
-            (["WITHOUT=(1<<7)"], "URLSession (libcurl VERSION looks names up without a thread)"),
+            (["WITHOUT=(1<<7)"], "URLSession (libcurl VERSION resolves names without a thread)"),
         ])
-    func `a libcurl that cannot be used makes a host fall back with the reason`(_ changes: [String], _ expected: String) async throws {
+    func `a host falls back from an unusable libcurl and names the reason`(_ changes: [String], _ expected: String) async throws {
         let stub = try StubLibrary(StubLibrary.version, defining: changes)
         let (lines, code) = try await client(["transport", "\(origin.port)"], preloading: stub.url)
-        let found = try #require(lines.first).replacing(#/libcurl \d+\.\d+\.\d+ looks/#, with: "libcurl VERSION looks")
+        let found = try #require(lines.first).replacing(#/libcurl \d+\.\d+\.\d+ resolves/#, with: "libcurl VERSION resolves")
         #expect(found == expected)
         #expect(lines.dropFirst() == ["x3", "x3", "x3"])
         #expect(code == 0)
@@ -60,7 +60,7 @@ struct SurroundingsTests {
         #expect(origin.acceptedConnections == 3)
     }
 
-    @Test func `a host uses the libcurl of the process and its connections again`() async throws {
+    @Test func `a host uses the libcurl of the process and reuses connections`() async throws {
         let (lines, code) = try await client(["transport", "\(origin.port)"])
         #expect(lines.first?.hasPrefix("libcurl ") == true)
         #expect(lines.dropFirst() == ["x3", "x3", "x3"])
@@ -69,7 +69,7 @@ struct SurroundingsTests {
     }
 
     @Test func `two libcurls in one process serve side by side`() async throws {
-        // A copy has state of its own, as another version has.
+        // A copy has separate state, as another version has.
         let path = try #require(StubLibrary.systemLibrary)
         let copy = FileManager.default.temporaryDirectory.appending(path: "libcurl-\(UUID().uuidString).so")
         try FileManager.default.copyItem(atPath: path, toPath: copy.path())
@@ -96,7 +96,7 @@ struct SurroundingsTests {
         #expect(!lines.contains("x"), "the proxy is not used")
     }
 
-    @Test func `W11: a proxy of the environment that wants credentials is told apart`() async throws {
+    @Test func `W11: an environment proxy that requires credentials has an error of its own`() async throws {
         let server = try RawServer { connection in
             guard connection.readHead() != nil else { return }
             connection.send("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n")
@@ -108,7 +108,7 @@ struct SurroundingsTests {
         #expect(!lines.joined().contains("secret"))
     }
 
-    @Test func `H13: a transport without descriptors fails, and works once there are some`() async throws {
+    @Test func `H13: a transport without descriptors fails, and works once some are free`() async throws {
         let (lines, code) = try await client(["descriptors", "\(origin.port)"])
         #expect(lines.count == 8 && code == 0)
         for line in lines {
@@ -121,7 +121,7 @@ struct SurroundingsTests {
     // MARK: Time
 
     @Test(.enabled(if: StubLibrary.canBeBuilt, "no C compiler"), arguments: [false, true])
-    func `H6: a wall clock that jumps by hours moves no deadline`(_ jumps: Bool) async throws {
+    func `H6: a wall clock that jumps by hours changes no deadline`(_ jumps: Bool) async throws {
         let stub = try jumps ? StubLibrary(StubLibrary.clock) : nil
         let (lines, code) = try await client(["deadlines", "\(origin.port)"], preloading: stub?.url)
         #expect(lines == ["headTimedOut", "idleTimedOut", "attemptTimedOut", "overallTimedOut", "0123456789"])
@@ -132,16 +132,16 @@ struct SurroundingsTests {
 
     @Test(
         .disabled(if: isSanitized, "the sanitizer's runtime does not survive a fork of several threads"), arguments: ["unused", "used"])
-    func `a host works in a forked process, and in the one that it was forked from`(_ use: String) async throws {
+    func `a host works in a forked process and in its parent`(_ use: String) async throws {
         var (lines, code) = try await client(["fork", "\(origin.port)", use])
-        // A lock that another thread of the runtime held during the fork stays locked in the child, which now and then hangs it (SIGALRM).
+        // A lock held by another thread of the runtime during the fork stays locked in the child, which occasionally hangs it (SIGALRM).
         for _ in 0..<3 where lines.contains("child ended 14") { (lines, code) = try await client(["fork", "\(origin.port)", use]) }
         #expect(lines == (use == "used" ? ["before x"] : []) + ["child x", "child ended 0", "after x"])
         #expect(code == 0)
     }
 
     @Test(arguments: ["exit", "return", "cancel"])
-    func `W13: a program may end with exchanges under way`(_ way: String) async throws {
+    func `W13: a program may end with exchanges in flight`(_ way: String) async throws {
         for _ in 0..<rounds(5) {
             let (lines, code) = try await client(["leave", "\(origin.port)", way])
             #expect(lines == ["under way"])
@@ -152,14 +152,14 @@ struct SurroundingsTests {
     }
 }
 
-/// A shared library that is compiled here and loaded ahead of the system's.
+/// A shared library that is compiled here and loaded before the system's.
 final class StubLibrary {
     let url: URL
 
     /// Whether this system has a C compiler.
     static let canBeBuilt = FileManager.default.isExecutableFile(atPath: "/usr/bin/cc") && systemLibrary != nil
 
-    /// The file of the libcurl that this process has.
+    /// The path of this process's libcurl.
     static let systemLibrary: String? = {
         guard let maps = FileHandle(forReadingAtPath: "/proc/self/maps")?.readDataToEndOfFile() else { return nil }
         let line = String(decoding: maps, as: UTF8.self).split(separator: "\n").first { $0.contains("/libcurl") }
@@ -179,7 +179,7 @@ final class StubLibrary {
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
-    /// The system's libcurl, which says another version about itself, or that it lacks a feature.
+    /// The system's libcurl with another version or without a feature.
     static let version = """
         #define _GNU_SOURCE
         #include <dlfcn.h>
@@ -208,7 +208,7 @@ final class StubLibrary {
         }
         """
 
-    /// A wall clock that is right, ten hours behind, or ten hours ahead, by turns.
+    /// A wall clock that alternates between right, ten hours behind and ten hours ahead.
     static let clock = """
         #define _GNU_SOURCE
         #include <sys/syscall.h>

@@ -5,8 +5,8 @@ internal import Wire
 
 /// Performs exchanges with libcurl, which is found or loaded at run time.
 ///
-/// The default of ``RemoteHost`` on Linux. No response ends the process, a slow reader stops the server instead of filling memory or a
-/// disk, and unsafe requests reuse connections and still arrive at most once:
+/// This is the default transport of ``RemoteHost`` on Linux. No response ends the process. A slow reader pauses the server instead of
+/// filling memory or a disk. An unsafe request arrives at most once, also on a reused connection; over TLS it gets a fresh connection:
 ///
 /// ```swift
 /// let transport = try CurlTransport()
@@ -14,22 +14,22 @@ internal import Wire
 /// print(transport)                                            // libcurl 7.88.1
 /// ```
 ///
-/// Requests go by HTTP/2 where the server offers it over TLS, and otherwise by HTTP/1.1, as those for streamed responses always do. A body of
-/// known length is sent with `Content-Length`, any other in chunks. The proxy is that of the environment unless
-/// ``RemoteHost/proxy`` says otherwise. The head of a response may have 1 000 fields and 256 KiB.
+/// Requests use HTTP/2 if the server offers it over TLS. Otherwise, and for all streamed responses, they use HTTP/1.1. A body of known
+/// length is sent with `Content-Length`, any other body is chunked. The environment names the proxy unless ``RemoteHost/proxy`` is set. The
+/// head of a response may have at most 1 000 fields and 256 KiB.
 public final class CurlTransport: Transport, CustomStringConvertible {
     private let client: WireClient
 
-    /// Makes a transport with connections and a thread of its own.
+    /// Creates a transport with its own connections and thread.
     ///
-    /// - Parameter width: How many exchanges run at once; further ones wait in order. Exchanges whose readers are behind do not count.
-    /// - Throws: `TransportFailure` with the code ``RemoteError/Code/unsupported`` where libcurl is missing, is older than 7.66, or looks
-    ///   names up without threads.
+    /// - Parameter width: The maximum number of concurrent exchanges; further ones wait in order. Exchanges with slow readers do not count.
+    /// - Throws: `TransportFailure` with the code ``RemoteError/Code/unsupported`` if libcurl is missing, is older than 7.66, or resolves
+    ///   names without threads.
     public convenience init(width: Int = 256) throws {
         try self.init(width: width, path: nil)
     }
 
-    /// Makes a transport on the libcurl of a path; for tests.
+    /// Creates a transport with the libcurl at a path, for tests.
     package init(width: Int, path: String?) throws {
         do {
             client = try WireClient(path: path, width: width, connections: max(width, CurlTransport.descriptorLimit / 2))
@@ -40,10 +40,10 @@ public final class CurlTransport: Transport, CustomStringConvertible {
         }
     }
 
-    /// The library and its version.
+    /// The name and version of the library.
     public var description: String { client.name }
 
-    /// How many exchanges are in flight, for tests.
+    /// The number of exchanges in flight, for tests.
     package var exchangeCount: Int { client.exchangeCount }
 
     /// Sends a request and returns once the head of the response is there.
@@ -51,11 +51,11 @@ public final class CurlTransport: Transport, CustomStringConvertible {
         try await perform(request, over: ConnectionOptions(), limits: limits)
     }
 
-    /// Sends a request over a connection that keeps the options, and returns once the head of the response is there.
+    /// Sends a request over a connection with options and returns once the head of the response has arrived.
     public func perform(
         _ request: HTTPRequest, over connection: ConnectionOptions, limits: ExchangeLimits
     ) async throws -> HTTPResponse {
-        // A manual clock cannot be waited for on the engine's thread.
+        // The engine's thread cannot wait for a manual clock.
         let keepsDeadlines = limits.time is SystemTime
         let exchange = Exchange(
             limits: limits, source: Exchange.Source(keepsDeadlines: keepsDeadlines, waitsForReader: true, leavesCoding: true))
@@ -80,7 +80,7 @@ public final class CurlTransport: Transport, CustomStringConvertible {
     private static var descriptorLimit: Int { Int(clamping: sysconf(Int32(_SC_OPEN_MAX))) }
 }
 
-/// Hands what arrives over to an exchange.
+/// Forwards received parts to an exchange.
 private final class CurlReceiver: WireReceiver {
     private let exchange: Exchange
     private let url: URL
@@ -127,7 +127,7 @@ extension HTTPResponse {
 }
 
 extension WireTLS {
-    /// The options as libcurl takes them; `nil` for the default ones.
+    /// The options in libcurl's form; `nil` for the defaults.
     fileprivate init?(_ options: TLSOptions, on build: WireLibrary.Build) throws(TransportFailure) {
         guard options != TLSOptions() else { return nil }
         self.init()
@@ -158,7 +158,7 @@ extension WireRequest {
             url: request.url.absoluteString, method: method.rawValue, body: body, mayRepeat: request.mayRepeat,
             deadlines: keepsDeadlines ? limits.deadlines : Deadlines.Limits())
         reportsProgress = limits.onSent != nil
-        // A body without a bound is not read as a whole.
+        // A body without a practical limit is streamed, not collected.
         isStream = limits.bodyBytes > 64 << 20
         var (hasCoding, hasAccept, hasType) = (false, false, false)
         for field in request.fields.fields {
@@ -171,7 +171,7 @@ extension WireRequest {
             add(field.name, field.value)
         }
         if !hasCoding {
-            // A range counts bytes as they are stored, so they are not to be packed.
+            // A range counts stored bytes, so it must not be compressed.
             let takesGzip = Inflater.isAvailable && request.fields["Range"] == nil
             add("Accept-Encoding", takesGzip ? "gzip" : "identity")
         }

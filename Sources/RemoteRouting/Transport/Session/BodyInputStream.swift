@@ -1,17 +1,17 @@
 internal import Foundation
 
-/// A body that is made while it is sent, in the form in which `URLSession` reads it.
+/// A streamed body in the form that `URLSession` reads.
 ///
-/// Its session reads it from one queue at a time; nobody else holds it.
+/// Only its session uses it, from one queue at a time.
 final class BodyInputStream: InputStream {
     private let read: @Sendable (_ upTo: Int) throws -> Data?
     private let onFailure: @Sendable (any Error) -> Void
-    /// Read ahead, because the session asks whether there is more before it reads.
+    /// Read ahead, because the session asks for available bytes before it reads.
     private var pending: Data?
     private var status = Stream.Status.notOpen
     private var failure: (any Error)?
 
-    /// - Parameter onFailure: Told why reading failed; the session below would only say that something did.
+    /// - Parameter onFailure: Receives the error of a failed read, which the session itself would hide.
     init(_ read: @escaping @Sendable (_ upTo: Int) throws -> Data?, onFailure: @escaping @Sendable (any Error) -> Void) {
         self.read = read
         self.onFailure = onFailure
@@ -45,7 +45,7 @@ final class BodyInputStream: InputStream {
         return count
     }
 
-    /// Reads ahead, past pieces that are empty.
+    /// Reads ahead, skipping empty chunks.
     private func fill() {
         pending = nil
         do {

@@ -4,13 +4,13 @@ internal import Security
 internal import StoreCore
 internal import Wire
 
-/// The certificates that a server has presented, as the system holds them.
+/// The certificate chain of a server, as the system represents it.
 struct ServerTrust {
     private let trust: SecTrust
 
     init(_ trust: SecTrust) { self.trust = trust }
 
-    /// Why the connection is not made; `nil` where the options are kept.
+    /// The reason to refuse the connection; `nil` if it fulfills the options.
     func failure(under tls: TLSOptions) -> TransportFailure? {
         if let authorities = tls.authorities {
             let certificates = authorities.certificates.compactMap { SecCertificateCreateWithData(nil, $0 as CFData) }
@@ -30,7 +30,7 @@ struct ServerTrust {
         return nil
     }
 
-    /// Reads an `OSStatus` of the evaluation.
+    /// Converts an `OSStatus` of the evaluation.
     private static func fault(_ status: Int) -> WireTLS.Fault {
         switch OSStatus(truncatingIfNeeded: status) {
         case errSecCertificateExpired, errSecCertificateNotValidYet: .expired

@@ -5,18 +5,18 @@ internal import StoreCore
 internal import FoundationNetworking
 #endif
 
-/// The one delegate of a session: hands what happens to a task on to its exchange, and decides nothing.
+/// The delegate of a session: forwards each task's events to its exchange and decides nothing.
 ///
-/// A delegate of the session and not of its tasks, because on Linux those are not asked about redirects.
+/// A session delegate, because on Linux task delegates receive no redirects.
 final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     private struct Entry {
         let exchange: Exchange
         let invalidatesSession: Bool
     }
 
-    /// The demands on the session's connections.
+    /// The trust requirements of the session's connections.
     private let tls: TLSOptions
-    /// Guards which exchange belongs to which task.
+    /// Guards the map from tasks to exchanges.
     private let entries = Lock<[Int: Entry]>([:])
 
     init(_ tls: TLSOptions = TLSOptions()) {
@@ -24,7 +24,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         super.init()
     }
 
-    /// How many tasks are under way.
+    /// The number of tasks in flight.
     var count: Int { entries.withLock(\.count) }
 
     func add(_ exchange: Exchange, for task: URLSessionTask, invalidatesSession: Bool) {
@@ -36,7 +36,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         entries.withLock { $0[task.taskIdentifier]?.exchange }
     }
 
-    // MARK: What URLSession asks
+    // MARK: Callbacks of URLSession
 
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
@@ -59,10 +59,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         }
         #endif
         guard let response = challenge.failureResponse as? HTTPURLResponse, let exchange = exchange(of: task) else {
-            // A question of the connection (a server's certificate, a proxy), not of an answer.
+            // A challenge of the connection (a server certificate or a proxy), not of a response.
             return completionHandler(.performDefaultHandling, nil)
         }
-        // The 401 is the answer. On Linux head and body have come before the question, and leaving that open would hang.
+        // The 401 is the response. On Linux its head and body precede the challenge, and an open challenge would hang.
         exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
         exchange.finish()
         completionHandler(.cancelAuthenticationChallenge, nil)
@@ -71,7 +71,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     func urlSession(
         _ session: URLSession, task: URLSessionTask, needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        // A body is sent once; whether it is sent again is decided above.
+        // A body is sent once; the host decides about sending it again.
         completionHandler(nil)
     }
 
@@ -88,11 +88,11 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
     ) {
         if let exchange = exchange(of: dataTask) {
             if let response = response as? HTTPURLResponse {
-                // On Linux interim answers (RFC 9110 §15.2) come here too; the answer follows.
+                // Linux also reports interim responses (RFC 9110 §15.2); the final response follows.
                 guard !(100..<200).contains(response.statusCode) || response.statusCode == 101 else { return completionHandler(.allow) }
                 exchange.receive(HTTPResponse(response, fallback: dataTask.originalRequest?.url))
             } else {
-                exchange.stop(TransportFailure(.protocolViolation, "the answer is not one of HTTP"))
+                exchange.stop(TransportFailure(.protocolViolation, "the response is not HTTP; check the address"))
             }
         }
         completionHandler(.allow)
@@ -114,7 +114,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
         if let error {
             entry.exchange.fail(TransportFailure(sessionError: error))
         } else {
-            // On Linux a 3xx without a location is never reported before; a second head is ignored.
+            // Linux reports a 3xx without a location only here; a second head is ignored.
             if let response = task.response as? HTTPURLResponse {
                 entry.exchange.receive(HTTPResponse(response, fallback: task.originalRequest?.url))
             }
@@ -129,7 +129,7 @@ extension HTTPResponse {
         var fields = HTTPFields()
         for (name, value) in response.allHeaderFields {
             guard let name = name as? String, let value = value as? String else { continue }
-            // `URLSession` joins the values of a name by commas, which are ambiguous in this one (RFC 9110 §5.3).
+            // `URLSession` joins equal fields by commas, which are ambiguous in `Set-Cookie` (RFC 9110 §5.3).
             let lines = name.equalsIgnoringCase("Set-Cookie") ? SetCookieParser.separate(value) : [value]
             // Ignores malformed header fields instead of failing the response (RFC 9110 §5).
             for line in lines { try? fields.append(name, line[...].withoutBlanksAtEnds) }
@@ -140,7 +140,7 @@ extension HTTPResponse {
 
 #if canImport(Darwin)
 extension ExchangeMetrics {
-    /// What the system says about an exchange, which is its task's only one: redirects are not followed.
+    /// Converts the system's metrics of a task's only exchange; redirects are not followed.
     init(_ system: URLSessionTaskTransactionMetrics) {
         func time(_ start: Date?, _ end: Date?) -> Duration? {
             guard let start, let end else { return nil }
@@ -150,7 +150,7 @@ extension ExchangeMetrics {
         isReused = system.isReusedConnection
         if !system.isReusedConnection {
             nameLookup = time(system.domainLookupStartDate, system.domainLookupEndDate)
-            // The end of connecting includes TLS.
+            // The system's end of connecting includes TLS.
             connect = time(system.connectStartDate, system.secureConnectionStartDate ?? system.connectEndDate)
             secure = time(system.secureConnectionStartDate, system.secureConnectionEndDate)
         }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Weak: NULL unless the program links libcurl itself, which a statically linked one must.
+// Weak: NULL unless the program links libcurl itself, as a statically linked one must.
 #define WIRE_WEAK(result, name, parameters) extern result name parameters __attribute__((weak));
 WIRE_FUNCTIONS(WIRE_WEAK)
 #undef WIRE_WEAK
@@ -22,14 +22,14 @@ enum { WIRE_LIBRARIES = 8 };
 static wire_library libraries[WIRE_LIBRARIES];
 static int library_count;
 static int default_library = -1;
-/// Guards the list; an entry is complete before its number is given out and does not change but for its initialization.
+/// Guards the list. An entry is complete before its number is returned; later only its initialization changes.
 static pthread_mutex_t libraries_lock = PTHREAD_MUTEX_INITIALIZER;
 static int is_prepared_for_fork;
 static pthread_once_t default_once = PTHREAD_ONCE_INIT;
 
 wire_library *wire_library_of(int number) { return &libraries[number]; }
 
-/// All functions from one handle, since a process may hold two libcurls whose structures differ.
+/// Takes all functions from one handle, because a process may contain two libcurls with different structures.
 static int fill(wire_library *library, void *handle) {
 #define WIRE_LOOK(result, name, parameters)                                                                                            \
     *(void **)&library->name = dlsym(handle, #name);                                                                                   \
@@ -49,11 +49,11 @@ static int fill_from_linked(wire_library *library) {
 }
 
 static int keep(wire_library found) {
-    // The same library keeps its number, and its initialization.
+    // The same library keeps its number and its initialization.
     for (int number = 0; number < library_count; number++)
         if (libraries[number].curl_easy_init == found.curl_easy_init) return number;
     if (library_count == WIRE_LIBRARIES) return -1;
-    // The argument is the form that the caller knows; `age` says which one the library fills in.
+    // The argument is the version that the caller knows; `age` is the version that the library fills in.
     curl_version_start *version = found.curl_version_info(CURLVERSION_FOURTH);
     if (!version) return -1;
     found.version = version->version_num;
@@ -96,7 +96,7 @@ int wire_library_open(const char *path) {
     memset(&found, 0, sizeof found);
     int mode = RTLD_NOW | RTLD_LOCAL;
 #if defined(RTLD_DEEPBIND) && !__has_feature(thread_sanitizer) && !__has_feature(address_sanitizer)
-    // Without it, the library's calls of its own functions go to the libcurl that the process has already. Sanitizers refuse it.
+    // Otherwise the library's calls of its own functions go to the libcurl of the process. Sanitizers do not allow this mode.
     mode |= RTLD_DEEPBIND;
 #endif
     void *handle = dlopen(path, mode);
@@ -117,8 +117,8 @@ int wire_library_is_thread_safe(int library) { return (libraries[library].featur
 
 // MARK: The process's end
 
-// `exit` frees what OpenSSL holds while threads still run. This handler is registered behind OpenSSL's and therefore runs before it: it
-// waits until every loop is between two turns, and keeps them there.
+// `exit` frees OpenSSL's state while threads still run. This handler is registered after OpenSSL's and therefore runs before it. It waits
+// until every loop is between two turns and holds all loops there.
 static pthread_rwlock_t process_lock = PTHREAD_RWLOCK_INITIALIZER;
 static atomic_int is_ending;
 
@@ -126,17 +126,17 @@ void wire_process_enter(void) {
     pthread_rwlock_rdlock(&process_lock);
     if (!atomic_load(&is_ending)) return;
     pthread_rwlock_unlock(&process_lock);
-    // Many loops that come and go could keep the writer out.
+    // Otherwise many short-lived loops could starve the writer.
     for (;;) pause();
 }
 
 void wire_process_leave(void) { pthread_rwlock_unlock(&process_lock); }
 
 static void hold_loops(void) {
-    // Registered once for each library; the first call holds all loops.
+    // Registered once per library; the first call holds all loops.
     if (atomic_exchange(&is_ending, 1)) return;
-    // A loop that calls `exit` itself, or whose caller blocks it, must not keep the process for longer than a second. Counted in steps:
-    // the locks with a limit take it from the wall clock, which may jump.
+    // A loop that calls `exit` itself, or that its caller blocks, must not delay the process by more than a second. Counts steps, because
+    // timed locks use the wall clock, which may jump.
     struct timespec millisecond = {.tv_nsec = 1000000};
     for (int step = 0; step < 1000 && pthread_rwlock_trywrlock(&process_lock) != 0; step++) nanosleep(&millisecond, NULL);
 }
@@ -153,7 +153,7 @@ int wire_library_initialize(int number) {
     wire_library *library = &libraries[number];
     pthread_mutex_lock(&libraries_lock);
     if (!library->is_initialized) {
-        // There is no cleanup, since others in the process may use the library.
+        // No cleanup, because other code in the process may use the library.
         library->initialization = library->curl_global_init(CURL_GLOBAL_DEFAULT);
         library->is_initialized = 1;
         atexit(hold_loops);

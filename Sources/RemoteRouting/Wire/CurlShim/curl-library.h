@@ -38,12 +38,12 @@ typedef struct {
     unsigned nghttp2_ver_num;
     const char *nghttp2_version;
     const char *quic_version;
-    // From here on where `age` is 6 or more (7.70).
+    // The following members exist if `age` is 6 or more (7.70).
     const char *cainfo;
     const char *capath;
 } curl_version_start;
 
-// Each function once: its result, its name, its parameters.
+// Each function with its result, name and parameters.
 #define WIRE_FUNCTIONS(F)                                                                                                              \
     F(int, curl_global_init, (long))                                                                                                   \
     F(curl_version_start *, curl_version_info, (int))                                                                                  \
@@ -80,10 +80,10 @@ typedef struct {
 /// The library of a number that `wire_library_default` or `wire_library_open` returned.
 wire_library *wire_library_of(int number);
 
-/// Sets what a request demands of its secure connection; returns a `CURLcode`.
+/// Applies the TLS requirements of a request; returns a `CURLcode`.
 int wire_tls_apply(const wire_library *curl, CURL *easy, const wire_tls *tls);
 
-/// Lets the process's end wait until no loop is inside libcurl; see there.
+/// Makes the end of the process wait until no loop is inside libcurl; see the definition.
 void wire_process_enter(void);
 void wire_process_leave(void);
 

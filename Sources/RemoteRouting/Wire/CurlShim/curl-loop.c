@@ -22,16 +22,16 @@
 
 enum { IDLE_TRANSFERS = 64, EVENTS = 64 };
 
-/// Connections, and the transfers that use them.
+/// Connections and the transfers that use them.
 typedef struct {
     wire_loop *loop;
     CURLM *multi;
-    /// When libcurl wants to be called, in milliseconds of the monotonic clock; negative for never.
+    /// The time of libcurl's next call, in milliseconds of the monotonic clock; negative for never.
     int64_t timer;
 } pool;
 
-// libcurl notes for each host whether its last response came by HTTP/2, and shares no connection where it did not. So what must use
-// HTTP/1.1 over TLS, such as a stream, has connections of its own.
+// libcurl remembers for each host whether its last response used HTTP/2, and shares no connection if it did not. Therefore transfers that
+// must use HTTP/1.1 over TLS, such as streams, have a separate pool.
 enum { POOL, POOL_OF_HTTP1, POOLS };
 
 struct wire_transfer {
@@ -42,17 +42,17 @@ struct wire_transfer {
     CURL *easy;
     struct curl_slist *fields;
     int is_running;
-    /// Whether libcurl has said how it ended.
+    /// Whether libcurl has reported the end.
     int is_over;
     int offers_http2;
-    /// The local port of the connection that the request went out on; 0 before that.
+    /// The local port of the request's connection; 0 before the request is sent.
     int port;
-    /// The port that the last connection was to go to.
+    /// The remote port of the last connection attempt.
     int remote_port;
-    /// The sockets that were opened for it: several where addresses race.
+    /// The sockets opened for the transfer; several if addresses race.
     int opened[4];
     int opened_count;
-    /// libcurl writes here until the handle is gone.
+    /// libcurl writes here until the handle is freed.
     char error[256];
 };
 
@@ -61,11 +61,11 @@ struct wire_loop {
     pool pools[POOLS];
     int epoll;
     int event;
-    /// The socket of each local port that a request went out from, plus one; it may be closed since.
+    /// For each local port, the socket of its request plus one; it may have been closed since.
     int *sockets;
-    /// For each local port, whether its connection has carried a response of HTTP/1, which no other response can share it with.
+    /// For each local port, whether its connection has carried an HTTP/1 response, so that responses cannot share it.
     uint8_t *is_exclusive;
-    /// For each local port, how many transfers have sent a request on its connection and have not ended.
+    /// For each local port, the number of transfers that sent a request on its connection and have not ended.
     uint16_t *users;
     wire_transfer *idle[IDLE_TRANSFERS];
     int idle_count;
@@ -77,7 +77,7 @@ int wire_event_make(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void wire_event_post(int event) {
     uint64_t one = 1;
-    // Only a counter at its maximum refuses, and that wakes as well.
+    // Only a counter at its maximum refuses, and that wakes the loop as well.
     ssize_t written = write(event, &one, sizeof one);
     (void)written;
 }
@@ -104,7 +104,7 @@ static int on_socket(CURL *easy, int socket, int what, void *context, void *of_s
     pool *own = context;
     wire_loop *loop = own->loop;
     if (what == CURL_POLL_REMOVE) {
-        // Closed already where it was libcurl's resolver's.
+        // The resolver of libcurl may have closed its socket already.
         epoll_ctl(loop->epoll, EPOLL_CTL_DEL, socket, NULL);
         return 0;
     }
@@ -133,7 +133,7 @@ static void free_tables(wire_loop *loop) {
 wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
-    // A quarter of a megabyte, of which the system provides what is used.
+    // A quarter of a megabyte, of which the system allocates only the used pages.
     loop->sockets = calloc(65536, sizeof *loop->sockets);
     loop->is_exclusive = calloc(65536, 1);
     loop->users = calloc(65536, sizeof *loop->users);
@@ -155,9 +155,9 @@ wire_loop *wire_loop_make(int library, int event, long cached_connections) {
         loop->curl->curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, each);
         loop->curl->curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
         loop->curl->curl_multi_setopt(multi, CURLMOPT_TIMERDATA, each);
-        // The idle connections that are kept.
+        // The number of idle connections to keep.
         loop->curl->curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, cached_connections);
-        // As many as the server allows: the exchanges that run at once are limited above.
+        // As many as the server allows; the machine limits the running exchanges.
         loop->curl->curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 10000L);
     }
     return loop;
@@ -199,7 +199,7 @@ void wire_loop_turn(wire_loop *loop, int milliseconds) {
         int socket = (int)(uint32_t)events[index].data.u64;
         if (socket == loop->event) {
             uint64_t value;
-            // Another turn reads what this one does not.
+            // The next turn reads a value that this turn misses.
             ssize_t got = read(loop->event, &value, sizeof value);
             (void)got;
             continue;
@@ -224,7 +224,7 @@ void *wire_loop_finished(wire_loop *loop, int *code) {
         while ((message = loop->curl->curl_multi_info_read(each->multi, &left))) {
             if (message->msg != CURLMSG_DONE) continue;
             char *context = NULL;
-            // The message dies with the handle's removal, so it is read first.
+            // Removing the handle invalidates the message, so it is read first.
             *code = message->data.result;
             loop->curl->curl_easy_getinfo(message->easy, CURLINFO_PRIVATE, &context);
             if (!context) continue;
@@ -258,7 +258,7 @@ static int on_seek(void *transfer, int64_t offset, int origin) {
     return origin == SEEK_SET ? own->callbacks.seek(own->context, offset) : CURL_SEEKFUNC_CANTSEEK;
 }
 
-/// libcurl's description of an address.
+/// libcurl's form of an address.
 typedef struct {
     int family;
     int type;
@@ -271,20 +271,20 @@ static int on_open(void *transfer, int purpose, curl_address *address) {
     (void)purpose;
     wire_transfer *own = transfer;
     if (!own->callbacks.may_connect(own->context)) return CURL_SOCKET_BAD;
-    // The port stands at the same place for both families.
+    // The port has the same offset in both address families.
     own->remote_port = ntohs(((struct sockaddr_in *)&address->address)->sin_port);
     int made = socket(address->family, address->type | SOCK_CLOEXEC, address->protocol);
     if (made >= 0) own->opened[own->opened_count++ % 4] = made;
     return made;
 }
 
-/// Whether a socket is the connection between two ports.
+/// Whether a socket connects two ports.
 static int is_connection(int socket, int local_port, int remote_port) {
     struct sockaddr_storage local, remote;
     socklen_t local_size = sizeof local, remote_size = sizeof remote;
     if (getsockname(socket, (struct sockaddr *)&local, &local_size) < 0) return 0;
     if (getpeername(socket, (struct sockaddr *)&remote, &remote_size) < 0) return 0;
-    // The port stands at the same place for both families.
+    // The port has the same offset in both address families.
     return ntohs(((struct sockaddr_in *)&local)->sin_port) == local_port && ntohs(((struct sockaddr_in *)&remote)->sin_port) == remote_port;
 }
 
@@ -304,11 +304,11 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
         for (int index = 0; index < count; index++)
             if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
     } else if (own->loop->is_exclusive[port]) {
-        // A connection that others share may be readable because of them, and its frames name the request that they belong to. A connection
-        // of HTTP/1 is used again only after a response, so that every such connection is known here.
+        // A shared connection may be readable because of other exchanges, and its frames name their request. An HTTP/1 connection is reused
+        // only after a response, so every reused HTTP/1 connection is known here.
         //
-        // libcurl does not say which socket it uses before it has used it, so it is found by its ports. One that is not found, or cannot be
-        // looked at, counts as closed: a fresh connection follows.
+        // libcurl does not reveal the socket before it uses it, so the ports identify it. A socket that is not found or cannot be polled
+        // counts as closed: a fresh connection follows.
         int socket = own->loop->sockets[port] - 1;
         struct pollfd look = {.fd = socket, .events = POLLIN | POLLRDHUP};
         is_readable = socket < 0 || !is_connection(socket, local_port, remote_port) || poll(&look, 1, 0) != 0;
@@ -344,7 +344,7 @@ wire_transfer *wire_transfer_make(wire_loop *loop, const wire_callbacks *callbac
 void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const char *user, const char *password) {
     const wire_library *curl = transfer->loop->curl;
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXY, url);
-    // The environment's exceptions do not hold for a proxy that the app names.
+    // The environment's exceptions do not apply to a proxy that the app names.
     curl->curl_easy_setopt(transfer->easy, CURLOPT_NOPROXY, "");
     if (!user) return;
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
@@ -367,7 +367,7 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     curl->curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl->curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(transfer->offers_http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     curl->curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, request->buffer_bytes);
-    // Older ones are deprecated (RFC 8996).
+    // Older versions are deprecated (RFC 8996).
     curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (request->certificates) curl->curl_easy_setopt(easy, CURLOPT_CAINFO, request->certificates);
     curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
@@ -432,14 +432,14 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
     return code;
 }
 
-/// The transfer uses its connection no longer.
+/// Ends the transfer's use of its connection.
 static void leave_connection(wire_transfer *transfer) {
     wire_loop *loop = transfer->loop;
     int port = transfer->port, socket = loop->sockets[port] - 1;
     loop->users[port]--;
     if (transfer->is_over || !transfer->is_running || loop->is_exclusive[port] || loop->curl->version >= WIRE_RESETS_STREAMS) return;
-    // libcurl keeps the end of a canceled stream until it sends something else (https://github.com/curl/curl/issues/17611). Where nothing
-    // else is under way, ending the connection tells the server at once.
+    // libcurl delays the reset of a canceled stream until it sends something else (https://github.com/curl/curl/issues/17611). If nothing
+    // else is in flight, closing the connection informs the server at once.
     if (loop->users[port] == 0 && socket >= 0 && is_connection(socket, port, transfer->remote_port)) shutdown(socket, SHUT_RDWR);
 }
 
@@ -447,12 +447,12 @@ void wire_transfer_end(wire_transfer *transfer) {
     wire_loop *loop = transfer->loop;
     const wire_library *curl = loop->curl;
     wire_process_enter();
-    // Removed before it is freed or used again.
+    // Removed before it is freed or reused.
     if (transfer->is_running) curl->curl_multi_remove_handle(transfer->pool->multi, transfer->easy);
     if (transfer->port) leave_connection(transfer);
     transfer->is_running = 0;
-    // Before 8.2 a handle keeps a pointer to the last field of its last response, which is freed by then: a response that begins with a
-    // folded line would make libcurl follow it.
+    // Before 8.2 a handle keeps a pointer to the last header of its last response, which is already freed. A response that begins with a
+    // folded line would make libcurl dereference it.
     int is_kept = loop->idle_count < IDLE_TRANSFERS && curl->version >= WIRE_RESETS_HANDLES;
     if (is_kept) {
         curl->curl_easy_reset(transfer->easy);

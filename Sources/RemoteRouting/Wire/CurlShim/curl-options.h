@@ -1,11 +1,11 @@
-// The numbers of libcurl's interface, under the names that its own headers give them; they are part of its ABI and never change.
+// The constants of libcurl's interface, with the names of its own headers; they are part of its ABI and never change.
 
 #if defined(__linux__)
 
 #include "curl-codes.h"
 
-// CURLoption, by number: below 10 000 a long, from there on a pointer, from 20 000 on a function, from 30 000 on a 64-bit integer,
-// from 40 000 on a `curl_blob`.
+// CURLoption. The number implies the type: below 10 000 a long, from 10 000 a pointer, from 20 000 a function, from 30 000 a 64-bit
+// integer, from 40 000 a `curl_blob`.
 enum {
     CURLOPT_WRITEDATA = 10001,
     CURLOPT_URL = 10002,
@@ -75,7 +75,7 @@ enum {
     CURLPAUSE_SEND = 4,
 };
 
-// CURLINFO: the type in the upper bits, the number in the lower ones.
+// CURLINFO: the upper bits are the type, the lower bits the number.
 enum {
     CURLINFO_PRIVATE = 0x100000 + 21,
     CURLINFO_HEADER_SIZE = 0x200000 + 11,
@@ -107,7 +107,7 @@ enum {
     CURLMOPT_TIMERDATA = 10005,
 };
 
-// What the socket function gets, what `curl_multi_socket_action` takes, and what `curl_multi_info_read` returns.
+// The arguments of the socket function and of `curl_multi_socket_action`, and the results of `curl_multi_info_read`.
 enum {
     CURL_POLL_IN = 1,
     CURL_POLL_OUT = 2,
@@ -120,7 +120,7 @@ enum {
     CURLMSG_DONE = 1,
 };
 
-// The library itself: initialization, the forms of its description, and the bits of its features.
+// The library: initialization, versions of its description, and feature bits.
 enum {
     CURL_GLOBAL_DEFAULT = 3,
     CURLVERSION_FOURTH = 3,

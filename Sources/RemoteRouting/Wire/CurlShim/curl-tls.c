@@ -1,4 +1,4 @@
-// What a request demands of its secure connection.
+// The TLS requirements of a request.
 
 #if defined(__linux__)
 
@@ -21,7 +21,7 @@ static int set_blob(const wire_library *curl, CURL *easy, int option, const wire
 int wire_tls_apply(const wire_library *curl, CURL *easy, const wire_tls *tls) {
     int code = CURLE_OK;
     if (tls->authorities.count) {
-        // Without the directory, which libcurl's build may name: its authorities would be trusted beside these.
+        // Clears the directory that libcurl's build may name, because its authorities would be trusted as well.
         if (!code) code = curl->curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
         if (!code) code = set_blob(curl, easy, CURLOPT_CAINFO_BLOB, &tls->authorities);
     }
@@ -29,7 +29,7 @@ int wire_tls_apply(const wire_library *curl, CURL *easy, const wire_tls *tls) {
     if (tls->certificate.count) {
         if (!code) code = set_blob(curl, easy, CURLOPT_SSLCERT_BLOB, &tls->certificate);
         if (!code) code = set_blob(curl, easy, CURLOPT_SSLKEY_BLOB, &tls->key);
-        // Also where there is none: OpenSSL would ask for it on the terminal.
+        // Set even without a password, because OpenSSL would otherwise prompt on the terminal.
         if (!code) code = curl->curl_easy_setopt(easy, CURLOPT_KEYPASSWD, tls->password);
     }
     if (!code && tls->needs_tls13) code = curl->curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);

@@ -71,7 +71,7 @@ int wire_inflater_is_available(void) {
 wire_inflater *wire_inflater_make(void) {
     if (!wire_inflater_is_available()) return NULL;
     wire_inflater *inflater = calloc(1, sizeof *inflater);
-    // 31: a window of 32 KiB, and the header and trailer of gzip.
+    // 31: a 32 KiB window with the header and trailer of gzip.
     if (inflater && init(&inflater->stream, 31, "1.2.0", (int)sizeof(z_stream)) != 0) {
         free(inflater);
         return NULL;
@@ -93,7 +93,7 @@ int wire_inflater_run(wire_inflater *inflater, const uint8_t *in, size_t *in_cou
     int result = run(stream, 0);
     *in_count -= stream->avail_in;
     *out_count -= stream->avail_out;
-    // 1: end of the member; −5: nothing to do, which more input or room resolves.
+    // 1: end of the member. −5: no progress without more input or output space.
     return result == 1 ? 1 : result == 0 || result == -5 ? 0 : -1;
 }
 

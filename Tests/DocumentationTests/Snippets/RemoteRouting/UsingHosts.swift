@@ -94,7 +94,7 @@ final class ShopSession: Sendable {
         ShopSession(try await shop.send("/tokens", method: .post, parameters: ["user": user, "password": password]), at: shop)
     }
 
-    /// Forgets what was kept for this user; whoever signs in next has a session of his own.
+    /// Clears the data of this user; the next sign-in creates a new session.
     func signOut() async throws {
         try await scope.clear()
     }

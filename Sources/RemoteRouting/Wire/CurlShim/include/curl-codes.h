@@ -1,4 +1,4 @@
-// The numbers that a libcurl returns for a transfer, under the names that its own headers give them; part of its ABI.
+// The result codes of a libcurl transfer, with the names of its own headers; they are part of its ABI.
 
 #ifndef STOREHOUSE_CURL_CODES_H
 #define STOREHOUSE_CURL_CODES_H

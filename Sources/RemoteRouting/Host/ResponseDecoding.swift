@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Makes values of successful responses.
-struct AnswerDecoding: Sendable {
+/// Decodes the values of successful responses.
+struct ResponseDecoding: Sendable {
     private let response: RemoteResponse<Data>
     private let operation: String
-    /// Whether a response of this kind has no body, whatever was sent (RFC 9110 §9.3.2, §15.3.5).
+    /// Whether the response has no body by definition (RFC 9110 §9.3.2, §15.3.5).
     private let isWithoutBody: Bool
     /// The parser of the route or the host; `nil` for the defaults.
     private let parser: (any ResponseParser)?
@@ -22,22 +22,23 @@ struct AnswerDecoding: Sendable {
         accept = options.accept
     }
 
-    /// The value, off the caller's actor, since large responses take their time.
+    /// Decodes the value off the caller's actor, because a large response takes time.
     ///
     /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/decode``.
     @concurrent
     func decode<Value: Decodable & SendableMetatype>(as type: Value.Type) async throws -> sending Value {
-        // These two accept what stands for nothing, so that no other way of making one is needed.
+        // Both types accept a fixed document, which avoids a second way to construct them.
         if Value.self is Empty.Type { return try JSONDecoder().decode(Value.self, from: Data("{}".utf8)) }
         if isWithoutBody, Value.self is any OptionalValue.Type { return try JSONDecoder().decode(Value.self, from: Data("null".utf8)) }
         if parser == nil, Value.self is Data.Type {
             try checkType(among: [])
             if let bytes = response.value as? Value { return bytes }
         }
-        // An empty body may be a message to a parser, but never to that of JSON.
+        // A custom parser may accept an empty body; the JSON parser never does.
         guard !isWithoutBody, parser != nil || !response.value.isEmpty else {
             throw error(
-                .emptyBody, "the answer \(response.status) has no body, and \(Value.self) needs one; decode Empty, or an optional for 204")
+                .emptyBody,
+                "the response \(response.status) has no body, and \(Value.self) needs one; decode Empty, or an optional for 204")
         }
         let parser = self.parser ?? fallback
         try checkType(among: parser.mediaTypes)
@@ -48,7 +49,7 @@ struct AnswerDecoding: Sendable {
         }
     }
 
-    /// The value that a function makes of the response, off the caller's actor.
+    /// Makes a value with a function, off the caller's actor.
     ///
     /// - Throws: ``RemoteError`` of the stage ``RemoteError/Stage/decode``.
     @concurrent
@@ -61,9 +62,9 @@ struct AnswerDecoding: Sendable {
         }
     }
 
-    /// Throws where the response is of a type that was not asked for.
+    /// Throws if the response has a media type that was not requested.
     ///
-    /// - Parameter types: The types to accept beside the route's own; with neither, every type will do.
+    /// - Parameter types: The accepted types besides the route's own. If there are none, any type is accepted.
     private func checkType(among types: [MimeType]) throws(RemoteError) {
         let accepted = types + (accept.map { [$0] } ?? [])
         guard !accepted.isEmpty, let field = response.fields["Content-Type"] else { return }
@@ -72,17 +73,17 @@ struct AnswerDecoding: Sendable {
         let wanted = accepted == [.json] ? "JSON" : accepted.map(\.essence).joined(separator: " or ")
         throw error(
             .unexpectedType,
-            "the answer is \(type?.essence ?? "of an unreadable type") and not \(wanted), as that of a login page or a proxy may be; "
+            "the response is \(type?.essence ?? "of an unreadable type") instead of \(wanted), perhaps the page of a login or a proxy; "
                 + "use data(for:) for other types")
     }
 
-    /// The error for a parser's or a page's.
+    /// The error for a response that a parser or a page function rejected.
     func undecodable(_ error: any Error, as type: String) -> RemoteError {
-        // A parser may look for cancellation, which is no fault of the response.
+        // A parser may check for cancellation, which is not a fault of the response.
         if error is CancellationError, Task.isCancelled {
-            return RemoteError(.cancelled, .cancelled, operation: operation, "the task was cancelled")
+            return RemoteError(.cancelled, .cancelled, operation: operation, "the task was canceled")
         }
-        return self.error(.undecodable, "the answer is no \(type): \(AnswerDecoding.place(of: error))", underlyingError: error)
+        return self.error(.undecodable, "the response is not a valid \(type): \(ResponseDecoding.place(of: error))", underlyingError: error)
     }
 
     private func error(_ code: RemoteError.Code, _ message: String, underlyingError: (any Error)? = nil) -> RemoteError {
@@ -95,7 +96,7 @@ struct AnswerDecoding: Sendable {
         return error
     }
 
-    /// Where decoding failed, without any of the content.
+    /// Describes where decoding failed, without any of the content.
     private static func place(of error: any Error) -> String {
         guard let error = error as? DecodingError else { return "the decoder failed with \(type(of: error))" }
         func path(_ context: DecodingError.Context) -> String {
@@ -112,7 +113,7 @@ struct AnswerDecoding: Sendable {
     }
 }
 
-/// What reads the body of an error as the host would read a value.
+/// Reads the body of an error the way the host reads values.
 final class ErrorReader: Sendable {
     private let parser: any ResponseParser
     private let response: RemoteResponse<Void>
@@ -127,12 +128,12 @@ final class ErrorReader: Sendable {
     }
 }
 
-/// What may be absent.
+/// A type whose value may be absent.
 private protocol OptionalValue {}
 extension Optional: OptionalValue {}
 
 extension URL {
-    /// The address without query, fragment and user.
+    /// The address without its query, fragment and user.
     var withoutSecrets: String {
         let text = absoluteString.prefix { $0 != "?" && $0 != "#" }
         return user(percentEncoded: true) == nil ? String(text) : "\(scheme ?? "")://…\(path(percentEncoded: true))"

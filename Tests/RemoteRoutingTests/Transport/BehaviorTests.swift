@@ -5,11 +5,11 @@ import StoreCore
 import Testing
 import Trials
 
-/// The same behaviour over a real socket and over none.
+/// The same behavior over a real socket and in memory.
 @Suite(.timeLimit(.minutes(10)))
-struct BehaviourTests {
+struct BehaviorTests {
     @Test(arguments: TransportKind.allCases)
-    func `a value goes there and back`(_ kind: TransportKind) async throws {
+    func `a value is sent and returned`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("POST", "/users") { asked in .data(asked.body, type: "application/json", status: 201) }
         let route = Route(path: "/users", method: .post, parameters: ["id": 7, "name": "Ada"])
@@ -23,7 +23,7 @@ struct BehaviourTests {
         #expect(asked["Cookie"] == nil)
     }
 
-    /// Not `Sendable`, and handed over all the same.
+    /// Not `Sendable`, but returned to the caller all the same.
     private final class Counter: Decodable {
         var id: Int
     }
@@ -39,7 +39,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `parameters of a path without a route go into the query`(_ kind: TransportKind) async throws {
+    func `parameters of a path are sent in the query`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/search") { asked in .json([asked.query]) }
         let found: [String] = try await bench.host().send("/search", parameters: ["q": "a b+c", "page": 2])
@@ -47,7 +47,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases, [299, 400, 401, 403, 404, 425, 429, 500, 502, 520, 599])
-    func `H10 every status outside 2xx is an error`(_ kind: TransportKind, _ status: Int) async throws {
+    func `H10: every status outside 2xx is an error`(_ kind: TransportKind, _ status: Int) async throws {
         let bench = try Bench(kind)
         bench.on("POST", "/x") { _ in .json(literal: #"{"id":1,"name":"x"}"#, status: status) }
         let host = bench.host()
@@ -64,7 +64,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 HTML is no model, whatever its status`(_ kind: TransportKind) async throws {
+    func `H10: HTML is never decoded, regardless of the status`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(#"{"id":1,"name":"x"}"#.utf8), type: "text/html") }
         let error = try await remoteError { _ = try await bench.host().send("/x", as: User.self) }
@@ -74,14 +74,14 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 types with the suffix +json are JSON`(_ kind: TransportKind) async throws {
+    func `H10: types with the suffix +json are JSON`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data("[1]".utf8), type: "application/vnd.api+json; charset=utf-8") }
         #expect(try await bench.host().send("/x", as: [Int].self) == [1])
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 an empty answer is no value`(_ kind: TransportKind) async throws {
+    func `H10: an empty body is not a value`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(), type: "application/json") }
         let host = bench.host()
@@ -93,7 +93,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases, [204, 205])
-    func `H10 an optional is nil for 204 and 205`(_ kind: TransportKind, _ status: Int) async throws {
+    func `H10: an optional is nil for 204 and 205`(_ kind: TransportKind, _ status: Int) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .status(status) }
         let host = bench.host()
@@ -105,7 +105,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 an optional is nil for null but not for 404`(_ kind: TransportKind) async throws {
+    func `H10: an optional is nil for null but not for 404`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/null") { _ in .json(literal: "null") }
         #expect(try await bench.host().send("/null", as: User?.self) == nil)
@@ -114,7 +114,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 HEAD has no body`(_ kind: TransportKind) async throws {
+    func `H10: a response to HEAD has no body`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .json([1, 2, 3]) }
         let response = try await bench.host().response(for: Route(path: "/x", method: .head), as: Empty.self)
@@ -122,7 +122,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H10 what cannot be decoded says where`(_ kind: TransportKind) async throws {
+    func `H10: a decoding error names the place`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .json(literal: #"[{"id":1,"name":"secret"},{"id":"secret"}]"#) }
         let error = try await remoteError { _ = try await bench.host().send("/x", as: [User].self) }
@@ -132,7 +132,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases, [LoopbackOrigin.Misbehavior.truncate(afterBodyBytes: 4), .reset(afterBodyBytes: 4)])
-    func `H15 a body that breaks off is a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
+    func `H15: a truncated body is a lost connection`(_ kind: TransportKind, _ way: LoopbackOrigin.Misbehavior) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(way) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
@@ -142,14 +142,14 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a body that drips arrives whole`(_ kind: TransportKind) async throws {
+    func `a slow body arrives completely`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.drip(bytes: 1, every: .milliseconds(1))) }
         #expect(try await bench.host().data(for: Route(path: "/x")) == Data("0123456789".utf8))
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a body that is shorter than said is a lost connection`(_ kind: TransportKind) async throws {
+    func `a body shorter than its length is a lost connection`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([20]), .closeSilently) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
@@ -157,12 +157,12 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `a body that is longer than said ends where it was said to`(_ kind: TransportKind) async throws {
+    func `a body longer than its length ends at its length`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4])) }
         let host = bench.host()
         #expect(try await host.data(for: Route(path: "/x")) == Data("0123".utf8))
-        // What was left on the wire is not taken for the next answer: either it is noticed in time, or it is no answer.
+        // The surplus bytes are never taken for the next response: the connection is replaced, or the request fails.
         do {
             #expect(try await host.data(for: Route(path: "/x")) == Data("0123".utf8))
         } catch let error as RemoteError {
@@ -171,7 +171,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `lengths that differ are refused`(_ kind: TransportKind) async throws {
+    func `contradictory lengths are refused`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.declareLengths([4, 10])) }
         let error = try await remoteError { _ = try await bench.host { $0.retry = .never }.data(for: Route(path: "/x")) }
@@ -179,7 +179,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H8 an answer beyond the limit is refused, and the exchange ends`(_ kind: TransportKind) async throws {
+    func `H8: a response beyond the limit is refused, and the exchange ends`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .data(Data(count: 5_000_000)).misbehaving(.drip(bytes: 65_536, every: .milliseconds(20))) }
         let error = try await remoteError {
@@ -191,7 +191,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H13 cancellation ends the exchange on the wire`(_ kind: TransportKind) async throws {
+    func `H13: cancellation ends the exchange on the wire`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         let host = bench.host()
@@ -199,7 +199,7 @@ struct BehaviourTests {
         if kind.isReal {
             try await bench.origin.waitForRequests(count: 1)
         } else {
-            try await until("the request is there") { !bench.asked.isEmpty }
+            try await until("the request has arrived") { !bench.asked.isEmpty }
         }
         task.cancel()
         let error = try await remoteError { _ = try await task.value }
@@ -209,7 +209,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H6 an answer that does not come times out on the host's clock`(_ kind: TransportKind) async throws {
+    func `H6: a missing response times out on the host's clock`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
         let time = ManualTime()
@@ -229,7 +229,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H6 an answer that stops coming times out`(_ kind: TransportKind) async throws {
+    func `H6: a stalled response times out`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("0123456789").misbehaving(.stall(afterBodyBytes: 4)) }
         let time = ManualTime()
@@ -241,7 +241,7 @@ struct BehaviourTests {
             defer { hasEnded.update { $0 = true } }
             return try await host.data(for: Route(path: "/x"))
         }
-        // The time between pieces begins with the head, and begins again if the piece arrives behind the head.
+        // The idle time starts with the head, and again with a chunk that arrives after the head.
         try await until("the response has timed out") {
             if time.sleeperCount > 0 { time.advance(by: .seconds(5)) }
             return hasEnded.current
@@ -251,7 +251,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H6 waiting between attempts does not go beyond the deadline`(_ kind: TransportKind) async throws {
+    func `H6: delays between attempts do not exceed the deadline`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .status(503) }
         let time = ManualTime()
@@ -272,7 +272,7 @@ struct BehaviourTests {
     }
 
     @Test(arguments: TransportKind.allCases)
-    func `H6 everything together has a deadline`(_ kind: TransportKind) async throws {
+    func `H6: the whole call has a deadline`(_ kind: TransportKind) async throws {
         let bench = try Bench(kind)
         bench.on("GET", "/x") { _ in .text("x").misbehaving(.neverAnswer) }
         let time = ManualTime()
