@@ -101,7 +101,7 @@ final class ShopSession: Sendable {
 }
 
 extension AuthorizingTests {
-    @Test func `who has signed in gets what is his, and leaves nothing behind`() async throws {
+    @Test func `a signed-in user gets private content, and signing out leaves nothing behind`() async throws {
         let transport = MemoryTransport { request in
             if request.url.path == "/tokens" { return .json(#"{"accessToken": "ada's", "refreshToken": "next"}"#) }
             return request.fields["Authorization"] == "Bearer ada's" ? .json(#"{"id": "lamp", "name": "Lamp"}"#) : .status(401)
