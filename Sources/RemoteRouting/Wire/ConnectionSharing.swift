@@ -81,10 +81,14 @@ struct ConnectionSharing {
         return (true, [])
     }
 
-    /// An exchange was refused a connection, and waits.
-    mutating func deferred(_ ticket: WireMachine.Ticket, _ key: Key) {
-        groups[key]?.running -= 1
-        groups[key]?.waiting.append(ticket)
+    /// An exchange was refused a connection, and waits; returns it where the connection that it would wait for is made or has failed.
+    mutating func deferred(_ ticket: WireMachine.Ticket, _ key: Key) -> [WireMachine.Ticket] {
+        guard var group = groups[key] else { return [ticket] }
+        defer { groups[key] = group }
+        group.running -= 1
+        guard group.scout != nil, !group.isConnected else { return [ticket] }
+        group.waiting.append(ticket)
+        return []
     }
 
     /// A request goes out; returns the exchanges that follow.
@@ -133,9 +137,9 @@ struct ConnectionSharing {
         var released: [WireMachine.Ticket] = []
         if group.scout == ticket {
             group.scout = nil
-            // One after another, each would wait for the same failure.
-            if hasFailed { released = ConnectionSharing.releaseAll(&group) }
-            if hasFailed, group.sharing == .unknown { group.sharing = .exclusive }
+            // One after another, each would wait for the same failure, or for a stream of a connection that has none left.
+            if hasFailed || group.sharing == .shared { released = ConnectionSharing.releaseAll(&group) }
+            if hasFailed { (group.sharing, group.hasHead) = (.exclusive, false) }
         }
         if released.isEmpty { released = ConnectionSharing.release(1, &group) }
         // The next exchanges find out anew whether the failure holds.

@@ -172,7 +172,7 @@ package struct WireMachine {
             return .beginAgain
         }
         if let key = entry.sharing, entry.isDeferred {
-            sharing.deferred(ticket, key)
+            released += sharing.deferred(ticket, key)
             release(entry)
             entries[ticket]?.isDeferred = false
             entries[ticket]?.isRunning = false
