@@ -1,3 +1,5 @@
+internal import StoreCore
+
 /// The decisions about connections that several exchanges may share: which exchange begins, and which one may make a connection.
 ///
 /// libcurl knows the protocol of a connection once it is secured, and how many streams a server takes once its settings have arrived. Until
@@ -37,6 +39,11 @@ struct ConnectionSharing {
         var hasHead = false
         var running = 0
         var waiting: [WireMachine.Ticket] = []
+        /// The time since which others wait for the scout's connection.
+        var waitingSince: MonotonicInstant?
+
+        /// Whether exchanges wait for a connection that is being made.
+        var awaitsScout: Bool { scout != nil && !isConnected && !waiting.isEmpty }
     }
 
     /// The fewest streams that a server should take (RFC 9113 §6.5.2), and libcurl's number until it knows.
@@ -44,10 +51,15 @@ struct ConnectionSharing {
     /// How many groups without exchanges are remembered.
     private static let idleGroups = 1000
 
+    /// How long others wait for a connection before the next exchange tries to make one; a handshake that never ends holds up no other.
+    static let patience = Duration.seconds(5)
+
     private var groups: [Key: Group] = [:]
+    /// The groups whose exchanges may wait for a connection.
+    private var awaiting: Set<Key> = []
 
     /// An exchange is to begin.
-    mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key) -> Entrance {
+    mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key, at now: MonotonicInstant) -> Entrance {
         var group = groups[key] ?? Group()
         defer { groups[key] = group }
         let begins: Bool
@@ -63,7 +75,36 @@ struct ConnectionSharing {
         case .unknown: begins = false
         }
         if begins { group.running += 1 } else { group.waiting.append(ticket) }
+        if group.awaitsScout {
+            awaiting.insert(key)
+            if group.scout == ticket || group.waitingSince == nil { group.waitingSince = now }
+        }
         return begins ? .begins : .waits
+    }
+
+    /// When ``impatient(at:)`` has work at the earliest.
+    var nextCheck: MonotonicInstant? {
+        awaiting.compactMap { groups[$0]?.waitingSince }.min()?.advanced(by: ConnectionSharing.patience)
+    }
+
+    /// The exchanges that no longer wait for a connection that takes long to make, one of each group.
+    mutating func impatient(at now: MonotonicInstant) -> [WireMachine.Ticket] {
+        var released: [WireMachine.Ticket] = []
+        for key in awaiting {
+            guard var group = groups[key], group.awaitsScout else {
+                groups[key]?.waitingSince = nil
+                awaiting.remove(key)
+                continue
+            }
+            if let since = group.waitingSince, since.advanced(by: ConnectionSharing.patience) <= now {
+                // It goes on, and whichever is there first is used.
+                (group.scout, group.waitingSince) = (nil, nil)
+                released += ConnectionSharing.release(1, &group)
+            }
+            if group.waitingSince == nil { group.waitingSince = now }
+            groups[key] = group
+        }
+        return released
     }
 
     /// libcurl needs a new connection for an exchange; false makes it wait for the one that is being made.
@@ -77,7 +118,8 @@ struct ConnectionSharing {
             return (true, ConnectionSharing.releaseAll(&group))
         }
         if group.scout != nil, !group.isConnected { return (false, []) }
-        (group.scout, group.isConnected) = (ticket, false)
+        (group.scout, group.isConnected, group.waitingSince) = (ticket, false, nil)
+        awaiting.insert(key)
         return (true, [])
     }
 
@@ -88,6 +130,7 @@ struct ConnectionSharing {
         group.running -= 1
         guard group.scout != nil, !group.isConnected else { return [ticket] }
         group.waiting.append(ticket)
+        awaiting.insert(key)
         return []
     }
 

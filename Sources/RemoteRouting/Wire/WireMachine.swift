@@ -77,7 +77,10 @@ package struct WireMachine {
     package var count: Int { entries.count }
 
     /// When ``late(at:)`` has work at the earliest.
-    package var nextDeadline: MonotonicInstant? { nextCheck == .distantFuture ? nil : nextCheck }
+    package var nextDeadline: MonotonicInstant? {
+        let next = min(nextCheck, sharing.nextCheck ?? .distantFuture)
+        return next == .distantFuture ? nil : next
+    }
 
     // MARK: Beginning and ending
 
@@ -126,7 +129,7 @@ package struct WireMachine {
             // Waiting for the connection of another exchange counts as waiting for the head.
             if ticket != follower { entries[ticket]?.deadlines.began(at: now) }
             expect(ticket)
-            if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key) == .waits { continue }
+            if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key, at: now) == .waits { continue }
             entries[ticket]?.isRunning = true
             runningCount += 1
             if ticket == stream { streamCount += 1 }
@@ -255,6 +258,7 @@ package struct WireMachine {
 
     /// The exchanges whose deadline has passed; the loop ends each with ``left(_:)``.
     package mutating func late(at now: MonotonicInstant) -> [(ticket: Ticket, part: Deadlines.Part)] {
+        released += sharing.impatient(at: now)
         guard now >= nextCheck else { return [] }
         // All are looked at, which happens once for many exchanges: deadlines move away while bytes arrive.
         var late: [(ticket: Ticket, part: Deadlines.Part)] = []

@@ -202,6 +202,34 @@ struct ConnectionSharingTests {
         #expect(machine.mayConnect(4) == false)
     }
 
+    @Test(arguments: [false, true])
+    func `W4, W9: a connection that takes long to make holds up no other exchange`(_ isShared: Bool) throws {
+        var machine = machine(1...5)
+        #expect(begun(&machine) == [1])
+        #expect(machine.late(at: start).isEmpty)
+        if isShared {
+            connect(1, &machine)
+            machine.headCame(1, isShared: true, at: start)
+            #expect(begun(&machine) == [2, 3, 4, 5])
+            #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
+            #expect(machine.mayConnect(2) == true)
+            for ticket in UInt64(3)...5 {
+                #expect(machine.mayConnect(ticket) == false)
+                #expect(machine.ended(ticket) == .wait)
+            }
+            #expect(machine.late(at: start).isEmpty)
+        }
+        // One after another.
+        for round in 1...3 {
+            let next = try #require(machine.nextDeadline)
+            #expect(next == start.advanced(by: ConnectionSharing.patience * round))
+            #expect(machine.late(at: next).isEmpty)
+            #expect(begun(&machine, at: next) == [UInt64(round + (isShared ? 2 : 1))])
+            if isShared { #expect(machine.mayConnect(UInt64(round + 2)) == true) }
+            #expect(machine.late(at: next).isEmpty)
+        }
+    }
+
     @Test func `H6, W9: waiting for the connection of another exchange counts as waiting for the head`() {
         var machine = machine(1...2, Deadlines.Limits(head: .seconds(3)))
         #expect(begun(&machine) == [1])
