@@ -39,6 +39,13 @@ package struct WireTLS: Hashable, Sendable {
         return nil
     }
 
+    /// Hashes the pins, the key and its password; all of the key, of which `Data` hashes the beginning only.
+    func hashSecrets(into hasher: inout Hasher) {
+        hasher.combine(pins.sorted())
+        key?.withUnsafeBytes { hasher.combine(bytes: $0) }
+        hasher.combine(password)
+    }
+
     /// Whether a libcurl before 7.83.1 might reuse connections of other options (CVE-2022-27782).
     static func mayMixConnections(version: UInt32) -> Bool { version < 0x075301 }
 }

@@ -45,6 +45,7 @@ struct wire_transfer {
     /// Whether libcurl has said how it ended.
     int is_over;
     int offers_http2;
+    uint64_t owner;
     /// The local port of the connection that the request went out on; 0 before that.
     int port;
     /// The port that the last connection was to go to.
@@ -65,6 +66,8 @@ struct wire_loop {
     int *sockets;
     /// For each local port, whether its connection has carried a response of HTTP/1, which no other response can share it with.
     uint8_t *is_exclusive;
+    /// For each local port, whose connection it is.
+    uint64_t *owners;
     /// For each local port, how many transfers have sent a request on its connection and have not ended.
     uint16_t *users;
     wire_transfer *idle[IDLE_TRANSFERS];
@@ -127,17 +130,19 @@ static int on_timer(CURLM *multi, long milliseconds, void *context) {
 static void free_tables(wire_loop *loop) {
     free(loop->sockets);
     free(loop->is_exclusive);
+    free(loop->owners);
     free(loop->users);
 }
 
 wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
-    // A quarter of a megabyte, of which the system provides what is used.
+    // A megabyte, of which the system provides what is used.
     loop->sockets = calloc(65536, sizeof *loop->sockets);
     loop->is_exclusive = calloc(65536, 1);
+    loop->owners = calloc(65536, sizeof *loop->owners);
     loop->users = calloc(65536, sizeof *loop->users);
-    if (!loop->sockets || !loop->is_exclusive || !loop->users) {
+    if (!loop->sockets || !loop->is_exclusive || !loop->owners || !loop->users) {
         free_tables(loop);
         free(loop);
         return NULL;
@@ -300,9 +305,13 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
     if (port) own->loop->users[port]++;
     if (made > 0) {
         own->loop->is_exclusive[port] = 0;
+        own->loop->owners[port] = own->owner;
         int count = own->opened_count < 4 ? own->opened_count : 4;
         for (int index = 0; index < count; index++)
             if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
+    } else if (own->loop->owners[port] != own->owner) {
+        // libcurl compares neither the client's key, nor the user of a tunnel's proxy, nor the case of pins. The connection counts as closed.
+        is_readable = 1;
     } else if (own->loop->is_exclusive[port]) {
         // A connection that others share may be readable because of them, and its frames name the request that they belong to. A connection
         // of HTTP/1 is used again only after a response, so that every such connection is known here.
@@ -347,6 +356,11 @@ void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const cha
     // The environment's exceptions do not hold for a proxy that the app names.
     curl->curl_easy_setopt(transfer->easy, CURLOPT_NOPROXY, "");
     if (!user) return;
+    if (curl->version < WIRE_ASKS_BEFORE_SENDING) {
+        // Whose tunnel it is cannot be looked at.
+        curl->curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L);
+        curl->curl_easy_setopt(transfer->easy, CURLOPT_FORBID_REUSE, 1L);
+    }
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYUSERNAME, user);
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYPASSWORD, password);
@@ -381,6 +395,7 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
         curl->curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
     }
     if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    transfer->owner = request->owner;
     int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
     if (code) return code;
     code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);

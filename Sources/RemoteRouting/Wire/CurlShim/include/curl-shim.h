@@ -132,6 +132,8 @@ typedef struct {
     const char *_Nullable certificates;
     /// What is demanded of a secure connection; NULL for the defaults.
     const wire_tls *_Nullable tls;
+    /// The number of the secrets that a connection is made with; connections with another number are not used.
+    uint64_t owner;
 } wire_request;
 
 /// Makes a transfer for a context, and copies the callbacks; NULL where memory is short.
