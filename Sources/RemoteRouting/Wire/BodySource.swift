@@ -43,8 +43,15 @@ final class BodySource {
         left = length
     }
 
-    /// Begins to read ahead.
-    func prepare() { readAhead() }
+    /// Begins at the start, and reads ahead; a body that cannot begin again fails.
+    func prepare() {
+        // An earlier connection may have got a part of it.
+        if !rewind(to: 0) {
+            (piece, offset, next) = (Data(), 0, nil)
+            failure = WireFailure(.connectionLost, "the connection ended in the middle; try again")
+        }
+        readAhead()
+    }
 
     /// A piece was read.
     func take(_ result: Result<Data?, any Error>) {

@@ -49,6 +49,7 @@ final class WireTransfer {
         var callbacks = WireTransfer.callbacks
         guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
         self.handle = handle
+        sent = 0
         source?.prepare()
         chooseConnection(handle)
         return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
