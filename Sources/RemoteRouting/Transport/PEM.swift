@@ -7,8 +7,10 @@ enum PEM {
         let label: String
         /// The lines between the boundaries.
         let lines: [String]
+        /// Whether the text has the line that ends it.
+        var isWhole = true
 
-        var bytes: [UInt8]? { Data(base64Encoded: lines.joined()).map { [UInt8]($0) } }
+        var bytes: [UInt8]? { isWhole ? Data(base64Encoded: lines.joined()).map { [UInt8]($0) } : nil }
 
         var text: String { "-----BEGIN \(label)-----\n\(lines.joined(separator: "\n"))\n-----END \(label)-----\n" }
     }
@@ -22,7 +24,7 @@ enum PEM {
             throw RemoteError.invalidTLSOptions(operation, "the text has more than 1 MiB; pass only the required certificates")
         }
         var text = ""
-        for block in blocks(in: data) where block.label == "CERTIFICATE" {
+        for block in blocks(in: data) where block.label.hasSuffix("CERTIFICATE") {
             guard let bytes = block.bytes, DER.publicKey(ofCertificate: bytes) != nil else {
                 throw RemoteError.invalidTLSOptions(
                     operation, "a certificate block is malformed; replace it, or copy it again from its source")
@@ -45,7 +47,7 @@ enum PEM {
 
     /// Returns the first private key of a text.
     static func key(in data: Data, hasPassword: Bool, _ operation: String) throws(RemoteError) -> Data {
-        guard let block = blocks(in: data).first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
+        guard let block = blocks(in: data).first(where: { $0.isWhole && $0.label.hasSuffix("PRIVATE KEY") }) else {
             throw RemoteError.invalidTLSOptions(
                 operation, "there is no private key in PEM; pass text with a line -----BEGIN PRIVATE KEY-----")
         }
@@ -72,10 +74,15 @@ enum PEM {
         var found: [Block] = []
         var label: String?
         var lines: [String] = []
+        func cut() {
+            if let label { found.append(Block(label: label, lines: lines, isWhole: false)) }
+        }
         // Keeps empty lines, because they end the header of an encrypted key (RFC 1421 §4.4).
         for line in String(decoding: data, as: UTF8.self).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
-            let line = line[...].withoutBlanksAtEnds
+            // An editor may have put a byte order mark first.
+            let line = line.drop { $0 == "\u{FEFF}" }.withoutBlanksAtEnds
             if let begun = boundary(line, "BEGIN") {
+                cut()
                 (label, lines) = (begun, [])
             } else if let open = label, boundary(line, "END") == open {
                 found.append(Block(label: open, lines: lines))
@@ -84,6 +91,7 @@ enum PEM {
                 lines.append(line)
             }
         }
+        cut()
         return found
     }
 

@@ -43,8 +43,15 @@ final class BodySource {
         left = length
     }
 
-    /// Starts reading ahead.
-    func prepare() { readAhead() }
+    /// Starts reading ahead from the beginning; a body that cannot begin again fails.
+    func prepare() {
+        // An earlier connection may have received a part of it.
+        if !rewind(to: 0) {
+            (piece, offset, next) = (Data(), 0, nil)
+            failure = WireFailure(.connectionLost, "the connection ended in the middle; try again")
+        }
+        readAhead()
+    }
 
     /// Receives a chunk from the reading thread.
     func take(_ result: Result<Data?, any Error>) {

@@ -1,3 +1,5 @@
+internal import StoreCore
+
 /// Decides about shared connections: which exchange begins, and which exchange may open a connection.
 ///
 /// libcurl learns the protocol of a connection from its TLS handshake, and the server's stream limit from its settings. Until then it would
@@ -37,6 +39,11 @@ struct ConnectionSharing {
         var hasHead = false
         var running = 0
         var waiting: [WireMachine.Ticket] = []
+        /// The time since which other exchanges wait for the scout's connection.
+        var waitingSince: MonotonicInstant?
+
+        /// Whether exchanges wait for a connection that is being opened.
+        var awaitsScout: Bool { scout != nil && !isConnected && !waiting.isEmpty }
     }
 
     /// The recommended minimum of concurrent streams (RFC 9113 §6.5.2), which libcurl assumes initially.
@@ -44,10 +51,15 @@ struct ConnectionSharing {
     /// The maximum number of remembered groups without exchanges.
     private static let idleGroups = 1000
 
+    /// How long exchanges wait for a connection before the next one opens its own, so that an endless handshake blocks no other exchange.
+    static let patience = Duration.seconds(5)
+
     private var groups: [Key: Group] = [:]
+    /// The groups whose exchanges may wait for a connection.
+    private var awaiting: Set<Key> = []
 
     /// Decides about a new exchange.
-    mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key) -> Entrance {
+    mutating func enter(_ ticket: WireMachine.Ticket, _ key: Key, at now: MonotonicInstant) -> Entrance {
         var group = groups[key] ?? Group()
         defer { groups[key] = group }
         let begins: Bool
@@ -63,7 +75,36 @@ struct ConnectionSharing {
         case .unknown: begins = false
         }
         if begins { group.running += 1 } else { group.waiting.append(ticket) }
+        if group.awaitsScout {
+            awaiting.insert(key)
+            if group.scout == ticket || group.waitingSince == nil { group.waitingSince = now }
+        }
         return begins ? .begins : .waits
+    }
+
+    /// The earliest moment at which ``impatient(at:)`` may return exchanges.
+    var nextCheck: MonotonicInstant? {
+        awaiting.compactMap { groups[$0]?.waitingSince }.min()?.advanced(by: ConnectionSharing.patience)
+    }
+
+    /// Returns one exchange of each group whose connection takes long to open; it tries to open another connection.
+    mutating func impatient(at now: MonotonicInstant) -> [WireMachine.Ticket] {
+        var released: [WireMachine.Ticket] = []
+        for key in awaiting {
+            guard var group = groups[key], group.awaitsScout else {
+                groups[key]?.waitingSince = nil
+                awaiting.remove(key)
+                continue
+            }
+            if let since = group.waitingSince, since.advanced(by: ConnectionSharing.patience) <= now {
+                // The first attempt continues, and the connection that opens first is used.
+                (group.scout, group.waitingSince) = (nil, nil)
+                released += ConnectionSharing.release(1, &group)
+            }
+            if group.waitingSince == nil { group.waitingSince = now }
+            groups[key] = group
+        }
+        return released
     }
 
     /// Decides about a new connection; an exchange that is refused waits for another one's connection.
@@ -77,14 +118,20 @@ struct ConnectionSharing {
             return (true, ConnectionSharing.releaseAll(&group))
         }
         if group.scout != nil, !group.isConnected { return (false, []) }
-        (group.scout, group.isConnected) = (ticket, false)
+        (group.scout, group.isConnected, group.waitingSince) = (ticket, false, nil)
+        awaiting.insert(key)
         return (true, [])
     }
 
-    /// Records that an exchange was refused a connection and waits.
-    mutating func deferred(_ ticket: WireMachine.Ticket, _ key: Key) {
-        groups[key]?.running -= 1
-        groups[key]?.waiting.append(ticket)
+    /// Records that an exchange was refused a connection and waits; returns it if that connection is open or has failed meanwhile.
+    mutating func deferred(_ ticket: WireMachine.Ticket, _ key: Key) -> [WireMachine.Ticket] {
+        guard var group = groups[key] else { return [ticket] }
+        defer { groups[key] = group }
+        group.running -= 1
+        guard group.scout != nil, !group.isConnected else { return [ticket] }
+        group.waiting.append(ticket)
+        awaiting.insert(key)
+        return []
     }
 
     /// Records that a request is sent; returns the exchanges that follow.
@@ -133,9 +180,9 @@ struct ConnectionSharing {
         var released: [WireMachine.Ticket] = []
         if group.scout == ticket {
             group.scout = nil
-            // One by one, each exchange would wait for the same failure.
-            if hasFailed { released = ConnectionSharing.releaseAll(&group) }
-            if hasFailed, group.sharing == .unknown { group.sharing = .exclusive }
+            // One by one, each exchange would wait for the same failure, or for a stream of a connection that has none left.
+            if hasFailed || group.sharing == .shared { released = ConnectionSharing.releaseAll(&group) }
+            if hasFailed { (group.sharing, group.hasHead) = (.exclusive, false) }
         }
         if released.isEmpty { released = ConnectionSharing.release(1, &group) }
         // The next exchange tries sharing again.

@@ -77,7 +77,10 @@ package struct WireMachine {
     package var count: Int { entries.count }
 
     /// The earliest moment at which ``late(at:)`` may return exchanges.
-    package var nextDeadline: MonotonicInstant? { nextCheck == .distantFuture ? nil : nextCheck }
+    package var nextDeadline: MonotonicInstant? {
+        let next = min(nextCheck, sharing.nextCheck ?? .distantFuture)
+        return next == .distantFuture ? nil : next
+    }
 
     // MARK: Beginning and ending
 
@@ -126,7 +129,7 @@ package struct WireMachine {
             // Waiting for another exchange's connection counts toward the time for the head.
             if ticket != follower { entries[ticket]?.deadlines.began(at: now) }
             expect(ticket)
-            if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key) == .waits { continue }
+            if let key = entry.sharing, !entry.needsFreshConnection, sharing.enter(ticket, key, at: now) == .waits { continue }
             entries[ticket]?.isRunning = true
             runningCount += 1
             if ticket == stream { streamCount += 1 }
@@ -172,7 +175,7 @@ package struct WireMachine {
             return .beginAgain
         }
         if let key = entry.sharing, entry.isDeferred {
-            sharing.deferred(ticket, key)
+            released += sharing.deferred(ticket, key)
             release(entry)
             entries[ticket]?.isDeferred = false
             entries[ticket]?.isRunning = false
@@ -255,6 +258,7 @@ package struct WireMachine {
 
     /// Returns the exchanges whose deadline has passed; the loop ends each with ``left(_:)``.
     package mutating func late(at now: MonotonicInstant) -> [(ticket: Ticket, part: Deadlines.Part)] {
+        released += sharing.impatient(at: now)
         guard now >= nextCheck else { return [] }
         // Scans all exchanges, but rarely: arriving bytes postpone deadlines.
         var late: [(ticket: Ticket, part: Deadlines.Part)] = []

@@ -42,6 +42,21 @@ package struct WireRequest: Sendable {
         let authority = url.utf8.dropFirst("https://".utf8.count).prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
         return ConnectionSharing.Key(origin: String(decoding: authority, as: UTF8.self), tls: tls, proxy: proxy)
     }
+    /// A hash of the connection's secrets, which libcurl does not compare exactly; 0 without secrets.
+    var connectionOwner: UInt64 {
+        guard isSecure else { return 0 }
+        var hasher = Hasher()
+        var hasSecrets = false
+        if let tls, tls.certificate != nil || !tls.pins.isEmpty {
+            hasSecrets = true
+            tls.hashSecrets(into: &hasher)
+        }
+        if case .server(let server) = proxy, !server.user.isEmpty {
+            hasSecrets = true
+            hasher.combine(server)
+        }
+        return hasSecrets ? UInt64(truncatingIfNeeded: hasher.finalize()) : 0
+    }
     /// Whether the address is https.
     var isSecure: Bool { url.prefix(6).lowercased() == "https:" }
     /// The header lines, each terminated by NUL, in the shim's form.

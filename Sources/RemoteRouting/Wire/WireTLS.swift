@@ -39,6 +39,13 @@ package struct WireTLS: Hashable, Sendable {
         return nil
     }
 
+    /// Hashes the pins, the key and its password. The whole key is hashed, because `Data` hashes only its first bytes.
+    func hashSecrets(into hasher: inout Hasher) {
+        hasher.combine(pins.sorted())
+        key?.withUnsafeBytes { hasher.combine(bytes: $0) }
+        hasher.combine(password)
+    }
+
     /// Whether libcurl might reuse connections with other options, as before 7.83.1 (CVE-2022-27782).
     static func mayMixConnections(version: UInt32) -> Bool { version < 0x075301 }
 }

@@ -49,6 +49,7 @@ final class WireTransfer {
         var callbacks = WireTransfer.callbacks
         guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
         self.handle = handle
+        sent = 0
         source?.prepare()
         chooseConnection(handle)
         return withRequest(isFresh, certificates) { wire_transfer_begin(handle, $0) }
@@ -104,7 +105,7 @@ final class WireTransfer {
                                 url: url, method: method, fields: fields, body: form,
                                 bytes: copied.bindMemory(to: CChar.self).baseAddress ?? url, length: length,
                                 buffer_bytes: request.isStream ? 131_072 : 16_384, needs_fresh_connection: isFresh ? 1 : 0,
-                                certificates: certificates, tls: tls)
+                                certificates: certificates, tls: tls, owner: request.connectionOwner)
                             return body(&wire)
                         }
                     }

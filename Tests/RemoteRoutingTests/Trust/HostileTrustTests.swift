@@ -201,7 +201,7 @@ struct HostileTrustTests {
 
 extension RawConnection {
     /// Connects to a port of this machine.
-    fileprivate init?(to port: UInt16) {
+    init?(to port: UInt16) {
         let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -220,7 +220,7 @@ extension RawConnection {
     }
 
     /// Forwards received bytes until their end, or until a change returns false.
-    fileprivate func pass(to other: RawConnection, _ change: (_ bytes: inout [UInt8], _ offset: Int) -> Bool) {
+    func pass(to other: RawConnection, _ change: (_ bytes: inout [UInt8], _ offset: Int) -> Bool) {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         var offset = 0
         while true {

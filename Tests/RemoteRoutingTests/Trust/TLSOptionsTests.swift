@@ -81,8 +81,8 @@ struct TLSOptionsTests {
         (Data("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----".utf8), "a certificate block is malformed"),
         (Data("-----BEGIN CERTIFICATE-----\nhello\n-----END CERTIFICATE-----".utf8), "a certificate block is malformed"),
         (Data("-----BEGIN CERTIFICATE-----\n\(Data(count: 300).base64EncodedString())\n-----END CERTIFICATE-----".utf8), "is malformed"),
-        (Data("-----BEGIN CERTIFICATE-----\n\(inner)".utf8), "there is no certificate in PEM"),
-        (Data("-----BEGIN CERTIFICATE-----\n\(inner)\n-----END X509 CRL-----".utf8), "there is no certificate in PEM"),
+        (Data("-----BEGIN CERTIFICATE-----\n\(inner)".utf8), "a certificate block is malformed"),
+        (Data("-----BEGIN CERTIFICATE-----\n\(inner)\n-----END X509 CRL-----".utf8), "a certificate block is malformed"),
         (Data("-----BEGIN PRIVATE KEY-----\n\(inner)\n-----END PRIVATE KEY-----".utf8), "there is no certificate in PEM"),
         // The first certificate is complete; the second is truncated or has trailing bytes.
         (Data((certificate + "\n-----BEGIN CERTIFICATE-----\n\(inner.prefix(200))\n-----END CERTIFICATE-----").utf8), "is malformed"),

@@ -25,9 +25,9 @@ struct ConnectionSharingTests {
         machine.submitted(ticket, mayRepeat: true, isSecure: true, isStream: false, sharing: key, limits, at: start)
     }
 
-    private func begun(_ machine: inout WireMachine) -> [UInt64] {
+    private func begun(_ machine: inout WireMachine, at now: MonotonicInstant? = nil) -> [UInt64] {
         var tickets: [UInt64] = []
-        while let next = machine.beginNext(at: start) { tickets.append(next.ticket) }
+        while let next = machine.beginNext(at: now ?? start) { tickets.append(next.ticket) }
         return tickets
     }
 
@@ -89,6 +89,45 @@ struct ConnectionSharingTests {
         #expect(begun(&machine) == [5, 6])
         #expect(machine.mayConnect(5) == true)
         #expect(machine.mayConnect(6) == false)
+    }
+
+    @Test func `W9: an exchange that was refused a connection continues if that connection has failed meanwhile`() {
+        var machine = machine(1...6)
+        _ = begun(&machine)
+        connect(1, &machine)
+        machine.headCame(1, isShared: true, at: start)
+        #expect(begun(&machine) == [2, 3, 4, 5, 6])
+        #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
+        #expect(machine.mayConnect(2) == true)
+        for ticket in UInt64(3)...6 { #expect(machine.mayConnect(ticket) == false) }
+        // All of it is known at once.
+        #expect(machine.ended(2) == .conclude(mayHaveArrived: false))
+        for ticket in UInt64(3)...6 { #expect(machine.ended(ticket) == .wait) }
+        #expect(begun(&machine) == [3, 4, 5, 6])
+        // Not one failure after another.
+        for ticket in UInt64(3)...6 {
+            #expect(machine.mayConnect(ticket) == true)
+            #expect(machine.ended(ticket) == .conclude(mayHaveArrived: false))
+        }
+        submit(7, to: &machine)
+        submit(8, to: &machine)
+        #expect(begun(&machine) == [7])
+    }
+
+    @Test func `W9: exchanges that wait for another connection continue if its exchange leaves`() {
+        var machine = machine(1...5)
+        _ = begun(&machine)
+        connect(1, &machine)
+        machine.headCame(1, isShared: true, at: start)
+        _ = begun(&machine)
+        #expect(machine.mayConnect(2) == true)
+        for ticket in UInt64(3)...5 {
+            #expect(machine.mayConnect(ticket) == false)
+            #expect(machine.ended(ticket) == .wait)
+        }
+        _ = machine.left(2)
+        // The first connection may have room for them by now, and then none of them would release another one.
+        #expect(begun(&machine) == [3, 4, 5])
     }
 
     @Test func `W9: an exchange that was refused one address but allowed another ends normally`() {
@@ -163,6 +202,34 @@ struct ConnectionSharingTests {
         #expect(machine.mayConnect(4) == false)
     }
 
+    @Test(arguments: [false, true])
+    func `W4, W9: a connection that takes long to make holds up no other exchange`(_ isShared: Bool) throws {
+        var machine = machine(1...5)
+        #expect(begun(&machine) == [1])
+        #expect(machine.late(at: start).isEmpty)
+        if isShared {
+            connect(1, &machine)
+            machine.headCame(1, isShared: true, at: start)
+            #expect(begun(&machine) == [2, 3, 4, 5])
+            #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
+            #expect(machine.mayConnect(2) == true)
+            for ticket in UInt64(3)...5 {
+                #expect(machine.mayConnect(ticket) == false)
+                #expect(machine.ended(ticket) == .wait)
+            }
+            #expect(machine.late(at: start).isEmpty)
+        }
+        // One after another.
+        for round in 1...3 {
+            let next = try #require(machine.nextDeadline)
+            #expect(next == start.advanced(by: ConnectionSharing.patience * round))
+            #expect(machine.late(at: next).isEmpty)
+            #expect(begun(&machine, at: next) == [UInt64(round + (isShared ? 2 : 1))])
+            if isShared { #expect(machine.mayConnect(UInt64(round + 2)) == true) }
+            #expect(machine.late(at: next).isEmpty)
+        }
+    }
+
     @Test func `H6, W9: waiting for the connection of another exchange counts as waiting for the head`() {
         var machine = machine(1...2, Deadlines.Limits(head: .seconds(3)))
         #expect(begun(&machine) == [1])
@@ -175,6 +242,8 @@ struct ConnectionSharingTests {
         func number(_ count: Int) -> Int { Int(generator.next() % UInt64(count)) }
         var machine = WireMachine(width: 8, connections: 40)
         var (running, connected, sent): (Set<UInt64>, Set<UInt64>, Set<UInt64>) = ([], [], [])
+        // Those that libcurl has ended, which the machine learns later.
+        var (refused, failed): (Set<UInt64>, Set<UInt64>) = ([], [])
         var next: UInt64 = 0
         let isHTTP2 = number(2) == 0
         for step in 0..<20_000 {
@@ -188,16 +257,18 @@ struct ConnectionSharingTests {
                 running.remove(ticket)
                 connected.remove(ticket)
                 sent.remove(ticket)
+                refused.remove(ticket)
+                failed.remove(ticket)
             }
             for ticket in begun(&machine) { running.insert(ticket) }
-            let all = running.union(connected).union(sent)
+            let all = running.union(connected).union(sent).union(refused).union(failed)
             guard let ticket = all.sorted().dropFirst(number(max(1, all.count))).first else { continue }
             if running.remove(ticket) != nil {
                 if !isHTTP2 || sent.isEmpty || number(5) == 0 {
                     if !machine.mayConnect(ticket) {
-                        #expect(machine.ended(ticket) == .wait)
+                        refused.insert(ticket)
                     } else if number(10) == 0 {
-                        #expect(machine.ended(ticket) == .conclude(mayHaveArrived: false))
+                        failed.insert(ticket)
                     } else {
                         connected.insert(ticket)
                     }
@@ -205,6 +276,10 @@ struct ConnectionSharingTests {
                     #expect(machine.willSend(ticket, isReused: true, isReadable: false) == .send)
                     sent.insert(ticket)
                 }
+            } else if refused.remove(ticket) != nil {
+                #expect(machine.ended(ticket) == .wait)
+            } else if failed.remove(ticket) != nil {
+                #expect(machine.ended(ticket) == .conclude(mayHaveArrived: false))
             } else if connected.remove(ticket) != nil {
                 #expect(machine.willSend(ticket, isReused: false, isReadable: false) == .send)
                 sent.insert(ticket)
@@ -214,7 +289,8 @@ struct ConnectionSharingTests {
                 #expect(machine.ended(ticket) == .conclude(mayHaveArrived: true))
             }
         }
-        #expect(machine.count == running.count + connected.count + sent.count, "exchanges wait, but none runs")
-        #expect(running.isEmpty && connected.isEmpty && sent.isEmpty && next > 1000)
+        let left = running.count + connected.count + sent.count + refused.count + failed.count
+        #expect(machine.count == left, "exchanges wait, but none runs")
+        #expect(left == 0 && next > 1000)
     }
 }

@@ -45,6 +45,8 @@ struct wire_transfer {
     /// Whether libcurl has reported the end.
     int is_over;
     int offers_http2;
+    /// The secrets that the connection must have been made with; 0 without any.
+    uint64_t owner;
     /// The local port of the request's connection; 0 before the request is sent.
     int port;
     /// The remote port of the last connection attempt.
@@ -65,6 +67,8 @@ struct wire_loop {
     int *sockets;
     /// For each local port, whether its connection has carried an HTTP/1 response, so that responses cannot share it.
     uint8_t *is_exclusive;
+    /// For each local port, the owner of its connection.
+    uint64_t *owners;
     /// For each local port, the number of transfers that sent a request on its connection and have not ended.
     uint16_t *users;
     wire_transfer *idle[IDLE_TRANSFERS];
@@ -127,17 +131,19 @@ static int on_timer(CURLM *multi, long milliseconds, void *context) {
 static void free_tables(wire_loop *loop) {
     free(loop->sockets);
     free(loop->is_exclusive);
+    free(loop->owners);
     free(loop->users);
 }
 
 wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     wire_loop *loop = calloc(1, sizeof *loop);
     if (!loop) return NULL;
-    // A quarter of a megabyte, of which the system allocates only the used pages.
+    // A megabyte, of which the system allocates only the used pages.
     loop->sockets = calloc(65536, sizeof *loop->sockets);
     loop->is_exclusive = calloc(65536, 1);
+    loop->owners = calloc(65536, sizeof *loop->owners);
     loop->users = calloc(65536, sizeof *loop->users);
-    if (!loop->sockets || !loop->is_exclusive || !loop->users) {
+    if (!loop->sockets || !loop->is_exclusive || !loop->owners || !loop->users) {
         free_tables(loop);
         free(loop);
         return NULL;
@@ -300,9 +306,13 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
     if (port) own->loop->users[port]++;
     if (made > 0) {
         own->loop->is_exclusive[port] = 0;
+        own->loop->owners[port] = own->owner;
         int count = own->opened_count < 4 ? own->opened_count : 4;
         for (int index = 0; index < count; index++)
             if (is_connection(own->opened[index], local_port, remote_port)) own->loop->sockets[port] = own->opened[index] + 1;
+    } else if (own->loop->owners[port] != own->owner) {
+        // libcurl does not compare the client's key, the user of a tunnel's proxy, or the case of pins. The connection counts as closed.
+        is_readable = 1;
     } else if (own->loop->is_exclusive[port]) {
         // A shared connection may be readable because of other exchanges, and its frames name their request. An HTTP/1 connection is reused
         // only after a response, so every reused HTTP/1 connection is known here.
@@ -347,6 +357,11 @@ void wire_transfer_use_proxy(wire_transfer *transfer, const char *url, const cha
     // The environment's exceptions do not apply to a proxy that the app names.
     curl->curl_easy_setopt(transfer->easy, CURLOPT_NOPROXY, "");
     if (!user) return;
+    if (curl->version < WIRE_ASKS_BEFORE_SENDING) {
+        // The owner of a tunnel is unknown here.
+        curl->curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L);
+        curl->curl_easy_setopt(transfer->easy, CURLOPT_FORBID_REUSE, 1L);
+    }
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYUSERNAME, user);
     curl->curl_easy_setopt(transfer->easy, CURLOPT_PROXYPASSWORD, password);
@@ -381,6 +396,7 @@ int wire_transfer_begin(wire_transfer *transfer, const wire_request *request) {
         curl->curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
     }
     if (request->needs_fresh_connection) curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    transfer->owner = request->owner;
     int code = request->tls ? wire_tls_apply(curl, easy, request->tls) : CURLE_OK;
     if (code) return code;
     code = curl->curl_easy_setopt(easy, CURLOPT_URL, request->url);

@@ -132,6 +132,8 @@ typedef struct {
     const char *_Nullable certificates;
     /// The TLS requirements; NULL for the defaults.
     const wire_tls *_Nullable tls;
+    /// The number of the secrets that a connection is made with; connections with another number are not used.
+    uint64_t owner;
 } wire_request;
 
 /// Creates a transfer for a context and copies the callbacks; NULL if memory is exhausted.
