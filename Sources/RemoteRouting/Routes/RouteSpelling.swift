@@ -10,16 +10,20 @@
 /// The members of a route that are properties, and names that belong to none of them.
 public protocol _RouteProperties {
     associatedtype _Method
-    var method: _Method { get }
+    associatedtype _MethodFailure: Error = Never
+    var method: _Method { get throws(_MethodFailure) }
     associatedtype _Query
-    var query: _Query { get }
+    associatedtype _QueryFailure: Error = Never
+    var query: _Query { get throws(_QueryFailure) }
     associatedtype _Headers
-    var headers: _Headers { get }
+    associatedtype _HeadersFailure: Error = Never
+    var headers: _Headers { get throws(_HeadersFailure) }
     associatedtype _Body
     associatedtype _BodyFailure: Error = Never
     var body: _Body { get throws(_BodyFailure) }
     associatedtype _Options
-    var options: _Options { get }
+    associatedtype _OptionsFailure: Error = Never
+    var options: _Options { get throws(_OptionsFailure) }
 
     associatedtype _Parameters
     var parameters: _Parameters { get }
@@ -102,6 +106,9 @@ extension RouteBody: _BodyMustBeRouteBody {}
 /// The demand on the error of the getter of `body`.
 public protocol _BodyMustNotThrow {}
 extension Never: _BodyMustNotThrow {}
+/// The demand on the errors of the getters of the other properties.
+public protocol _RoutePropertyMustNotThrow {}
+extension Never: _RoutePropertyMustNotThrow {}
 /// The demand on the type of `options`.
 public protocol _OptionsMustBeRouteOptions {}
 extension RouteOptions: _OptionsMustBeRouteOptions {}
