@@ -18,7 +18,7 @@
 ///
 /// The protocol has few requirements; rare settings are in ``options-swift.property``. Likely mistakes do not compile:
 ///
-/// - a property of the wrong type (`method: String`),
+/// - a property of the wrong type (`method: String`), or with a throwing getter,
 /// - a function or a static property instead of a property (`func body()`),
 /// - the names `parameters`, `queryItems`, `queryParameters`, `header`, `httpMethod`, `httpBody`, `url` and `baseURL` of other libraries,
 /// - `requiresAuth`, `timeouts`, `cachePolicy`, `responseLimit` and `parameterStyle` beside the options; `tags`, `accept` and
@@ -30,6 +30,8 @@ public protocol Routable: Sendable, _RouteProperties, _RouteFunctions, _RoutePro
 where
     _Method: _MethodMustBeHTTPMethod, _Query: _QueryMustBeParameters, _Headers: _HeadersMustBeHeaders, _Body: _BodyMustBeRouteBody,
     _BodyFailure: _BodyMustNotThrow, _Options: _OptionsMustBeRouteOptions,
+    _MethodFailure: _RoutePropertyMustNotThrow, _QueryFailure: _RoutePropertyMustNotThrow, _HeadersFailure: _RoutePropertyMustNotThrow,
+    _OptionsFailure: _RoutePropertyMustNotThrow,
     _Parameters: _ParametersMustBeQueryOrBody, _QueryItems: _QueryItemsMustBeQuery, _QueryParameters: _QueryParametersMustBeQuery,
     _Header: _HeaderMustBeHeaders, _HTTPMethodProperty: _HTTPMethodMustBeMethod, _HTTPBodyProperty: _HTTPBodyMustBeBody,
     _RequiresAuth: _RequiresAuthMustBeInOptions, _Timeouts: _TimeoutsMustBeInOptions, _CachePolicy: _CachePolicyMustBeInOptions,

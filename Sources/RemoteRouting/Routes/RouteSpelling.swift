@@ -11,16 +11,20 @@
 /// The property requirements of a route, and names that a route must not use.
 public protocol _RouteProperties {
     associatedtype _Method
-    var method: _Method { get }
+    associatedtype _MethodFailure: Error = Never
+    var method: _Method { get throws(_MethodFailure) }
     associatedtype _Query
-    var query: _Query { get }
+    associatedtype _QueryFailure: Error = Never
+    var query: _Query { get throws(_QueryFailure) }
     associatedtype _Headers
-    var headers: _Headers { get }
+    associatedtype _HeadersFailure: Error = Never
+    var headers: _Headers { get throws(_HeadersFailure) }
     associatedtype _Body
     associatedtype _BodyFailure: Error = Never
     var body: _Body { get throws(_BodyFailure) }
     associatedtype _Options
-    var options: _Options { get }
+    associatedtype _OptionsFailure: Error = Never
+    var options: _Options { get throws(_OptionsFailure) }
 
     associatedtype _Parameters
     var parameters: _Parameters { get }
@@ -103,6 +107,9 @@ extension RouteBody: _BodyMustBeRouteBody {}
 /// The constraint on the error of the getter of `body`.
 public protocol _BodyMustNotThrow {}
 extension Never: _BodyMustNotThrow {}
+/// The constraint on the errors of the other getters.
+public protocol _RoutePropertyMustNotThrow {}
+extension Never: _RoutePropertyMustNotThrow {}
 /// The constraint on the type of `options`.
 public protocol _OptionsMustBeRouteOptions {}
 extension RouteOptions: _OptionsMustBeRouteOptions {}
