@@ -147,6 +147,8 @@ void wire_transfer_use_proxy(
 void wire_transfer_offer_http2(wire_transfer *transfer);
 /// Begins the exchange; 0 where that succeeds, otherwise a `CURLcode`.
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
+/// Takes the connection of an exchange that is late out of use where nothing has come on it since the request went out.
+void wire_transfer_distrust(const wire_transfer *transfer);
 /// Ends the exchange on the wire at once, and keeps the handle for the next one.
 void wire_transfer_end(wire_transfer *transfer);
 /// Goes on with what was paused.
