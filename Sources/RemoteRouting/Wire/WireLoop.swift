@@ -95,6 +95,7 @@ final class WireLoop {
         _ = machine.left(ticket)
         guard let transfer = transfers.removeValue(forKey: ticket) else { return }
         let hasSent = transfer.hasSent
+        if case .timedOut? = failure?.code { transfer.distrustConnection() }
         transfer.end()
         if var failure {
             failure.mayHaveArrived = hasSent

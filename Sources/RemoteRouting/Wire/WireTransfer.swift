@@ -135,6 +135,11 @@ final class WireTransfer {
         return WireFailure(.invalidRequest, "libcurl is built without a TLS option of the host; install one with OpenSSL")
     }
 
+    /// Its deadline has passed, perhaps because of its connection.
+    func distrustConnection() {
+        if let handle { wire_transfer_distrust(handle) }
+    }
+
     /// Ends the exchange on the wire.
     func end() {
         if let handle { wire_transfer_end(handle) }

@@ -45,30 +45,69 @@ struct WaitingExchangeTests {
         try await until("all have ended") { transport.exchangeCount == 0 }
     }
 
-    @Test(arguments: [true, false])
-    func `W4, W9: a handshake that never ends holds up no other exchange with the origin`(_ http2: Bool) async throws {
-        let nginx = try await NginxServer(http2: http2)
+    /// A server in between that passes nothing on to the clients of some connections, by their numbers.
+    private func relay(to nginx: NginxServer, _ isSilent: @escaping @Sendable (Int) -> Bool) throws -> RawServer {
         let port = UInt16(nginx.port)
         let count = Lock(0)
-        // The first connection is accepted and nothing more, as by one of several servers behind an address.
-        let server = try RawServer { client in
-            let isFirst = count.withLock { count in
+        return try RawServer { client in
+            let number = count.withLock { count in
                 count += 1
-                return count == 1
+                return count
             }
-            guard !isFirst, let other = RawConnection(to: port) else { return client.drain() }
+            guard let other = RawConnection(to: port) else { return client.drain() }
             let ended = DispatchSemaphore(value: 0)
             Thread {
                 client.pass(to: other) { _, _ in true }
-                shutdown(other.socket, Int32(SHUT_WR))
+                shutdown(other.socket, Int32(SHUT_RDWR))
                 ended.signal()
             }.start()
-            other.pass(to: client) { _, _ in true }
+            other.pass(to: client) { bytes, _ in
+                if isSilent(number) { bytes = [] }
+                return true
+            }
             shutdown(client.socket, Int32(SHUT_RDWR))
             shutdown(other.socket, Int32(SHUT_RDWR))
             ended.wait()
             close(other.socket)
         }
+    }
+
+    @Test func `W4, W9: a connection on which nothing comes any more is left`() async throws {
+        let nginx = try await NginxServer()
+        let isSilent = Lock(false)
+        let server = try relay(to: nginx) { number in number == 1 && isSilent.withLock(\.self) }
+        let host = try secureHost(Int(server.port)) {
+            $0.retry = .never
+            $0.timeouts.head = .seconds(1)
+        }
+        let patient = host.with { $0.timeouts.head = .seconds(600) }
+        _ = try await patient.data(for: Route(path: "/x"))
+        isSilent.withLock { $0 = true }
+        let served = WatchedState(0)
+        // There is always one that waits.
+        await withTaskGroup { group in
+            for _ in 0..<40 where served.current == 0 {
+                group.addTask {
+                    do {
+                        _ = try await host.data(for: Route(path: "/x"))
+                        served.update { $0 += 1 }
+                    } catch {
+                        #expect((error as? RemoteError)?.code == .headTimedOut)
+                    }
+                }
+                try? await Task.sleep(for: .milliseconds(200))
+            }
+        }
+        #expect(served.current > 0)
+        _ = try await patient.data(for: Route(path: "/x"))
+        #expect(server.acceptedConnections <= 4)
+    }
+
+    @Test(arguments: [true, false])
+    func `W4, W9: a handshake that never ends holds up no other exchange with the origin`(_ http2: Bool) async throws {
+        let nginx = try await NginxServer(http2: http2)
+        // The first connection is accepted and nothing more, as by one of several servers behind an address.
+        let server = try relay(to: nginx) { $0 == 1 }
         let host = try secureHost(Int(server.port)) {
             $0.retry = .never
             $0.timeouts.head = .seconds(30)

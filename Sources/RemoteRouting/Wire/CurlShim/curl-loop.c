@@ -22,6 +22,9 @@
 
 enum { IDLE_TRANSFERS = 64, EVENTS = 64 };
 
+/// The owner of a connection that must not be reused.
+static const uint64_t RETIRED = UINT64_MAX;
+
 /// Connections and the transfers that use them.
 typedef struct {
     wire_loop *loop;
@@ -47,6 +50,8 @@ struct wire_transfer {
     int offers_http2;
     /// The secrets that the connection must have been made with; 0 without any.
     uint64_t owner;
+    /// The number of arrivals on the connection when the request was sent.
+    uint32_t arrivals;
     /// The local port of the request's connection; 0 before the request is sent.
     int port;
     /// The remote port of the last connection attempt.
@@ -69,6 +74,8 @@ struct wire_loop {
     uint8_t *is_exclusive;
     /// For each local port, the owner of its connection.
     uint64_t *owners;
+    /// For each local port, the number of response parts that have arrived.
+    uint32_t *arrivals;
     /// For each local port, the number of transfers that sent a request on its connection and have not ended.
     uint16_t *users;
     wire_transfer *idle[IDLE_TRANSFERS];
@@ -132,6 +139,7 @@ static void free_tables(wire_loop *loop) {
     free(loop->sockets);
     free(loop->is_exclusive);
     free(loop->owners);
+    free(loop->arrivals);
     free(loop->users);
 }
 
@@ -142,8 +150,9 @@ wire_loop *wire_loop_make(int library, int event, long cached_connections) {
     loop->sockets = calloc(65536, sizeof *loop->sockets);
     loop->is_exclusive = calloc(65536, 1);
     loop->owners = calloc(65536, sizeof *loop->owners);
+    loop->arrivals = calloc(65536, sizeof *loop->arrivals);
     loop->users = calloc(65536, sizeof *loop->users);
-    if (!loop->sockets || !loop->is_exclusive || !loop->owners || !loop->users) {
+    if (!loop->sockets || !loop->is_exclusive || !loop->owners || !loop->arrivals || !loop->users) {
         free_tables(loop);
         free(loop);
         return NULL;
@@ -245,12 +254,14 @@ void *wire_loop_finished(wire_loop *loop, int *code) {
 
 static size_t on_header(char *bytes, size_t size, size_t count, void *transfer) {
     wire_transfer *own = transfer;
+    own->loop->arrivals[own->port]++;
     if (own->port && size * count > 6 && memcmp(bytes, "HTTP/1", 6) == 0) own->loop->is_exclusive[own->port] = 1;
     return own->callbacks.header(own->context, bytes, size * count);
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *transfer) {
     wire_transfer *own = transfer;
+    own->loop->arrivals[own->port]++;
     return own->callbacks.body(own->context, bytes, size * count);
 }
 
@@ -303,6 +314,7 @@ static int on_will_send(void *transfer, char *remote, char *local, int remote_po
     if (own->port) own->loop->users[own->port]--;
     own->port = port;
     own->remote_port = remote_port;
+    own->arrivals = own->loop->arrivals[port];
     if (port) own->loop->users[port]++;
     if (made > 0) {
         own->loop->is_exclusive[port] = 0;
@@ -453,10 +465,18 @@ static void leave_connection(wire_transfer *transfer) {
     wire_loop *loop = transfer->loop;
     int port = transfer->port, socket = loop->sockets[port] - 1;
     loop->users[port]--;
-    if (transfer->is_over || !transfer->is_running || loop->is_exclusive[port] || loop->curl->version >= WIRE_RESETS_STREAMS) return;
+    int is_kept = loop->curl->version >= WIRE_RESETS_STREAMS && loop->owners[port] != RETIRED;
+    if (transfer->is_over || !transfer->is_running || loop->is_exclusive[port] || is_kept) return;
     // libcurl delays the reset of a canceled stream until it sends something else (https://github.com/curl/curl/issues/17611). If nothing
     // else is in flight, closing the connection informs the server at once.
     if (loop->users[port] == 0 && socket >= 0 && is_connection(socket, port, transfer->remote_port)) shutdown(socket, SHUT_RDWR);
+}
+
+void wire_transfer_distrust(const wire_transfer *transfer) {
+    const wire_loop *loop = transfer->loop;
+    int port = transfer->port;
+    // A connection of HTTP/1 ends with the exchange. One that others share would go on, and be used, for as long as it is silent.
+    if (port && !loop->is_exclusive[port] && loop->arrivals[port] == transfer->arrivals) loop->owners[port] = RETIRED;
 }
 
 void wire_transfer_end(wire_transfer *transfer) {

@@ -147,6 +147,8 @@ void wire_transfer_use_proxy(
 void wire_transfer_offer_http2(wire_transfer *transfer);
 /// Begins the exchange; 0 on success, otherwise a `CURLcode`.
 int wire_transfer_begin(wire_transfer *transfer, const wire_request *request);
+/// Retires the connection of a late exchange if nothing has arrived on it since the request was sent.
+void wire_transfer_distrust(const wire_transfer *transfer);
 /// Ends the exchange on the wire at once and keeps the handle for the next exchange.
 void wire_transfer_end(wire_transfer *transfer);
 /// Resumes a paused transfer.
