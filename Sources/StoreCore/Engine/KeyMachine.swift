@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
+#endif
 
 /// All that a store knows of one live key, and all that it decides about it: pure, synchronous, without lock, clock or task.
 ///

@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
+#endif
 
 // The cacher: one call for one key at a time, none cancelled, none reordered, and `removeAll` alone (C6).
 

@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
 
 /// The clocks of the operating system: a monotonic clock that continues while the machine is asleep, and the wall clock.
 public struct SystemTime: TimeSource {

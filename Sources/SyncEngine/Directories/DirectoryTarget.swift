@@ -1,4 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
+
 public import StoreCore
 
 /// A directory that a sync makes equal to a remote list of files.

@@ -1,4 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
+
 internal import StoreCore
 
 /// The downloaded part of a file; a `FileTransfer` appends to it.

@@ -1,4 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
+
 public import StoreCore
 
 /// The reason why a pass did not make the local side equal to the source.

@@ -1,4 +1,3 @@
-internal import Foundation
 import StoreCore
 
 extension TextEngine {

@@ -1,4 +1,3 @@
-internal import Foundation
 import StoreCore
 
 /// Repeated verification of kept bytes, because an app update may have added or changed the verifier since they were saved.

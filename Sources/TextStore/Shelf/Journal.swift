@@ -1,4 +1,11 @@
-internal import Foundation
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
 import StoreCore
 
 /// An append-only file in two copies. An entry is either whole or absent, and damage affects only the entries it hits.

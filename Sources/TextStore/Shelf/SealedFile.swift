@@ -1,4 +1,3 @@
-internal import Foundation
 import StoreCore
 
 /// A whole file with a checksum in its head: a read returns the written bytes, or nothing.

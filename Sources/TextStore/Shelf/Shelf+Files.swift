@@ -1,5 +1,4 @@
 internal import Dispatch
-internal import Foundation
 import StoreCore
 
 extension Shelf {

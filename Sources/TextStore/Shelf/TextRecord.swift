@@ -124,7 +124,6 @@ extension RecordReader {
 enum FileNames {
     /// Returns the SHA-256 of a name in composed normal form, so that two spellings of one string are one name.
     static func digest(of name: String) -> SHA256.Digest {
-        let composed = name.precomposedStringWithCanonicalMapping
-        return SHA256.digest(of: Array(composed.utf8))
+        SHA256.digest(of: Array(name.normalFormC.utf8))
     }
 }

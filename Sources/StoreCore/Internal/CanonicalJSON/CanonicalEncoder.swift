@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
+#endif
 
 /// Turns a value into canonical nodes, by what the value itself does when it is encoded.
 struct CanonicalEncoder: Encoder {

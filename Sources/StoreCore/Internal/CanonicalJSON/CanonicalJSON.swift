@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// JSON in which equal values have equal bytes, for names that are made of keys.
 ///
 /// - Objects have their keys sorted by UTF-8 bytes, and no white space stands anywhere.
@@ -124,15 +122,6 @@ final class CanonicalNode {
             }
         }
         output.append(UInt8(ascii: "\""))
-    }
-}
-
-extension String {
-    /// The string in Unicode's normal form C.
-    fileprivate var normalFormC: String {
-        if utf8.allSatisfy({ $0 < 0x80 }) { return self }
-        // Decomposed first: composing alone leaves a Hangul syllable beside its final consonant as it is on Linux.
-        return decomposedStringWithCanonicalMapping.precomposedStringWithCanonicalMapping
     }
 }
 
