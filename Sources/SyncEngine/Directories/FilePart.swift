@@ -326,7 +326,7 @@ struct PartMemory: Codable, Hashable, Sendable {
     static func read(_ name: String, in directory: DirectoryHandle) throws -> PartMemory? {
         guard try directory.status(of: name)?.kind == .regular else { return nil }
         let bytes = try WritableFile(name, in: directory).readAll(atMost: 65_536)
-        // The file may be truncated because the process was killed; the reason does not matter.
+        // A killed process may leave a truncated file, which counts as missing.
         return try? JSONDecoder().decode(PartMemory.self, from: Data(bytes))
     }
 

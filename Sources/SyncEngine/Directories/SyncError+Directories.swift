@@ -81,7 +81,7 @@ extension Error {
 }
 
 extension FileKind {
-    /// A clause for a message that says what has a name.
+    /// A clause for a message about the object that has a name.
     var words: String {
         switch self {
         case .regular: "a file has this name"

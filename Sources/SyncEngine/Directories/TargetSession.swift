@@ -204,7 +204,7 @@ final class TargetSession: Sendable {
     /// Removes empty directories above missing files; a directory left by a killed process would block a file of its name.
     func removeEmptyDirectoriesOfVanished() {
         for path in state.withLock(\.vanished) {
-            // The reason for a failure does not matter, because the directory then counts as any other.
+            // A failure is harmless, because the directory then counts as any other.
             if let path = try? RelativePath(existing: path) { try? places.removeEmptyDirectories(above: path) }
         }
     }
@@ -263,7 +263,7 @@ final class TargetSession: Sendable {
     /// - Parameter isComplete: Whether the directory equals the source.
     func end(isComplete: Bool) async throws {
         defer { lockFile.unlock() }
-        // The reason for a failure does not matter, because the directory then counts as any other.
+        // A failure is harmless, because the directory then counts as any other.
         if !isComplete { try? places.removeEmptyMadeDirectories() }
         try await settle(isComplete: isComplete)
         try state.withLock { state throws in

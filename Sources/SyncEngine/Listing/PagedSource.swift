@@ -7,11 +7,11 @@
 /// }
 /// ```
 public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
-    /// A page and what follows it.
+    /// A page, and the continuation of the list after it.
     public struct Step: Sendable {
         /// The page's items.
         public var items: [Item]
-        /// What follows the page.
+        /// The continuation of the list after the page.
         public var following: Following
 
         /// Creates a step.
@@ -25,7 +25,7 @@ public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
         }
     }
 
-    /// What follows a page.
+    /// The continuation of a list after a page.
     public enum Following: Sendable {
         /// Another page, identified by a cursor.
         case page(Cursor)

@@ -1,6 +1,6 @@
 /// A comparison of two sides sorted by key, as streams; keeps only the current pages and the changes.
 ///
-/// The machine says from which side it needs more, and receives it.
+/// The machine names the side that it needs next, and receives the next page of that side.
 struct MergeDiff<Item: SyncItem>: Sendable {
     /// The input that the comparison needs next.
     enum Want: Hashable, Sendable {

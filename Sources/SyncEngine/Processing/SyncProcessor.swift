@@ -36,7 +36,7 @@ public protocol SyncProcessor<Item>: Sendable {
     /// Downloads an item and installs it completely or not at all.
     ///
     /// - Parameter item: The item, new or changed.
-    /// - Throws: Any error; the `FailureAdvising` kind of the error decides what happens next.
+    /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
     func downloadContent(of item: Item) async throws
 
     /// Removes items that the remote list no longer has; an item that does not exist counts as removed.
@@ -99,7 +99,7 @@ public protocol SyncProcessor<Item>: Sendable {
     /// Downloads a preview to show before the content; all previews end before the first content begins.
     ///
     /// - Parameter item: The item, new or changed.
-    /// - Throws: Any error; the `FailureAdvising` kind of the error decides what happens next.
+    /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
     func downloadPreview(of item: Item) async throws
 
     /// Installs the downloads that the processor has held back, after the last download of the pass.

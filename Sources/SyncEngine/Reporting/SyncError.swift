@@ -100,7 +100,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
 }
 
 extension SyncError: FailureAdvising {
-    /// The kind of the failure: transient after another writer, and after wrong content that another attempt may repair.
+    /// The kind of the failure: transient if another writer holds the target, or if another attempt may repair wrong content.
     ///
     /// Another attempt may repair content that is too short, or that was assembled from several attempts. Other wrong content is the
     /// origin's, and another download would return it again. A failed stage has the kind of its underlying error. A fault of the list or

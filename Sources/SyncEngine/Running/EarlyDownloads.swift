@@ -72,7 +72,7 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
         state.update { $0.workers -= 1 }
     }
 
-    /// Lets no further item begin, and waits for the workers.
+    /// Stops further items from beginning, and waits for the workers.
     ///
     /// - Returns: The keys of the items that began, and those of them that are finished.
     /// - Throws: `CancellationError` if the task is canceled.

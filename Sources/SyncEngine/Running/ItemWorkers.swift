@@ -8,7 +8,7 @@ protocol ItemSource<Element>: Sendable {
     /// Returns the next item; `nil` if there are no more.
     func next() async -> Element?
 
-    /// Lets no worker take another item.
+    /// Stops the workers from taking further items.
     func stop()
 
     /// Whether a failure that ends the pass has stopped the supply.

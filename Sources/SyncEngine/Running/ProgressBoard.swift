@@ -179,7 +179,7 @@ final class ItemMeter: Sendable {
         board?.advance(items: 0, bytes: change)
     }
 
-    /// Uncounts the bytes of an item that failed or starts over.
+    /// Subtracts the bytes of an item that failed or starts over.
     func takeBack() {
         board?.advance(items: 0, bytes: -take())
     }

@@ -89,7 +89,7 @@ public struct TextVerifier: Sendable {
 }
 
 extension TextVerification {
-    /// Makes a verification of a kept text.
+    /// Makes a verification of a saved text.
     init(_ record: TextRecord, as version: SemanticVersion?) {
         let mark: [UInt8] = record.facts.fileDigest == record.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
         self.init(identifier: record.identifier, version: version, bytes: mark + record.text.utf8, headers: record.headers)

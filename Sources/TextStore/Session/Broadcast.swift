@@ -1,6 +1,6 @@
 import StoreCore
 
-/// Sends elements to the streams that exist at that moment.
+/// Sends each element to the streams that are open at that time.
 final class Broadcast<Element: Sendable>: Sendable {
     private struct State {
         var listeners: [UInt64: AsyncStream<Element>.Continuation] = [:]

@@ -7,7 +7,7 @@ enum SessionAction: Sendable {
     case fetchSet(SetPlan)
 }
 
-/// The plan of fetching a whole set.
+/// A plan for the fetch of a whole set.
 struct SetPlan: Sendable {
     var ticket: UInt64
     var key: String
@@ -180,7 +180,7 @@ extension SessionState {
                 items = members(of: key).compactMap { item($0, kept[$0], now) }
                 guard !items.isEmpty else { continue }
             } else {
-                // A set that is held back keeps its bytes, too.
+                // Confirms no bytes of a set that is held back.
                 guard hasMember(of: key, where: { confirmation($0, offer(for: $0)) != nil }), obstacle(of: key, at: now) == nil else {
                     setFailure(nil, of: key)
                     continue
@@ -297,7 +297,7 @@ extension SessionState {
         setFlight(nil, of: plan.key)
         let failure = failure.map { failure in
             let count = (failures[plan.key]?.count ?? 0) + 1
-            // A withdrawn set is fetched again as soon as the newer manifest counts in this process.
+            // A withdrawn set is fetched again as soon as this process accepts the newer manifest.
             let retryAt = failure.code == .withdrawn ? nil : instant.advanced(by: policy.delay(after: failure, failures: count))
             return SetFailure(
                 error: failure, count: count, retryAt: retryAt,
@@ -348,7 +348,7 @@ extension SessionState {
         return next
     }
 
-    /// Returns the time until which a read of a text needs no action; the past if one is due.
+    /// Returns the time until which a read of a text needs no action; a time in the past if an action is due.
     func endOfQuiet(of identifier: String, at now: Date, _ instant: MonotonicInstant, _ policy: TextStorePolicy) -> Date {
         var end = Date.distantFuture
         if let expires = manifest?.expires, expires > now { end = expires }
@@ -376,7 +376,7 @@ extension URL {
 }
 
 extension TextStoreError {
-    /// Makes the error of a set that one of its texts keeps from switching.
+    /// Makes the error of a set that cannot switch because of one of its texts.
     static func incomplete(_ set: String, because fault: TextStoreError) -> TextStoreError {
         TextStoreError(
             .incompleteSet, identifier: fault.identifier, "cannot switch its set “\(set.dropFirst(6))”: \(fault.message)",

@@ -1,9 +1,9 @@
 internal import Foundation
 import StoreCore
 
-/// The knowledge of a session, and its consequences. Pure: no lock, clock, task, or file; time and tickets are arguments.
+/// The state of a session and the decisions that follow from it. Pure: no lock, clock, task, or file; time and tickets are arguments.
 struct SessionState: Sendable {
-    // MARK: Knowledge
+    // MARK: Known state
     var sources: [String: TextSource] = [:]
     /// Registered texts with loaded files.
     var loaded: Set<String> = []
@@ -11,7 +11,7 @@ struct SessionState: Sendable {
     var bundleFaults: [String: TextStoreError] = [:]
     /// The shelf's records of each text.
     private(set) var held: [String: Held] = [:]
-    /// The number of times that everything was deleted; fetches of an earlier generation are dropped.
+    /// The number of clears; results of fetches from an earlier generation are dropped.
     private(set) var generation: UInt64 = 0
     var versionSource: VersionSource? { didSet { stir() } }
     var bundledManifest: VersionManifest?
@@ -30,7 +30,7 @@ struct SessionState: Sendable {
     /// Whether sets are fetched even if they are not due, once the manifest has arrived.
     var isForced = false
     var observers: [String: Int] = [:]
-    /// Callers whose timeout has passed.
+    /// The callers with a timeout that has passed.
     private(set) var expired: Set<UInt64> = []
     var timer: (ticket: UInt64, deadline: MonotonicInstant)?
     private var lastTicket: UInt64 = 0
@@ -199,7 +199,7 @@ struct SessionState: Sendable {
         stir()
     }
 
-    /// Abandons all fetches and failures, because their basis has changed.
+    /// Abandons all fetches and failures, because the state that they were planned for has changed.
     mutating func forgetFetches() {
         manifestFlight = nil
         flights = [:]
@@ -238,7 +238,7 @@ struct SessionState: Sendable {
         return found
     }
 
-    /// Returns the best available text and computes its quiet period, until which further reads need no action.
+    /// Returns the best available text and computes its quiet period, during which further reads need no action.
     ///
     /// - Returns: The text, and whether an action is due for it; `nil` if no text is available.
     mutating func see(

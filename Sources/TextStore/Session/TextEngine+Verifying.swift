@@ -1,11 +1,11 @@
 import StoreCore
 
-/// Repeated verification of kept bytes, because an app update may have added or changed the verifier since they were saved.
+/// Repeated verification of saved bytes, because an app update may have added or changed the verifier since the save.
 extension TextEngine {
     /// Verifies the records of texts before the session shows them.
     ///
     /// - Parameters:
-    ///   - identifiers: The texts; `nil` for all that are registered.
+    ///   - identifiers: The texts; `nil` for all registered ones.
     ///   - bundled: The digests of bundled files that the session does not know yet. Bundled files came with the app and need no
     ///     verification.
     ///   - withPending: Whether to include the sets that wait for activation.
@@ -67,7 +67,7 @@ extension TextEngine {
         }
     }
 
-    /// Activates the waiting sets whose records the verifier accepts.
+    /// Activates the waiting sets with records that the verifier accepts.
     func activate() async throws -> Bool {
         if verify != nil { await verifyKept(nil, withPending: true) }
         let outcome = try await shelf.activatePending()

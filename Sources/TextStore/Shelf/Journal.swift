@@ -11,7 +11,7 @@ import StoreCore
 /// An append-only file in two copies. An entry is either whole or absent, and damage affects only the entries it hits.
 ///
 /// The cost of adding an entry does not depend on the file's size. Once history dominates, the file is rewritten in one step as a single
-/// entry with the whole state. A value; its owner holds the session's lock while it adds.
+/// entry with the whole state. The owner holds the session's lock while it adds an entry.
 struct Journal: Sendable {
     /// An entry, which the file frames with a marker, its length, its number, and a checksum.
     struct Entry: Sendable {
@@ -78,7 +78,7 @@ struct Journal: Sendable {
             do throws(TextStoreError) {
                 let (bytes, status) = try SealedFile.contents(of: file(number), in: directory)
                 copies[number].status = status
-                // The copies are equal except after an accident.
+                // The copies differ only after damage or an interrupted write.
                 if number > 0, Self.areEqual(bytes, contents[0]) {
                     copies[number] = copies[0]
                     copies[number].status = status

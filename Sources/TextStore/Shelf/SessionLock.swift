@@ -7,11 +7,11 @@ import StoreCore
 struct SessionLock {
     /// The locked file, which is empty.
     static let fileName = "lock"
-    /// The usual patience: longer than any save takes.
+    /// The default patience, which is longer than any save takes.
     static let usualPatience = Duration.seconds(5)
 
     let directory: Directory
-    /// The time that another process may hold the lock.
+    /// The time to wait for another process that holds the lock.
     var patience = Self.usualPatience
 
     /// Takes the lock; releasing the result releases it.

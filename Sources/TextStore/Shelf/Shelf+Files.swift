@@ -199,7 +199,7 @@ extension Shelf {
             (try? locked { () throws(TextStoreError) in
                 catchUp()
                 guard pointer.active[identifier] != place else { return nil }
-                // The file was removed by a switch, so the reported fault was none.
+                // A switch removed the file, so the fault reported above is no fault.
                 if count > 0 { faults.remove(at: count - 1) }
                 return pointer.active[identifier].flatMap { record($0, of: identifier) }
             }) ?? nil
@@ -233,7 +233,7 @@ extension Shelf {
             faults += try floorJournal.add(floors.bytes(of: unsaved)) { floors.bytes(of: floors.texts.keys) }
             unsaved = []
         } catch {
-            // The next save repeats it. The record also carries its version, from which the floor can be restored.
+            // The next save writes these floors again. Each record also has its version, from which its floor can be restored.
             faults.append(error)
         }
     }

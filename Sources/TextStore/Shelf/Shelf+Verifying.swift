@@ -24,7 +24,7 @@ extension Shelf {
     /// Reads the records of some texts that the session would show, and returns those without a verdict.
     ///
     /// - Parameters:
-    ///   - identifiers: The texts; `nil` for all that are registered.
+    ///   - identifiers: The texts; `nil` for all registered ones.
     ///   - withPending: Whether to include the waiting sets, registered or not.
     func recordsToVerify(_ identifiers: [String]?, withPending: Bool = false) -> [RecordName: TextRecord] {
         guard verifies else { return [:] }

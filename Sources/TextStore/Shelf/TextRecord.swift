@@ -6,7 +6,7 @@ final class TextRecord: Equatable, Sendable {
     let identifier: String
     let text: String
     let facts: Facts
-    /// The response's header fields by their lowercase names; kept only for a verifier, which sees them again at the next start.
+    /// The response's header fields by their lowercase names; saved only for a verifier, which sees them again at the next start.
     let headers: [String: String]
 
     init(identifier: String, text: String, facts: Facts, headers: [String: String] = [:]) {

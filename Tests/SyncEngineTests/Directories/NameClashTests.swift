@@ -2,7 +2,7 @@ import Testing
 
 @testable import SyncEngine
 
-/// The index of spellings, for disks that take different names for one.
+/// The index of spellings, for disks that treat different names as equal.
 struct NameClashTests {
     private func path(_ path: PathKey) throws -> RelativePath { try RelativePath(path) }
 
@@ -17,7 +17,7 @@ struct NameClashTests {
         #expect(clashes.otherSpelling(of: "dir/cafe\u{301}") == nil)
     }
 
-    @Test func `S8: on a disk that folds nothing each name is its own`() throws {
+    @Test func `S8: on a disk without folding, names that differ in case do not clash`() throws {
         var clashes = NameClashes([])
         #expect(try clashes.insert(path("a")) == nil)
         #expect(try clashes.insert(path("A")) == nil)

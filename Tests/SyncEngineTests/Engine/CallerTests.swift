@@ -155,7 +155,7 @@ struct CallerTests {
         try await bench.waiting(call)
         synchronizer.cancel()
         #expect(await caller.value?.code == .cancelled)
-        // Everything but the end is canceled.
+        // Every call except the end is canceled.
         if call == .end { bench.release(.end) }
         try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.begun == 1)

@@ -250,7 +250,7 @@ struct FetcherTests {
         #expect(made.current > 0)
     }
 
-    @Test func `W1: a missing libcurl falls back to URLSession, whose name states the reason`() throws {
+    @Test func `W1: a missing libcurl falls back to URLSession, and the name states the reason`() throws {
         let transport = SharedTextTransport.make(path: "/nowhere/libcurl.so.4")
         #expect(transport is SessionTextTransport && transport.name.hasPrefix("URLSession"))
         #if os(Linux)

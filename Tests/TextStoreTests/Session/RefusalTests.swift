@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T4, T5, T11: bad origins, bad names, and bad disks.
+/// T4, T5, T11: invalid responses, unusual names, and disks that refuse writes.
 struct RefusalTests {
     let bench: Bench
 
@@ -107,7 +107,7 @@ struct RefusalTests {
     }
 
     @Test(arguments: ["not JSON", "[]", "<html></html>", #"{"eula":"1.2"}"#, #"{"eula":null}"#, #"{"unknown":"9.0.0"}"#])
-    func `T6: a bad manifest leaves the texts unchanged`(body: String) async throws {
+    func `T6: an invalid manifest leaves the texts unchanged`(body: String) async throws {
         bench.serve(manifest: body)
         let store = try await bench.started()
         bench.serve("eula", "Foreign")
@@ -193,7 +193,7 @@ struct RefusalTests {
     }
 
     @Test func `T5: nothing is switched if nothing can be saved, and bundled texts are available`() async throws {
-        // A file in place of the directory stops even the superuser.
+        // A file in place of the directory prevents saves even for the superuser.
         try Data("in the way".utf8).write(to: bench.place.file("state"))
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")
