@@ -218,7 +218,7 @@ struct SessionState: Sendable {
     /// Returns the texts that have changed since the last call.
     mutating func takeChanges() -> ChangedParts { changed.take() }
 
-    /// Marks all texts as changed and ends their quiet periods, also because time has passed.
+    /// Marks all texts as changed and ends their quiet periods, for example because time has passed.
     mutating func stir() {
         changed = .everything
         era += 1

@@ -271,7 +271,7 @@ extension Shelf {
 
     /// Removes unreferenced records, and temporary files of killed processes.
     ///
-    /// Spares files younger than an hour, because another process may be about to reference them.
+    /// Keeps files younger than an hour, because another process may be about to reference them.
     func sweep(evenYoung: Bool = false) {
         let files = pointer.files
         do throws(StoreError) {
