@@ -72,7 +72,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         lastLocalKey = last
     }
 
-    /// Returns the additions from an index on.
+    /// Returns the additions that begin at an index.
     func additions(from index: Int) -> ArraySlice<SyncPlan<Item>.Download> { builder.plan.additions[index...] }
 
     /// Compares until one side runs out of entries.

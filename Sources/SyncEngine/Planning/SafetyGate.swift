@@ -102,7 +102,7 @@ public struct SyncOverrides: OptionSet, Hashable, Sendable {
 
 /// The largest number of local items that one pass may remove or replace.
 public enum ChangeLimit: Hashable, Sendable, CustomStringConvertible {
-    /// A share of the local items, from 0 to 1; applies from 20 local items on.
+    /// A share of the local items, from 0 to 1; applies to 20 or more local items.
     case share(Double)
     /// A number of items, independent of the number of local items.
     case count(Int)

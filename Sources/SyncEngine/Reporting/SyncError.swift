@@ -42,7 +42,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         return text
     }
 
-    /// The description, also as `localizedDescription`.
+    /// The description, which is also the `localizedDescription`.
     public var errorDescription: String? { description }
 
     /// The kinds of errors; the set is open.

@@ -160,7 +160,7 @@ private protocol DownloadRanking: Sendable {
     func sorted<Item: SyncItem>(_ downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download]
 }
 
-/// The treatment of items that were edited locally; the report names them in any case.
+/// The treatment of items that were edited locally; the report always names them.
 public enum LocalEdits: Hashable, Sendable {
     /// The source wins: edited items are downloaded again or removed.
     case overwrite
@@ -168,7 +168,7 @@ public enum LocalEdits: Hashable, Sendable {
     case keepLocal
 }
 
-/// The treatment of a remote list that contains a key more than once; the duplicates are reported in any case.
+/// The treatment of a remote list that contains a key more than once; the duplicates are always reported.
 public enum DuplicateKeys: Hashable, Sendable {
     /// The list is refused.
     case refuse
