@@ -170,7 +170,7 @@ public final class TextStore: Sendable {
     /// Drops a set that is damaged, below a floor, or not listed by the newest manifest, and reports it as an event.
     ///
     /// - Returns: Whether any text was switched; `false` if no set waits.
-    /// - Throws: ``TextStoreError/Code/fileSystem``; the old sets are then active and whole.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; the old sets remain active and whole.
     @discardableResult
     public func activate() async throws -> Bool {
         try await engine.activate()

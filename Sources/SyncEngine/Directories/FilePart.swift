@@ -65,7 +65,8 @@ public final class FilePart: Sendable {
     ///
     /// - Parameters:
     ///   - offset: 0 for complete content, even if it has changed at the origin; ``ResumePoint/offset`` for the remaining bytes.
-    ///   - validator: The origin's strong validator of this content; `nil` if it has none, and then the download cannot be resumed.
+    ///   - validator: The origin's strong validator of this content; `nil` if it has none. Without a validator, the download cannot be
+    ///     resumed.
     /// - Throws: ``SyncError/Code/transferMisused`` for any other offset; `StoreError` if the disk fails.
     public func begin(at offset: Int64 = 0, validator: String? = nil) throws {
         let counted = try state.withLock { state throws -> Int in

@@ -121,7 +121,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
 }
 
 extension SyncError {
-    /// Reports a side that is declared sorted, but is not.
+    /// Reports a side that violates its declared order.
     fileprivate static func unsorted(_ stage: SyncStage, _ first: some Any, _ second: some Any) -> SyncError {
         SyncError(
             .unsortedList,

@@ -75,8 +75,8 @@ extension Shelf {
         repeat {
             var hadDamage = !damaged.isEmpty
             var texts = held(identifiers)
-            // Another process may have changed any text. A damaged text may restore the previous set, so all records are read again. Damage
-            // found during that read repeats it.
+            // Another process may have changed any text. A damaged text may restore the previous set, so all records are read again. If
+            // that read finds further damage, it is repeated.
             while isForeign || hadDamage != !damaged.isEmpty {
                 isForeign = false
                 hadDamage = !damaged.isEmpty
