@@ -170,7 +170,7 @@ public final class TextStore: Sendable {
     /// Drops a set that is damaged, below a floor, or not listed by the newest manifest, and reports it as an event.
     ///
     /// - Returns: Whether any text was switched; `false` if no set waits.
-    /// - Throws: ``TextStoreError/Code/fileSystem``; the old sets are then active and whole.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; the old sets remain active and whole.
     @discardableResult
     public func activate() async throws -> Bool {
         try await engine.activate()
@@ -178,7 +178,7 @@ public final class TextStore: Sendable {
 
     /// Deletes all cached texts and the manifest, but not the floors and acceptances; fetches observed texts again.
     ///
-    /// - Throws: ``TextStoreError/Code/fileSystem``; nothing is deleted then.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; all texts then remain.
     public func clear() async throws { try await engine.clear() }
 
     // MARK: Acceptance
@@ -188,7 +188,7 @@ public final class TextStore: Sendable {
     /// An acceptance never replaces one of another version or wording, so a store that still shows an older text loses no newer acceptance.
     ///
     /// - Parameter text: The text exactly as the user has seen it.
-    /// - Throws: ``TextStoreError/Code/fileSystem``; the text is not accepted then.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; the text then remains unaccepted.
     public func accept(_ text: VersionedText) async throws {
         let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
         for fault in try await engine.acceptances.accept(acceptance) { engine.report(.fault(fault)) }

@@ -44,7 +44,7 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         return text.escapedForDisplay()
     }
 
-    /// The description, also as `localizedDescription`.
+    /// The description, which is also the `localizedDescription`.
     public var errorDescription: String? { description }
 
     /// Returns whether code, identifier, and message are equal; underlying errors are not compared.

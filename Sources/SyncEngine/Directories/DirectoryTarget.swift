@@ -356,6 +356,6 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 public enum ForeignFiles: Hashable, Sendable {
     /// Foreign files are kept.
     case keep
-    /// Foreign files are removed, from the second complete pass on. Without a journal to rely on, nothing is removed.
+    /// Foreign files are removed, beginning with the second complete pass. Without a valid journal, none is removed.
     case remove
 }

@@ -195,7 +195,7 @@ final class TargetSession: Sendable {
         try write([.removed(key)])
         state.withLock { state in
             state.clashes.remove(key)
-            // The name is free, and may already belong to a directory.
+            // The name may already belong to a directory, so the key is no longer removable.
             state.removable.remove(key)
         }
         try places.removeEmptyDirectories(above: path, upTo: depth)

@@ -18,7 +18,7 @@ public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
         ///
         /// - Parameters:
         ///   - items: The page's items.
-        ///   - following: What follows the page.
+        ///   - following: The continuation of the list after the page.
         public init(_ items: [Item], then following: Following) {
             self.items = items
             self.following = following

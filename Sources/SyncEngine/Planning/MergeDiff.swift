@@ -72,7 +72,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         lastLocalKey = last
     }
 
-    /// Returns the additions from an index on.
+    /// Returns the additions that begin at an index.
     func additions(from index: Int) -> ArraySlice<SyncPlan<Item>.Download> { builder.plan.additions[index...] }
 
     /// Compares until one side runs out of entries.
@@ -121,7 +121,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
 }
 
 extension SyncError {
-    /// Reports a side that is declared sorted, but is not.
+    /// Reports a side that violates its declared order.
     fileprivate static func unsorted(_ stage: SyncStage, _ first: some Any, _ second: some Any) -> SyncError {
         SyncError(
             .unsortedList,

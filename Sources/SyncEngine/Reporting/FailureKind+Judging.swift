@@ -12,7 +12,7 @@ internal import Musl
 internal import StoreCore
 
 extension FailureKind {
-    /// Returns the kind of an error: by its own advice, by its file system code, and otherwise transient.
+    /// Returns the kind of an error from its advice or its file system code; transient without either.
     init(judging error: any Error) {
         if let advice = error as? any FailureAdvising {
             self = advice.failureKind

@@ -47,7 +47,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         return text
     }
 
-    /// The description, also as `localizedDescription`.
+    /// The description, which is also the `localizedDescription`.
     public var errorDescription: String? { description }
 
     /// The kinds of errors; the set is open.
@@ -68,7 +68,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         public static let incompleteList = Code(rawValue: "incompleteList")
         /// The remote list cannot be parsed, or an item of it cannot be decoded.
         public static let unreadableList = Code(rawValue: "unreadableList")
-        /// A list that is declared sorted is not.
+        /// A list violates its declared order.
         public static let unsortedList = Code(rawValue: "unsortedList")
         /// A list contains a key more than once.
         public static let duplicateKeys = Code(rawValue: "duplicateKeys")
@@ -82,7 +82,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         public static let sharedContent = Code(rawValue: "sharedContent")
         /// No local item equals the source.
         public static let everythingChanged = Code(rawValue: "everythingChanged")
-        /// A processor's call, for which the run waits, called `sync()`.
+        /// The processor called `sync()` within a call for which the run waits.
         public static let calledFromWithin = Code(rawValue: "calledFromWithin")
         /// A local item changed after the plan was made, and is left alone.
         public static let changedLocally = Code(rawValue: "changedLocally")

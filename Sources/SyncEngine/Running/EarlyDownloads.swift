@@ -82,7 +82,7 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
     }
 }
 
-/// The start of downloads while the remote list is still read.
+/// The start of downloads while the remote list is still being read.
 struct EarlyStarter<Item: SyncItem>: Sendable {
     let workers: ItemWorkers
     let action: @Sendable (SyncPlan<Item>.Download) async throws -> Void

@@ -128,7 +128,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         let refused = Set(try await stage(.plan) { try await processor.refusals(among: some.map(\.item)) }.map(\.key))
         var free: [SyncPlan<Item>.Download] = []
         for download in some where !refused.contains(download.item.key) {
-            // A file in the way may be removed once the plan exists. Errors are reported then.
+            // A file in the way may be removed once the plan exists. The plan then reports errors.
             if (try? await processor.isUnchanged(download.item.key, since: nil)) == true { free.append(download) }
         }
         early.offer(free)

@@ -156,7 +156,7 @@ final class ItemMeter: Sendable {
         return true
     }
 
-    /// Gives the slot to another worker, because from now on the item only waits for the disk.
+    /// Gives the slot to another worker, because the item only waits for the disk after this call.
     func giveUpSlot() {
         let hadSlot = hasSlot.withLock { hasSlot in
             defer { hasSlot = false }

@@ -35,7 +35,7 @@ struct SetPlan: Sendable {
         case fetch(RemoteFile, TextValidation.Expectation, known: TextRecord?)
         /// A record on the shelf or of the bundle.
         case copy(TextRecord)
-        /// No source; the reason is the error.
+        /// No source, with the reason.
         case refuse(TextStoreError)
     }
 }
@@ -74,7 +74,7 @@ extension SessionState {
     private func confirmation(_ identifier: String, _ offer: Offer?) -> SetPlan.Item? {
         guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil,
             let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
-            // A waiting record of this rank replaces the active text, and is confirmed then.
+            // A waiting record of this rank replaces the active text, and is confirmed after the switch.
             text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
             let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt,
             // The address was valid when the text was fetched; if it no longer is, the text stays.
@@ -120,7 +120,7 @@ extension SessionState {
     /// Returns when an unversioned text expires; `nil` if it is missing, or if the clock was set back since its last check.
     private func expiry(ofUnversioned identifier: String, at now: Date, _ policy: TextStorePolicy) -> Date? {
         guard let text = held[identifier], let record = text.active else { return nil }
-        // A check is always later than the fetch, so its date is preferred whatever the clock shows.
+        // A check is always later than the fetch, so its date is preferred even if the clock was set back.
         let checkedAt = text.checked ?? record.facts.fetchedAt
         return checkedAt > now ? nil : checkedAt.addingTimeInterval(policy.textExpiry.timeInterval)
     }

@@ -152,9 +152,9 @@ struct SessionState: Sendable {
     private func groupKey(of identifier: String) -> String? {
         let problem = unusable[identifier]
         if let group = manifest?.entries[identifier]?.group ?? problem?.group ?? sources[identifier]?.group { return "group/" + group }
-        // A malformed entry may lack its group; the last switch then decides, or else the bundle.
+        // A malformed entry may lack its group. The group of the last switch is then used, or else the group in the bundle.
         if problem != nil { return shelvedGroups[identifier] ?? bundledManifest?.entries[identifier]?.group.map { "group/" + $0 } }
-        // Until the manifest has arrived, the last switch decides.
+        // Until the manifest has arrived, the group of the last switch is used.
         return manifest == nil && versionSource?.remoteFile != nil ? shelvedGroups[identifier] : nil
     }
 
@@ -218,7 +218,7 @@ struct SessionState: Sendable {
     /// Returns the texts that have changed since the last call.
     mutating func takeChanges() -> ChangedParts { changed.take() }
 
-    /// Marks all texts as changed and ends their quiet periods, also because time has passed.
+    /// Marks all texts as changed and ends their quiet periods, for example because time has passed.
     mutating func stir() {
         changed = .everything
         era += 1

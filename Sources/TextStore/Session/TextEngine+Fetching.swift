@@ -125,7 +125,7 @@ extension TextEngine {
         let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
         // The fetch was abandoned meanwhile, for example because the session was cleared.
         guard isCurrent else { return }
-        // A newer manifest may have withdrawn the texts; they are fetched again as it lists them.
+        // A newer manifest may have withdrawn the texts; they are fetched again in the versions that it lists.
         if isOutdated { return goOn(after: plan) }
         let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
         for fault in faults { report(.refused(fault)) }

@@ -124,7 +124,7 @@ final class TextObserver: LoadingStateSource {
             self.last = state
             return state
         } catch {
-            // Canceled; a wait fails for no other reason.
+            // The wait was canceled, which is the only reason for its failure.
             leave()
             return nil
         }

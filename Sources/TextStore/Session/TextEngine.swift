@@ -157,7 +157,7 @@ final class TextEngine: Sendable {
         }
         guard let armed else { return }
         Task { [weak self, time] in
-            // Never canceled: an outdated timer finds another ticket than its own.
+            // The timer is never canceled: an outdated timer finds a different ticket and does nothing.
             guard (try? await time.sleep(until: armed.deadline)) != nil, let self else { return }
             let isMine = session.update { session in
                 guard session.timer?.ticket == armed.ticket else { return false }

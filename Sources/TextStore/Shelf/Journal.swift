@@ -181,7 +181,7 @@ struct Journal: Sendable {
     ///   - content: The entry.
     ///   - whole: The entry with the whole state, for a rewrite.
     /// - Returns: The fault if only the second copy could not be written; the entry is then saved nevertheless.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; nothing has changed then.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; the journal remains unchanged.
     mutating func add(_ content: [UInt8], whole: () -> [UInt8]) throws(TextStoreError) -> [TextStoreError] {
         let mustRewrite = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
         if !mustRewrite {

@@ -19,7 +19,7 @@ struct SessionLock {
     /// Blocks the calling thread. Every holder releases the lock after writing a few files.
     ///
     /// - Returns: The holder of the lock; `nil` if the directory does not exist or the disk supports no locks.
-    /// - Throws: ``TextStoreError/Code/fileSystem``, also if another process keeps the lock for too long.
+    /// - Throws: ``TextStoreError/Code/fileSystem``, for example if another process holds the lock for too long.
     func take() throws(TextStoreError) -> WritableFile? {
         do throws(StoreError) {
             guard let handle = try DirectoryHandle(opening: directory) else { return nil }

@@ -74,8 +74,8 @@ extension Shelf {
         repeat {
             var hadDamage = !damaged.isEmpty
             var texts = held(identifiers)
-            // Another process may have changed any text. A damaged text may restore the previous set, so all records are read again. Damage
-            // found during that read repeats it.
+            // Another process may have changed any text. A damaged text may restore the previous set, so all records are read again. If
+            // that read finds further damage, it is repeated.
             while isForeign || hadDamage != !damaged.isEmpty {
                 isForeign = false
                 hadDamage = !damaged.isEmpty
@@ -270,7 +270,7 @@ extension Shelf {
 
     /// Removes unreferenced records, and temporary files of killed processes.
     ///
-    /// Spares files younger than an hour, because another process may be about to reference them.
+    /// Keeps files younger than an hour, because another process may be about to reference them.
     func sweep(evenYoung: Bool = false) {
         let files = pointer.files
         do throws(StoreError) {

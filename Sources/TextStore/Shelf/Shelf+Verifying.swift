@@ -33,7 +33,7 @@ extension Shelf {
         read(identifiers)
         // The session lacks the previous records of the other texts, and needs them to restore the previous set.
         if hadDamage != !damaged.isEmpty { isForeign = true }
-        // Previous records, also those of a whole set, may be shown instead of refused ones.
+        // Previous records, including those of a whole set, may be shown instead of refused ones.
         if !damaged.isEmpty { read(identifiers + registered) }
         var wanted = Set(identifiers).union(damaged.isEmpty ? [] : registered)
         if withPending || !isOpen {

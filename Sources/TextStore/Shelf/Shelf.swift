@@ -117,7 +117,7 @@ actor Shelf {
             floors.texts[identifier].map { $0.rank < place.rank } ?? (place.rank.version != nil)
         }
         if mayWrite {
-            // Without readable floors, it is unknown which increases were reported; none is reported twice.
+            // Without readable floors, it is unknown which increases were reported, so none is reported.
             if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { outcome.increases += increases }
         } else {
             for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
@@ -294,7 +294,7 @@ actor Shelf {
     /// Accepts a manifest if it still counts, in one step.
     ///
     /// - Parameter counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
-    /// - Returns: `nil` if it does not count; nothing has changed then.
+    /// - Returns: `nil` if it does not count; the shelf remains unchanged.
     func accept(
         _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool, where counts: @Sendable (SessionState) -> Bool
     ) throws(TextStoreError) -> Outcome? {

@@ -57,7 +57,8 @@ final class TextRecord: Equatable, Sendable {
 
     /// Reads a record.
     ///
-    /// - Throws: ``TextStoreError/Code/damagedFile``, also if the file is missing, because the pointer names it.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` if the file is damaged or missing; a missing file is damage, because the pointer names
+    ///   it.
     static func read(_ place: Pointer.Place, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError)
         -> TextRecord
     {

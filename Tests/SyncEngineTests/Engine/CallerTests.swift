@@ -285,7 +285,7 @@ struct CallerTests {
         link.update { $0 = nil }
     }
 
-    @Test func `S6: a call during the end stage gets a pass of its own`() async throws {
+    @Test func `S6: a call during the end stage gets a later pass`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.end)

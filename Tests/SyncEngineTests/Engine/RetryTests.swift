@@ -67,7 +67,7 @@ struct RetryTests {
         #expect(bench.local[9] == 1)
     }
 
-    @Test func `S5: a retry waits exactly as long as retryAfter says`() async throws {
+    @Test func `S5: a retry waits for exactly the duration of retryAfter`() async throws {
         let time = ManualTime()
         let tries = Tries()
         let wish = Trouble(failureKind: .transient, retryAfter: .seconds(77))

@@ -108,7 +108,7 @@ struct FetcherTests {
     // MARK: Requests
 
     @Test(arguments: RealTextTransport.available)
-    func `T9: a validator makes a request conditional, also after a redirect`(_ transport: RealTextTransport) async throws {
+    func `T9: a validator makes a request conditional, even after a redirect`(_ transport: RealTextTransport) async throws {
         bench.serve("eula", "Terms")
         bench.origin.on(.get, "/moved") { _ in .redirect(to: "/eula.txt") }
         let fetcher = try transport.fetcher()

@@ -64,6 +64,7 @@ struct RefusalTests {
             text.fallbackReason?.code == bad.code && text.fallbackReason?.identifier == "eula", "\(String(describing: text.fallbackReason))"
         )
         #expect(bench.events.refusals.contains { $0.code == bad.code && $0.identifier == "eula" })
+        #expect(text.fallbackReason?.message.hasPrefix("cannot ") == true, "the message names the failed operation")
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
     }
 
