@@ -1,26 +1,27 @@
 /// A media type with its parameters (RFC 9110 §8.3.1).
 ///
 /// ```swift
+/// let picture: MimeType = "image/png"
 /// let type = MimeType(rawValue: "Application/JSON; charset=\"utf-8\"")
 /// assert(type == .json.with("charset", "utf-8") && type?.isJSON == true)
 /// ```
 ///
 /// Type, subtype and parameter names are converted to lower case; parameter values are not.
-public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
     /// A parameter, as in `charset=utf-8`.
-    public struct Parameter: Hashable, Sendable {
+    struct Parameter: Hashable, Sendable {
         /// The name, in lower case.
-        public let name: String
+        let name: String
         /// The value, without quotes.
-        public let value: String
+        let value: String
     }
 
     /// The top-level type, such as `application`.
-    public let type: String
+    let type: String
     /// The subtype, such as `json` or `problem+json`.
-    public let subtype: String
+    let subtype: String
     /// The parameters, in order.
-    public private(set) var parameters: [Parameter]
+    private(set) var parameters: [Parameter]
 
     /// Parses a media type.
     ///
@@ -43,6 +44,14 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
             guard let name = scanner.token(), scanner.take("="), let value = scanner.tokenOrQuoted() else { return nil }
             parameters.append(Parameter(name: name.lowercased(), value: value))
         }
+    }
+
+    /// Creates a media type from a literal, such as `"image/png"`; a literal that is not a media type stops the program.
+    public init(stringLiteral value: String) {
+        guard let type = MimeType(rawValue: value) else {
+            preconditionFailure("\"\(value)\" is not a media type; write a type and a subtype, such as \"image/png\"")
+        }
+        self = type
     }
 
     private init(_ type: String, _ subtype: String) {
@@ -104,47 +113,6 @@ public struct MimeType: RawRepresentable, Hashable, Sendable, CustomStringConver
     public static let xml = MimeType("application", "xml")
     /// An Apple property list.
     public static let propertyList = MimeType("application", "x-plist")
-    /// An HTML page.
-    public static let html = MimeType("text", "html")
-    /// A style sheet (RFC 2318).
-    public static let css = MimeType("text", "css")
-    /// JavaScript under its older name; RFC 9239 prefers `text/javascript`.
-    public static let javaScript = MimeType("application", "javascript")
-    /// ECMAScript under its older name; RFC 9239 prefers `text/javascript`.
-    public static let ecmaScript = MimeType("application", "ecmascript")
-
-    /// A JPEG picture.
-    public static let jpeg = MimeType("image", "jpeg")
-    /// A PNG picture.
-    public static let png = MimeType("image", "png")
-    /// A GIF picture.
-    public static let gif = MimeType("image", "gif")
-    /// An SVG picture.
-    public static let svg = MimeType("image", "svg+xml")
-
-    /// MPEG audio, such as MP3 (RFC 3003).
-    public static let mpegAudio = MimeType("audio", "mpeg")
-    /// Audio in an Ogg container (RFC 5334).
-    public static let oggAudio = MimeType("audio", "ogg")
-    /// Audio in a WAVE file.
-    public static let wavAudio = MimeType("audio", "wav")
-    /// Audio in a WebM container.
-    public static let webMAudio = MimeType("audio", "webm")
-    /// Video in an MP4 file (RFC 4337).
-    public static let mp4Video = MimeType("video", "mp4")
-    /// Video in an Ogg container (RFC 5334).
-    public static let oggVideo = MimeType("video", "ogg")
-    /// Video in a WebM container.
-    public static let webMVideo = MimeType("video", "webm")
-    /// Any content in an Ogg container (RFC 5334).
-    public static let ogg = MimeType("application", "ogg")
-
     /// The range of all types, for an `Accept` field (RFC 9110 §12.5.1).
     public static let any = MimeType("*", "*")
-    /// The range of all audio types, for an `Accept` field (RFC 9110 §12.5.1).
-    public static let anyAudio = MimeType("audio", "*")
-    /// The range of all application types, for an `Accept` field (RFC 9110 §12.5.1).
-    public static let anyApplication = MimeType("application", "*")
-    /// Several ranges of one representation (RFC 9110 §14.6).
-    public static let multipartByteRanges = MimeType("multipart", "byteranges")
 }

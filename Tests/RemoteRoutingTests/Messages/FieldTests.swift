@@ -155,17 +155,23 @@ struct MimeTypeTests {
     }
 
     @Test(arguments: [
-        (MimeType.plainText, "text/plain; charset=utf-8"), (.html, "text/html"), (.css, "text/css"), (.jpeg, "image/jpeg"),
-        (.png, "image/png"), (.gif, "image/gif"), (.svg, "image/svg+xml"), (.mpegAudio, "audio/mpeg"), (.oggAudio, "audio/ogg"),
-        (.wavAudio, "audio/wav"), (.webMAudio, "audio/webm"), (.anyAudio, "audio/*"), (.mp4Video, "video/mp4"),
-        (.webMVideo, "video/webm"), (.oggVideo, "video/ogg"), (.ogg, "application/ogg"), (.anyApplication, "application/*"),
-        (.json, "application/json"), (.formURLEncoded, "application/x-www-form-urlencoded"), (.javaScript, "application/javascript"),
-        (.ecmaScript, "application/ecmascript"), (.octetStream, "application/octet-stream"), (.multipartFormData, "multipart/form-data"),
-        (.multipartByteRanges, "multipart/byteranges"),
+        (MimeType.plainText, "text/plain; charset=utf-8"), (.json, "application/json"), (.xml, "application/xml"), (.any, "*/*"),
+        (.formURLEncoded, "application/x-www-form-urlencoded"), (.octetStream, "application/octet-stream"),
+        (.multipartFormData, "multipart/form-data"), (.problemJSON, "application/problem+json"), (.eventStream, "text/event-stream"),
+        (.propertyList, "application/x-plist"),
     ])
     func `a constant has the media type of its name`(type: MimeType, text: String) {
         #expect(type.rawValue == text)
         #expect(MimeType(rawValue: text) == type)
+    }
+
+    @Test func `a literal is the media type that it spells`() {
+        let types: [MimeType] = ["image/png", "audio/*", "Text/HTML; Charset=utf-8"]
+        #expect(types.map(\.rawValue) == ["image/png", "audio/*", "text/html; charset=utf-8"])
+    }
+
+    @Test func `a literal that is not a media type stops the program`() async {
+        await #expect(processExitsWith: .failure) { _ = "png" as MimeType }
     }
 
     @Test func `parameter names ignore case, and values cannot inject lines`() {

@@ -59,7 +59,7 @@ struct ParsingFetcherTests {
         bench.on(
             "GET", "/pictures/a", inTurn: .data(ParsingFetcherTests.png, type: "image/png").setting("Cache-Control", to: "max-age=1"),
             .html("<form>Sign in</form>"))
-        for accept in [nil, MimeType.png] {
+        for accept in [nil, "image/png" as MimeType] {
             let pictures = pictures(bench, accept: accept)
             if accept == nil {
                 _ = try await pictures["a"].requireData()

@@ -70,12 +70,9 @@ extension Cookie {
     }
 }
 
-extension Cookie: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Cookie: CustomStringConvertible, CustomReflectable {
     /// The name, domain and path, without the value.
     public var description: String { "\(name)=\(Redaction.mark) (\(domain)\(path))".escapedForDisplay() }
-
-    /// The same as the description.
-    public var debugDescription: String { description }
 
     /// A mirror without the value, so that `dump` writes no secret.
     public var customMirror: Mirror { Mirror(self, children: ["cookie": description]) }

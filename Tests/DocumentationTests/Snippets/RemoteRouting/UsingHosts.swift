@@ -245,7 +245,7 @@ extension CachingAndPagesTests {
         let pictures = Store(
             cacher: MemoryCacher<String, Picture>(),
             fetcher: shop.fetcher(parsing: { try Picture(png: $0.value) }) { name in
-                Route(path: "/pictures/\(name)", options: RouteOptions(accept: .png))
+                Route(path: "/pictures/\(name)", options: RouteOptions(accept: "image/png"))
             })
         let files = Store(cacher: MemoryCacher<String, Data>(), fetcher: shop.fetcher { Route(path: "/files/\($0)") })
         #expect(try await pictures["lamp"].requireData().bytes == png)
