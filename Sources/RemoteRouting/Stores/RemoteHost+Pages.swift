@@ -115,7 +115,7 @@ extension RemoteHost {
     /// ```
     ///
     /// The list ends at an empty page, at a page with fewer than `size` elements, or at a page identical to the previous one. The last rule
-    /// stops at servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
+    /// covers servers that ignore the number, or repeat their last page for higher numbers. If the server always has another full page,
     /// the list does not end; each page takes one call. If the body contains the number of pages, use
     /// ``pages(in:elements:next:prev:_:)`` with the next number as the cursor.
     ///

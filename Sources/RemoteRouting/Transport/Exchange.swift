@@ -206,7 +206,7 @@ public final class Exchange: Sendable {
         }
         state.head = head
         state.phase = .receiving
-        state.deadlines.headCame(at: now)
+        state.deadlines.headArrived(at: now)
         if !source.keepsDeadlines { state.headTime = now }
     }
 

@@ -120,7 +120,7 @@ extension SessionState {
     /// Returns when an unversioned text expires; `nil` if it is missing, or if the clock was set back since its last check.
     private func expiry(ofUnversioned identifier: String, at now: Date, _ policy: TextStorePolicy) -> Date? {
         guard let text = held[identifier], let record = text.active else { return nil }
-        // A check is always later than the fetch, so its date is preferred whatever the clock shows.
+        // A check is always later than the fetch, so its date is preferred even if the clock was set back.
         let checkedAt = text.checked ?? record.facts.fetchedAt
         return checkedAt > now ? nil : checkedAt.addingTimeInterval(policy.textExpiry.timeInterval)
     }

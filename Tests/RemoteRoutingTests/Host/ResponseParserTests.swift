@@ -135,7 +135,7 @@ struct ResponseParserTests {
         ] as [(String?, Bool)])
     func `H10, H17: a parser receives only responses of its types`(_ type: String?, _ isTaken: Bool) async throws {
         let memory = MemoryTransport { _ in
-            var answer = MemoryTransport.Answer(status: 200, body: Data("123456".utf8))
+            var answer = MemoryTransport.Response(status: 200, body: Data("123456".utf8))
             if let type { answer = answer.adding("Content-Type", type) }
             return answer
         }

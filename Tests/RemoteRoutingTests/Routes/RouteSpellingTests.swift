@@ -215,4 +215,43 @@ struct RouteSpellingTests {
         }
         #expect(lengths == [7, 7, 0, 0])
     }
+
+    // MARK: Mistakes that compile
+
+    private struct Async: Routable {
+        var path: RoutePath { "/x" }
+        var method: HTTPMethod { get async { .post } }
+    }
+
+    private struct Mutating: Routable {
+        var path: RoutePath { "/x" }
+        var method: HTTPMethod { mutating get { .post } }
+    }
+
+    private struct Lazy: Routable {
+        var path: RoutePath { "/x" }
+        lazy var method = HTTPMethod.post
+    }
+
+    private struct Static: Routable {
+        var path: RoutePath { "/x" }
+        static func method() -> HTTPMethod { .post }
+    }
+
+    fileprivate struct Conditional<Element: Sendable>: Routable {
+        var path: RoutePath { "/x" }
+    }
+
+    @Test func `a property that the protocol cannot use is ignored, as the article on surprises says`() async throws {
+        let transport = MemoryTransport { _ in .json("{}") }
+        let host = RemoteHost("api.example.com", transport: transport)
+        #expect(Conditional<Int>().method == .post && Static.method() == .post)
+        let routes: [any Routable] = [Async(), Mutating(), Lazy(), Static(), Conditional<Int>()]
+        for route in routes { try await host.send(route) }
+        #expect(transport.requests.map(\.method) == [.get, .get, .get, .get, .get])
+    }
+}
+
+extension RouteSpellingTests.Conditional where Element: Encodable {
+    fileprivate var method: HTTPMethod { .post }
 }

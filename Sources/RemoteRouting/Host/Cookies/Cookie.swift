@@ -36,7 +36,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     public enum SameSite: String, Hashable, Sendable, Codable {
         /// Sends the cookie with requests of the same site only.
         case strict
-        /// Sends the cookie also with safe requests, such as GET, that another site caused.
+        /// Also sends the cookie with safe requests, such as GET, that another site caused.
         case lax
         /// Sends the cookie with all requests.
         case none

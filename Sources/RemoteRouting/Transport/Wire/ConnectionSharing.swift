@@ -15,7 +15,7 @@ struct ConnectionSharing {
     /// The decision about a new exchange.
     enum Entrance: Hashable {
         case begins
-        /// It follows when ``ConnectionSharing`` releases it.
+        /// The exchange waits until ``ConnectionSharing`` releases it.
         case waits
     }
 
@@ -51,7 +51,7 @@ struct ConnectionSharing {
     /// The maximum number of remembered groups without exchanges.
     private static let idleGroups = 1000
 
-    /// How long exchanges wait for a connection before the next one opens its own, so that an endless handshake blocks no other exchange.
+    /// The time that exchanges wait for a connection before the next one opens its own; an endless handshake thus blocks no other exchange.
     static let patience = Duration.seconds(5)
 
     private var groups: [Key: Group] = [:]
@@ -159,7 +159,7 @@ struct ConnectionSharing {
     /// - Parameters:
     ///   - isShared: Whether the response arrived over HTTP/2.
     ///   - isNew: Whether the exchange opened the connection; a reused HTTP/1 connection may belong to a stream.
-    mutating func headCame(_ ticket: WireMachine.Ticket, _ key: Key, isShared: Bool, isNew: Bool) -> [WireMachine.Ticket] {
+    mutating func headArrived(_ ticket: WireMachine.Ticket, _ key: Key, isShared: Bool, isNew: Bool) -> [WireMachine.Ticket] {
         guard var group = groups[key] else { return [] }
         defer { groups[key] = group }
         if group.scout == ticket { group.scout = nil }
@@ -180,7 +180,7 @@ struct ConnectionSharing {
         var released: [WireMachine.Ticket] = []
         if group.scout == ticket {
             group.scout = nil
-            // One by one, each exchange would wait for the same failure, or for a stream of a connection that has none left.
+            // Released one by one, each exchange would wait for the same failure, or for a connection without a free stream.
             if hasFailed || group.sharing == .shared { released = ConnectionSharing.releaseAll(&group) }
             if hasFailed { (group.sharing, group.hasHead) = (.exclusive, false) }
         }

@@ -53,7 +53,7 @@ package struct Deadlines: Sendable {
     package mutating func moved(at now: MonotonicInstant) { lastActivity = now }
 
     /// Records the arrival of the head.
-    package mutating func headCame(at now: MonotonicInstant) {
+    package mutating func headArrived(at now: MonotonicInstant) {
         hasHead = true
         lastActivity = now
     }

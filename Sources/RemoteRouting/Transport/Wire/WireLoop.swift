@@ -115,7 +115,7 @@ final class WireLoop {
     /// Decides whether libcurl may open a connection, right before opening.
     func mayConnect(_ transfer: WireTransfer) -> Bool { machine.mayConnect(transfer.ticket) }
 
-    func headCame(_ transfer: WireTransfer, isShared: Bool) { machine.headCame(transfer.ticket, isShared: isShared, at: now) }
+    func headArrived(_ transfer: WireTransfer, isShared: Bool) { machine.headArrived(transfer.ticket, isShared: isShared, at: now) }
 
     func paused(_ transfer: WireTransfer) { machine.paused(transfer.ticket) }
 

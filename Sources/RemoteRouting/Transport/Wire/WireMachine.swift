@@ -227,10 +227,10 @@ package struct WireMachine {
     /// Records the arrival of the head.
     ///
     /// - Parameter isShared: Whether other exchanges may use the connection at the same time, as with HTTP/2.
-    package mutating func headCame(_ ticket: Ticket, isShared: Bool = false, at now: MonotonicInstant) {
-        entries[ticket]?.deadlines.headCame(at: now)
+    package mutating func headArrived(_ ticket: Ticket, isShared: Bool = false, at now: MonotonicInstant) {
+        entries[ticket]?.deadlines.headArrived(at: now)
         if let entry = entries[ticket], let key = entry.sharing {
-            released += sharing.headCame(ticket, key, isShared: isShared, isNew: entry.isOnNewConnection)
+            released += sharing.headArrived(ticket, key, isShared: isShared, isNew: entry.isOnNewConnection)
         }
         // The idle deadline may precede the head deadline.
         expect(ticket)

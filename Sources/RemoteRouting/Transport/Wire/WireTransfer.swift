@@ -44,7 +44,7 @@ final class WireTransfer {
 
     // MARK: The loop's side
 
-    /// Begins the exchange, also for a second time; returns libcurl's code, 0 on success.
+    /// Begins the exchange, or begins it again; returns libcurl's code, 0 on success.
     func begin(on loop: OpaquePointer, onFreshConnection isFresh: Bool, certificates: String?) -> Int32 {
         var callbacks = WireTransfer.callbacks
         guard let handle = wire_transfer_make(loop, &callbacks, Unmanaged.passUnretained(self).toOpaque()) else { return 27 }
@@ -135,7 +135,7 @@ final class WireTransfer {
         return WireFailure(.invalidRequest, "libcurl is built without a TLS option of the host; install one with OpenSSL")
     }
 
-    /// Its deadline has passed, perhaps because of its connection.
+    /// Records that the deadline has passed, perhaps because of a dead connection.
     func distrustConnection() {
         if let handle { wire_transfer_distrust(handle) }
     }
@@ -227,7 +227,7 @@ final class WireTransfer {
         do throws(WireFailure) {
             guard let head = try headReader.take(line) else { return true }
             self.head = head
-            loop.headCame(self, isShared: headReader.isShared)
+            loop.headArrived(self, isShared: headReader.isShared)
             delayReport()
         } catch {
             failure = error

@@ -139,7 +139,9 @@ struct HostileTrustTests {
                 let record: [UInt8] = [0x16, 0x03, 0x03, 0x40, 0x00, 0x02] + [UInt8](repeating: 0, count: 16_000)
                 for byte in record {
                     guard Glibc.send(connection.socket, [byte], 1, Int32(MSG_NOSIGNAL)) == 1 else { break }
-                    usleep(5000)
+                    // Waits until the client has left, at most until the next byte. Without events, `poll` reports only that.
+                    var client = pollfd(fd: connection.socket, events: 0, revents: 0)
+                    guard poll(&client, 1, 5) == 0 else { break }
                 }
             } else {
                 connection.drain()

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackOrigin
 import Testing
 
 @testable import RemoteRouting
@@ -6,19 +7,7 @@ import Testing
 /// Files of certificates as editors and broken transfers leave them.
 @Suite
 struct PEMTextTests {
-    /// A self-signed certificate.
-    private static let certificate = """
-        -----BEGIN CERTIFICATE-----
-        MIIBVTCCAQegAwIBAgIUN9gNVD7uB9Sl8z38JQBBmetG3PUwBQYDK2VwMBQxEjAQ
-        BgNVBAMMCWxvY2FsaG9zdDAgFw0yNjExMjMwMTA2NTVaGA8yMTI2MTAzMDAxMDY1
-        NVowFDESMBAGA1UEAwwJbG9jYWxob3N0MCowBQYDK2VwAyEAd/xuTnKK1GHDfbzL
-        PzeGt1OLq/H/gYvnna/06+1IXmyjaTBnMB0GA1UdDgQWBBQ+ef2F3K6+gDEK2Njz
-        EZyWdSmdqDAfBgNVHSMEGDAWgBQ+ef2F3K6+gDEK2NjzEZyWdSmdqDAPBgNVHRMB
-        Af8EBTADAQH/MBQGA1UdEQQNMAuCCWxvY2FsaG9zdDAFBgMrZXADQQASLbIWinh7
-        b2f3lAD9HQOpC7akKzNEkYBE7fZVl/KZYjHYocF+ZnT19yKKTbKzyAKQgF9WxraV
-        4lmNbt9qvFUB
-        -----END CERTIFICATE-----
-        """
+    private static let certificate = SampleCertificate.pem
 
     private static var two: String { certificate + "\n" + certificate }
 
@@ -41,7 +30,7 @@ struct PEMTextTests {
         }
     }
 
-    @Test func `W8: a certificate whose end is missing is refused, whatever follows`() {
+    @Test func `W8: a certificate without its end is refused with any text behind it`() {
         let cut = Self.certificate.split(separator: "\n").dropLast().joined(separator: "\n")
         for text in [
             cut + "\n" + Self.certificate, Self.certificate + "\n" + cut + "\n-----BEGIN X509 CRL-----\nxx\n-----END X509 CRL-----\n",

@@ -1,4 +1,5 @@
 import Foundation
+import LoopbackOrigin
 import StoreCore
 import Testing
 import Wire
@@ -42,19 +43,7 @@ struct TLSOptionsTests {
 
     // MARK: Authorities
 
-    /// A self-signed certificate for localhost with a key of Ed25519, and its pin.
-    private static let certificate = """
-        -----BEGIN CERTIFICATE-----
-        MIIBVTCCAQegAwIBAgIUN9gNVD7uB9Sl8z38JQBBmetG3PUwBQYDK2VwMBQxEjAQ
-        BgNVBAMMCWxvY2FsaG9zdDAgFw0yNjExMjMwMTA2NTVaGA8yMTI2MTAzMDAxMDY1
-        NVowFDESMBAGA1UEAwwJbG9jYWxob3N0MCowBQYDK2VwAyEAd/xuTnKK1GHDfbzL
-        PzeGt1OLq/H/gYvnna/06+1IXmyjaTBnMB0GA1UdDgQWBBQ+ef2F3K6+gDEK2Njz
-        EZyWdSmdqDAfBgNVHSMEGDAWgBQ+ef2F3K6+gDEK2NjzEZyWdSmdqDAPBgNVHRMB
-        Af8EBTADAQH/MBQGA1UdEQQNMAuCCWxvY2FsaG9zdDAFBgMrZXADQQASLbIWinh7
-        b2f3lAD9HQOpC7akKzNEkYBE7fZVl/KZYjHYocF+ZnT19yKKTbKzyAKQgF9WxraV
-        4lmNbt9qvFUB
-        -----END CERTIFICATE-----
-        """
+    private static let certificate = SampleCertificate.pem
 
     private static let inner = certificate.split(separator: "\n").dropFirst().dropLast().joined()
 

@@ -46,7 +46,7 @@ struct ConnectionSharingTests {
         #expect(machine.willSend(2, isReused: true, isReadable: false) == .send)
         // As many as every server allows; the rest once its settings are known.
         #expect(begun(&machine) == Array(3...100))
-        machine.headCame(2, isShared: true, at: start)
+        machine.headArrived(2, isShared: true, at: start)
         #expect(begun(&machine) == Array(101...200))
     }
 
@@ -66,7 +66,7 @@ struct ConnectionSharingTests {
             var machine = machine(1...3)
             #expect(begun(&machine) == [1])
             connect(1, &machine)
-            machine.headCame(1, isShared: isShared, at: start)
+            machine.headArrived(1, isShared: isShared, at: start)
             #expect(begun(&machine) == [2, 3])
             #expect(machine.mayConnect(2) == true)
             #expect(machine.mayConnect(3) == !isShared)
@@ -77,7 +77,7 @@ struct ConnectionSharingTests {
         var machine = machine(1...6)
         _ = begun(&machine)
         connect(1, &machine)
-        machine.headCame(1, isShared: true, at: start)
+        machine.headArrived(1, isShared: true, at: start)
         #expect(begun(&machine) == [2, 3, 4, 5, 6])
         #expect(machine.mayConnect(4) == true)
         #expect(machine.mayConnect(5) == false)
@@ -95,7 +95,7 @@ struct ConnectionSharingTests {
         var machine = machine(1...6)
         _ = begun(&machine)
         connect(1, &machine)
-        machine.headCame(1, isShared: true, at: start)
+        machine.headArrived(1, isShared: true, at: start)
         #expect(begun(&machine) == [2, 3, 4, 5, 6])
         #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
         #expect(machine.mayConnect(2) == true)
@@ -118,7 +118,7 @@ struct ConnectionSharingTests {
         var machine = machine(1...5)
         _ = begun(&machine)
         connect(1, &machine)
-        machine.headCame(1, isShared: true, at: start)
+        machine.headArrived(1, isShared: true, at: start)
         _ = begun(&machine)
         #expect(machine.mayConnect(2) == true)
         for ticket in UInt64(3)...5 {
@@ -134,7 +134,7 @@ struct ConnectionSharingTests {
         var machine = machine(1...3)
         _ = begun(&machine)
         connect(1, &machine)
-        machine.headCame(1, isShared: true, at: start)
+        machine.headArrived(1, isShared: true, at: start)
         _ = begun(&machine)
         #expect(machine.mayConnect(2) == true)
         #expect(machine.mayConnect(3) == false)
@@ -194,9 +194,9 @@ struct ConnectionSharingTests {
         #expect(machine.willSend(1, isReused: true, isReadable: false) == .send)
         #expect(begun(&machine) == [2])
         connect(2, &machine)
-        machine.headCame(1, isShared: false, at: start)
+        machine.headArrived(1, isShared: false, at: start)
         #expect(begun(&machine) == [3])
-        machine.headCame(2, isShared: true, at: start)
+        machine.headArrived(2, isShared: true, at: start)
         #expect(begun(&machine) == [4])
         #expect(machine.mayConnect(3) == true)
         #expect(machine.mayConnect(4) == false)
@@ -209,7 +209,7 @@ struct ConnectionSharingTests {
         #expect(machine.late(at: start).isEmpty)
         if isShared {
             connect(1, &machine)
-            machine.headCame(1, isShared: true, at: start)
+            machine.headArrived(1, isShared: true, at: start)
             #expect(begun(&machine) == [2, 3, 4, 5])
             #expect(machine.ended(1) == .conclude(mayHaveArrived: true))
             #expect(machine.mayConnect(2) == true)
@@ -285,7 +285,7 @@ struct ConnectionSharingTests {
                 sent.insert(ticket)
             } else {
                 sent.remove(ticket)
-                if number(4) > 0 { machine.headCame(ticket, isShared: isHTTP2, at: start) }
+                if number(4) > 0 { machine.headArrived(ticket, isShared: isHTTP2, at: start) }
                 #expect(machine.ended(ticket) == .conclude(mayHaveArrived: true))
             }
         }

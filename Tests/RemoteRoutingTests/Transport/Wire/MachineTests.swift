@@ -135,7 +135,7 @@ struct MachineTests {
         machine.moved(1, at: at(1))
         #expect(machine.late(at: at(3)).isEmpty)
         #expect(machine.nextDeadline == at(4))
-        machine.headCame(1, at: at(3))
+        machine.headArrived(1, at: at(3))
         #expect(machine.late(at: at(4)).isEmpty)
         #expect(machine.nextDeadline == at(8))
         machine.paused(1)
@@ -153,7 +153,7 @@ struct MachineTests {
         func at(_ seconds: Int) -> MonotonicInstant { start.advanced(by: .seconds(seconds)) }
         #expect(machine.beginNext(at: at(0))?.ticket == 1)
         #expect(machine.nextDeadline == at(3))
-        machine.headCame(1, at: at(2))
+        machine.headArrived(1, at: at(2))
         #expect(machine.late(at: at(10)).isEmpty)
         #expect(machine.nextDeadline == at(20))
         #expect(machine.ended(1) == .conclude(mayHaveArrived: false))
@@ -164,7 +164,7 @@ struct MachineTests {
         var waiting = self.machine(width: 1, 1...2, limits)
         _ = waiting.beginNext(at: at(0))
         _ = waiting.late(at: at(3))
-        waiting.headCame(1, at: at(3))
+        waiting.headArrived(1, at: at(3))
         #expect(waiting.late(at: at(20)).map(\.part) == [.attempt, .attempt])
     }
 
