@@ -292,7 +292,7 @@ struct HTTP2FaultTests {
         let host = try host(server).with { $0.transport = transport }
         for _ in 0..<10 {
             let calls = (0..<100).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
-            try await until("streams are open") { transport.exchangeCount == host.limits.concurrentExchanges }
+            server.wait(for: 100, "R")
             for call in calls { call.cancel() }
             for call in calls { #expect(await call.result.isFailure) }
         }
