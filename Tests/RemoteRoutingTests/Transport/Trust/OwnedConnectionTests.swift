@@ -46,7 +46,7 @@ struct OwnedConnectionTests {
         let transport = try RealTransport.curl.make()
         let pin = try bench.certificates.pin(.good)
         var letters = Array("\(pin)".dropFirst("sha256/".count))
-        // Not the last ones, whose bits no byte holds.
+        // Not the last characters, because some of their bits are in no byte.
         let index = try #require(letters.prefix(40).firstIndex { $0.isLetter })
         letters[index] = Character(letters[index].isUppercase ? letters[index].lowercased() : letters[index].uppercased())
         let wrong = try TLSOptions.Pin(String(letters))
