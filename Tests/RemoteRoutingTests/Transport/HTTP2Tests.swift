@@ -292,7 +292,7 @@ struct HTTP2FaultTests {
         let host = try host(server).with { $0.transport = transport }
         for _ in 0..<10 {
             let calls = (0..<100).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
-            try await Task.sleep(for: .milliseconds(20))
+            try await until("all exchanges are known") { transport.exchangeCount == calls.count }
             for call in calls { call.cancel() }
             for call in calls { #expect(await call.result.isFailure) }
         }
