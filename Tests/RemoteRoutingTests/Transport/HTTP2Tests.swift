@@ -276,12 +276,12 @@ struct HTTP2FaultTests {
         let server = try FrameServer("never")
         let host = try host(server)
         let calls = (0..<20).map { _ in Task { try await host.data(for: Route(path: "/x")) } }
-        server.wait(for: 20, "R")
+        try await server.wait(for: 20, "R")
         for call in calls { call.cancel() }
         for call in calls { #expect(await call.result.isFailure) }
-        server.wait(for: 20, "X", or: "E 1")
+        try await server.wait(for: 20, "X", or: "E 1")
         let next = Task { try await host.data(for: Route(path: "/x")) }
-        server.wait(for: 1, "R")
+        try await server.wait(for: 1, "R")
         next.cancel()
         _ = await next.result
     }
