@@ -27,7 +27,7 @@ public struct RemoteHost: Sendable {
     public var limits: HostLimits {
         didSet {
             guard limits.concurrentExchanges != oldValue.concurrentExchanges else { return }
-            gate = ExchangeGate(limit: limits.concurrentExchanges)
+            gate = Permits(limits.concurrentExchanges)
         }
     }
     /// The policy for retrying transient failures, applied only where repeating the request is safe.
@@ -102,7 +102,7 @@ public struct RemoteHost: Sendable {
     /// The log of exchanges; `nil` logs nothing.
     package var log: ExchangeLog?
 
-    var gate: ExchangeGate
+    var gate: Permits
     /// Draws the random part of the delay between attempts.
     package var random: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
@@ -121,7 +121,7 @@ public struct RemoteHost: Sendable {
         self.transport = transport ?? RemoteHost.sharedTransport
         self.limits = limits
         self.time = time
-        gate = ExchangeGate(limit: limits.concurrentExchanges)
+        gate = Permits(limits.concurrentExchanges)
         defaults = ["User-Agent": "Storehouse"]
     }
 

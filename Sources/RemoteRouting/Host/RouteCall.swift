@@ -271,10 +271,10 @@ final class RouteCall: Sendable {
     }
 
     /// Waits for a permit of the host.
-    private func permit() async throws -> ExchangeGate.Permit {
+    private func permit() async throws -> Permits.Permit {
         let gate = host.gate
-        if let permit = gate.tryToEnter() { return permit }
-        return try await within(keepsOwnDeadline ? deadline : nil, of: host.time) { try await gate.enter() }
+        if let permit = gate.takeIfFree() { return permit }
+        return try await within(keepsOwnDeadline ? deadline : nil, of: host.time) { try await gate.take() }
     }
 
     private func follow(_ first: HTTPRequest) async throws -> HTTPResponse {

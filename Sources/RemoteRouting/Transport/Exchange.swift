@@ -36,10 +36,8 @@ public final class Exchange: Sendable {
         var resume: (@Sendable () -> Void)?
         /// Whether the reader wants the whole body, so that chunks need not wake it.
         var wantsWhole = false
-        /// The waiter for the head or for more of the body; a single slot avoids an array in the common case.
-        var waiter: CheckedContinuation<Void, Never>?
-        /// Further waiters, if several tasks read one body.
-        var otherWaiters: [CheckedContinuation<Void, Never>] = []
+        /// The tasks that wait for the head or for more of the body.
+        var waiters: [Suspension] = []
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
@@ -56,23 +54,20 @@ public final class Exchange: Sendable {
 
     /// The actions to perform outside the lock.
     private struct Aftermath {
-        var waiter: CheckedContinuation<Void, Never>?
-        var otherWaiters: [CheckedContinuation<Void, Never>] = []
+        var waiters: [Suspension] = []
         var stop: (@Sendable () -> Void)?
         var end: (@Sendable () -> Void)?
         var watcher: Task<Void, Never>?
 
         mutating func wake(_ state: inout State) {
-            waiter = state.waiter.take()
-            swap(&otherWaiters, &state.otherWaiters)
+            swap(&waiters, &state.waiters)
         }
 
         func run() {
             watcher?.cancel()
             stop?()
             end?()
-            waiter?.resume()
-            for waiter in otherWaiters { waiter.resume() }
+            for waiter in waiters { waiter.resume() }
         }
     }
 
@@ -437,15 +432,12 @@ public final class Exchange: Sendable {
     }
 
     private func wait(until isReady: @Sendable (borrowing State) -> Bool) async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                let isNeeded = state.withLock { state in
-                    guard !isReady(state) else { return false }
-                    if state.waiter == nil { state.waiter = continuation } else { state.otherWaiters.append(continuation) }
-                    return true
-                }
-                if !isNeeded { continuation.resume() }
+        await suspend { suspension in
+            let isNeeded = state.withLock { state in
+                if !isReady(state) { state.waiters.append(suspension) }
+                return !isReady(state)
             }
+            if !isNeeded { suspension.resume() }
         } onCancel: {
             stop(.cancelled)
         }

@@ -1,21 +1,19 @@
 /// A key about which something goes on: its machine, and those whom the machine only counts. Lives under the engine's lock.
 struct LiveKey {
-    /// How often the state has changed; an observer who has seen this number has seen the present state.
+    /// The number of the current state.
     var version: UInt64 = 1
-    private(set) var observers: [ObserverSlot] = []
+    /// The observers, each with the number of the last state that it has received.
+    var observers = WaiterList<UInt64>()
     var machine: KeyMachine<BoxedContent>
 
     let param: BoxedKey
-    /// Where it stands among the live keys.
+    /// The position among the live keys.
     let place: Int
-    private var freeSlots: [Int] = []
-    /// Where observers stand who were moved, and who go on asking at their old place.
-    private var moved: [CallerID: Int] = [:]
 
     /// Those who wait for an answer of the machine.
     var callers = FewByNumber<Reply<CallerAnswer<BoxedContent>>>.none
-    /// Those who wait for the content; the machine knows them as one.
-    var crowd: Crowd<CallerAnswer<BoxedContent>>?
+    /// The callers that wait for the content; the machine knows them as one caller.
+    var crowd: (id: CallerID, reply: Reply<CallerAnswer<BoxedContent>>)?
 
     /// Fetches under way: of the content and of a page at each side, so never more than three, and the cancelled ones not among them.
     var fetches: [(ticket: Ticket, task: Task<Void, Never>)] = []
@@ -31,97 +29,49 @@ struct LiveKey {
         machine = KeyMachine(rules: rules)
     }
 
-    /// Finds a place for an observer, by which he is found until he leaves.
-    mutating func addObserver(_ id: CallerID) -> Int {
-        let slot = ObserverSlot(id: id)
-        guard let free = freeSlots.popLast() else {
-            observers.append(slot)
-            return observers.count - 1
-        }
-        observers[free] = slot
-        return free
-    }
-
-    /// Where the observer stands now who was given this place; `nil` where he has left.
-    func position(of id: CallerID, at place: Int) -> Int? {
-        observers.indices.contains(place) && observers[place].id == id ? place : moved[id]
-    }
-
-    /// What an observer finds when he looks.
+    /// The result of an observer's look at a key.
     enum Sight: Sendable {
         case state(LoadingState<BoxedContent>)
         case nothingNew
-        /// He has left: cancelled, while he was on his way.
+        /// The observer has left because its task was canceled.
         case gone
     }
 
-    /// Gives an observer the present state, unless he has seen it.
-    mutating func look(_ id: CallerID, at place: Int) -> Sight {
-        guard let position = position(of: id, at: place) else { return .gone }
-        guard version > observers[position].seen, let state = machine.state else { return .nothingNew }
-        observers[position].seen = version
+    /// Gives an observer the current state, unless it has received it.
+    mutating func look(_ id: CallerID) -> Sight {
+        guard let observer = observers[id] else { return .gone }
+        guard version > observer.tag, let state = machine.state else { return .nothingNew }
+        observers.setTag(version, of: id)
         return .state(state)
     }
 
-    /// Lets an observer wait until there is a state that he has not seen.
+    /// Suspends an observer until there is a state that it has not received.
     ///
-    /// - Returns: `false` where there is one, or where he has left.
-    mutating func wait(_ id: CallerID, at place: Int, _ waiting: Suspension) -> Bool {
-        guard let position = position(of: id, at: place) else { return false }
-        if version > observers[position].seen, machine.isVisible { return false }
-        // The first one would wait for ever.
-        if observers[position].waiting != nil { refuseSecondWaiter() }
-        observers[position].waiting = waiting
-        return true
+    /// - Returns: `false` if there is such a state, or if the observer has left.
+    mutating func wait(_ id: CallerID, _ suspension: Suspension) -> Bool {
+        guard let observer = observers[id] else { return false }
+        if version > observer.tag, machine.isVisible { return false }
+        // The first task would wait forever.
+        if observer.suspension != nil { refuseSecondWaiter() }
+        return observers.suspend(id, suspension)
     }
 
     /// Whether nothing would be lost but what the cacher does not know, if the engine forgot this key.
     // Mutating, so that the machine is looked at where it stands: read through a cell it would be copied as a whole.
     mutating func isAtRest() -> Bool { machine.isAtRest }
 
-    /// Has a new state, and takes out what all observers wait on.
-    mutating func publish(_ waiting: inout Few<Suspension>) {
+    /// Counts a new state, and takes the suspensions of all observers.
+    mutating func publish(_ suspensions: inout Few<Suspension>) {
         version += 1
         guard machine.observers > 0, machine.isVisible else { return }
-        for position in observers.indices {
-            guard let suspension = observers[position].waiting else { continue }
-            observers[position].waiting = nil
-            waiting.append(suspension)
-        }
+        observers.wake(&suspensions)
     }
 
-    /// Takes an observer's place back.
-    ///
-    /// - Returns: Whether he still was here, and what he waits on, if he does.
-    mutating func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: Suspension?) {
-        guard let position = position(of: id, at: place) else { return (false, nil) }
-        let waiting = observers[position].waiting
-        observers[position] = ObserverSlot(id: ObserverSlot.nobody)
-        freeSlots.append(position)
-        if !moved.isEmpty { moved[id] = nil }
-        if freeSlots.count > 64, freeSlots.count > observers.count / 4 * 3 { closeUp() }
-        return (true, waiting)
-    }
-
-    /// Lets those who are left close up: the places of a crowd that has gone would cost as long as the key lives, and at each state.
-    ///
-    /// Rare enough to cost nothing: as many have left as are looked at, three times over those who are moved.
-    private mutating func closeUp() {
-        var left: [ObserverSlot] = []
-        var places: [CallerID: Int] = [:]
-        left.reserveCapacity(observers.count - freeSlots.count)
-        for (position, slot) in observers.enumerated() where slot.id != ObserverSlot.nobody {
-            if position != left.count || moved[slot.id] != nil { places[slot.id] = left.count }
-            left.append(slot)
-        }
-        (observers, freeSlots, moved) = (left, [], places)
-    }
-
-    /// Takes out the crowd that the machine knows by this number.
-    mutating func takeCrowd(_ id: CallerID) -> Crowd<CallerAnswer<BoxedContent>>? {
-        guard let crowd, crowd.id == id else { return nil }
+    /// Removes the callers that the machine knows by this number.
+    mutating func takeCallers(_ id: CallerID) -> Reply<CallerAnswer<BoxedContent>>? {
+        guard let crowd, crowd.id == id else { return callers.remove(id) }
         self.crowd = nil
-        return crowd
+        return crowd.reply
     }
 
     /// Returns the key's identity in the graph of waits, and creates it if needed.
@@ -138,22 +88,10 @@ struct LiveKey {
     }
 }
 
-/// An observer's place: who he is, what he has seen, and what he waits on while he does.
-struct ObserverSlot {
-    /// Whose place is free; numbers of observers begin at 1.
-    static let nobody: CallerID = 0
-
-    var id: CallerID
-    var waiting: Suspension?
-    /// The number of the state that he has seen last.
-    var seen: UInt64 = 0
-}
-
 /// What is to be done when the lock is open again: nothing of it may run user code under it.
 struct Effects {
     enum Parcel {
         case answer(Reply<CallerAnswer<BoxedContent>>, CallerAnswer<BoxedContent>)
-        case answerToAll(Crowd<CallerAnswer<BoxedContent>>, CallerAnswer<BoxedContent>)
         case cancellation(Task<Void, Never>)
         // Out of line: only stores that are listened to send any.
         indirect case event(StoreEvent<BoxedKey>)
@@ -176,8 +114,7 @@ struct Effects {
         guard !parcels.isEmpty else { return observers.forEach { $0.resume() } }
         parcels.forEach { parcel in
             switch parcel {
-            case .answer(let caller, let answer): caller.put(answer)
-            case .answerToAll(let crowd, let answer): crowd.put(answer)
+            case .answer(let reply, let answer): reply.put(answer)
             case .cancellation, .event: break
             }
         }

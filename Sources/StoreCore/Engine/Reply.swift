@@ -1,69 +1,90 @@
-/// Where somebody finds an answer, and waits for it if it is not there yet.
+/// A result that one or many callers wait for.
 ///
-/// The answer lies under a lock and does not come with the continuation, whose way the thread sanitizer cannot follow.
+/// The lock of a reply may be taken while the engine's lock is held, never the other way round. The result is kept under the lock and does
+/// not travel with the continuation, because the thread sanitizer cannot follow a continuation.
 final class Reply<Answer: Sendable>: Sendable {
-    private enum Slot {
-        case open
-        // Whoever leaves this case resumes it.
-        case awaited(Suspension)
-        case answered(Answer)
+    typealias Ticket = WaiterList<Void>.Ticket
+
+    private struct State {
+        var answer: Answer?
+        /// The callers without a result; the cancellation of its task removes a caller.
+        var callers = WaiterList<Void>()
     }
 
-    private let slot = Lock(Slot.open)
+    private let state = Lock(State())
+    /// Called outside the lock when the last of several callers has left without a result.
+    private let onEmpty: (@Sendable (Reply) -> Void)?
 
-    /// Whether somebody is suspended until the answer is there.
-    var isAwaited: Bool {
-        slot.withLock { if case .awaited = $0 { true } else { false } }
+    init(onEmpty: (@Sendable (Reply) -> Void)? = nil) {
+        self.onEmpty = onEmpty
     }
 
-    /// Answers; the first answer counts.
+    /// The number of callers without a result.
+    var count: Int { state.withLock { $0.callers.count } }
+
+    /// The number of suspended callers.
+    var suspendedCount: Int { state.withLock { $0.callers.suspendedCount } }
+
+    /// The number of callers for which there is storage, for tests.
+    var capacity: Int { state.withLock { $0.callers.capacity } }
+
+    /// Sets the result and resumes the callers in the order in which they joined; later results are ignored.
     func put(_ answer: Answer) {
-        let waiting = slot.withLock { slot -> Suspension? in
-            switch slot {
-            case .open:
-                slot = .answered(answer)
-                return nil
-            case .awaited(let waiting):
-                slot = .answered(answer)
-                return waiting
-            case .answered:
-                return nil
-            }
+        let callers = state.withLock { state -> [WaiterList<Void>.Waiter] in
+            guard state.answer == nil else { return [] }
+            state.answer = answer
+            return state.callers.removeAll()
         }
-        waiting?.resume()
+        for caller in callers { caller.resume() }
     }
 
-    /// Resumes a task when the answer is there.
-    func wait(_ suspension: Suspension) {
-        let isAnswered = slot.withLock { slot in
-            if case .answered = slot { return true }
-            slot = .awaited(suspension)
-            return false
-        }
-        if isAnswered { suspension.resume() }
-    }
+    // MARK: One caller
 
-    func take() -> Answer {
-        guard case .answered(let answer) = slot.withLock({ $0 }) else { preconditionFailure("somebody was woken without an answer") }
-        return answer
-    }
-}
-
-extension Reply {
-    /// Suspends until the answer is there.
+    /// Suspends until there is a result.
     ///
     /// - Parameters:
-    ///   - isolation: The caller's actor, which is not left.
-    ///   - giveUp: What the cancellation of the task does, also where it came before; it must see to it that there is an answer.
-    /// - Returns: The answer.
+    ///   - isolation: The caller's actor, which the call does not leave.
+    ///   - giveUp: Runs when the task is canceled, and at once if it already is; it must cause a result.
+    /// - Returns: The result.
     func value(isolation: isolated (any Actor)? = #isolation, onCancel giveUp: @Sendable () -> Void) async -> Answer {
-        await withTaskCancellationHandler {
-            // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
-            _ = isolation
-            await suspend { wait($0) }
+        let ticket = join()
+        await suspend {
+            wait(ticket, $0)
         } onCancel: {
             giveUp()
         }
-        return take()
+        guard let answer = state.withLock(\.answer) else { preconditionFailure("a caller was resumed without a result") }
+        return answer
     }
+
+    // MARK: Many callers
+
+    /// Adds a caller.
+    func join() -> Ticket {
+        state.withLock { $0.callers.join(()) }
+    }
+
+    /// Suspends a caller until there is a result, or until it leaves.
+    func wait(_ ticket: Ticket, _ suspension: Suspension) {
+        let isWaiting = state.withLock { $0.answer == nil && $0.callers.suspend(ticket, suspension) }
+        if !isWaiting { suspension.resume() }
+    }
+
+    /// Removes a caller and reports an empty reply; has no effect after the result.
+    func leave(_ ticket: Ticket) {
+        if remove(ticket) { onEmpty?(self) }
+    }
+
+    /// Removes a caller; returns whether it was the last one.
+    func remove(_ ticket: Ticket) -> Bool {
+        let (caller, isLast) = state.withLock { state in
+            let caller = state.callers.remove(ticket)
+            return (caller, caller != nil && state.callers.isEmpty)
+        }
+        caller?.resume()
+        return isLast
+    }
+
+    /// The result; `nil` for a resumed caller that has left.
+    var answer: Answer? { state.withLock(\.answer) }
 }

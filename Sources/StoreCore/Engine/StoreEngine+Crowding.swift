@@ -1,34 +1,32 @@
-// Callers for content, of whom thousands may come at once: the first of a key asks its machine, and all others wait with him.
+// Callers for content. Thousands may arrive at once: the first caller of a key registers with its machine, and the others join it.
 
 extension StoreEngine {
-    /// Asks for a key's content and waits for the answer.
+    /// Requests a key's content and waits for the result.
     ///
-    /// One frame beside that of whoever asks, and not a large one: then what a waiting task needs fits into what it has got with its making.
+    /// The call adds a single small frame to the caller's, so that a waiting task needs no memory beyond its initial allocation.
     ///
-    /// - Returns: The answer; `.cancelled` as soon as the caller's task is.
+    /// - Returns: The result; `.cancelled` as soon as the caller's task is canceled.
     @usableFromInline
     func answer(
         _ key: BoxedKey, from source: GettingFrom, isolation: isolated (any Actor)? = #isolation
     ) async -> CallerAnswer<BoxedContent> {
         if Task.isCancelled { return .cancelled }
-        // A store that reports events reports one of each caller, and a fetch that waits for a key waits on its own behalf.
+        // Events count each caller, and a fetch that waits for a key must be known to the machine as itself.
         guard source == .both, onEvent == nil, FetchScope.active == nil else { return await answerAlone(key, source.need) }
         switch poseInCrowd(key) {
         case .answered(let answer):
             return answer
-        case .waiting(let crowd, let seat):
-            await withTaskCancellationHandler {
-                // Without the capture the closure runs on no actor, and each wait of an actor's caller costs two hops.
-                _ = isolation
-                await suspend { crowd.wait(at: seat, $0) }
+        case .waiting(let crowd, let ticket):
+            await suspend {
+                crowd.wait(ticket, $0)
             } onCancel: {
-                crowd.giveUp(seat)
+                crowd.leave(ticket)
             }
-            return crowd.take(seat)
+            return crowd.answer ?? .cancelled
         }
     }
 
-    // Never inlined: its frame would be part of that of each of thousands, who do not need it.
+    // Not inlined: its frame would enlarge that of each waiting caller, which does not need it.
     @inline(never)
     private func answerAlone(
         _ key: BoxedKey, _ need: CallerNeed, isolation: isolated (any Actor)? = #isolation
@@ -48,41 +46,43 @@ extension GettingFrom {
 }
 
 extension StoreEngine {
-    /// What became of the question of one of many.
+    /// The outcome of a request for a key's content.
     enum AskedInCrowd: Sendable {
         case answered(CallerAnswer<BoxedContent>)
-        case waiting(Crowd<CallerAnswer<BoxedContent>>, Crowd<CallerAnswer<BoxedContent>>.Seat)
+        case waiting(Reply<CallerAnswer<BoxedContent>>, Reply<CallerAnswer<BoxedContent>>.Ticket)
     }
 
-    /// Joins those who wait for a key's content. The machine need not hear of it: where one waits for content, so must the next, for
-    /// whatever would spare him the waiting has answered the first.
-    // Never inlined: what is made here would stand in the frame of its caller, of which thousands may wait at once.
+    /// Joins the callers that wait for a key's content.
+    ///
+    /// The machine knows the crowd as a single caller: if one caller must wait for content, so must the next, because anything that would
+    /// give the next caller a result has given it to the first.
+    // Not inlined: its temporaries would enlarge the frame of its caller, and thousands of these may wait at once.
     @inline(never)
     func poseInCrowd(_ param: BoxedKey) -> AskedInCrowd {
-        let seated = state.withLock { state -> AskedInCrowd? in
-            guard let crowd = state.live[param]?.value.crowd else { return nil }
+        let joined = state.withLock { state -> AskedInCrowd? in
+            guard let crowd = state.live[param]?.value.crowd?.reply else { return nil }
             return .waiting(crowd, crowd.join())
         }
-        if let seated { return seated }
+        if let joined { return joined }
         let id = nextID()
         return turn(param) { key, turn in
-            // Somebody may have come first since the lock was open.
-            if let crowd = key.crowd { return .waiting(crowd, crowd.join()) }
+            // Another caller may have come first since the lock was released.
+            if let crowd = key.crowd?.reply { return .waiting(crowd, crowd.join()) }
             if let answer = key.machine.callerArrived(id, needing: .content, &turn) { return .answered(answer) }
-            // It keeps the store as long as somebody waits, as any caller does.
-            let crowd = Crowd<CallerAnswer<BoxedContent>>(id, cancellation: .cancelled) { crowd in self.dissolve(crowd, of: param) }
-            key.crowd = crowd
+            // Retains the engine while a caller waits, as any caller does.
+            let crowd = Reply<CallerAnswer<BoxedContent>> { crowd in self.dissolve(crowd, of: param) }
+            key.crowd = (id, crowd)
             return .waiting(crowd, crowd.join())
         }
     }
 
-    /// Lets a crowd go whose last member has left.
-    func dissolve(_ crowd: Crowd<CallerAnswer<BoxedContent>>, of param: BoxedKey) {
+    /// Removes a crowd after its last caller has left.
+    func dissolve(_ crowd: Reply<CallerAnswer<BoxedContent>>, of param: BoxedKey) {
         turnIfLive(param) { key, turn in
-            // Legal: it was answered on the way here, or somebody has joined it.
-            guard key.crowd === crowd, crowd.count == 0 else { return }
+            // The crowd may have received its result meanwhile, or another caller may have joined it.
+            guard let (id, reply) = key.crowd, reply === crowd, crowd.count == 0 else { return }
             key.crowd = nil
-            key.machine.callerLeft(crowd.id, &turn)
+            key.machine.callerLeft(id, &turn)
         }
     }
 }

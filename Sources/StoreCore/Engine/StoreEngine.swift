@@ -159,12 +159,8 @@ final class StoreEngine: Sendable {
         case .cancel(let ticket):
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
-            // Neither is legal, too: a caller who holds on to the truth has had his answer.
-            if let caller = key.callers.remove(id) {
-                effects.parcels.append(.answer(caller, answer))
-            } else if let crowd = key.takeCrowd(id) {
-                effects.parcels.append(.answerToAll(crowd, answer))
-            }
+            // A caller that holds the accepted content has had its result.
+            if let reply = key.takeCallers(id) { effects.parcels.append(.answer(reply, answer)) }
         case .report(let kind):
             state.report(kind, key.param, &effects)
         }

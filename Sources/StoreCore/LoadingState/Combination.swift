@@ -45,25 +45,25 @@ struct MissingContent: Error {}
 /// The meeting point of a combination's input tasks and its observer.
 final class Combination: Sendable {
     /// The progress apart from the states. Its lock also guards the states of all inputs, so that they are read at one moment.
-    private let progress: Lock<CombinationProgress>
+    private let progress: WatchedState<CombinationProgress>
 
     init(inputCount: Int) {
-        progress = Lock(CombinationProgress(inputCount: inputCount))
+        progress = WatchedState(CombinationProgress(inputCount: inputCount))
     }
 
     /// Records a new state of an input; `exchange` stores it and returns the previous one.
     func stateArrived<Content: Sendable>(_ exchange: () -> LoadingState<Content>?) {
-        // The previous state leaves the lock with the waiter, because its release may run user code.
-        let (_, waiter) = progress.withLock { progress in
+        // The previous state leaves the lock, because its release may run user code.
+        _ = progress.update { progress in
             let previous = exchange()
-            return (previous, progress.stateArrived(isFirst: previous == nil))
+            progress.stateArrived(isFirst: previous == nil)
+            return previous
         }
-        waiter?.resume()
     }
 
     /// Records that an input has ended.
     func inputEnded(hasState: () -> Bool) {
-        progress.withLock { $0.inputEnded(hadState: hasState()) }?.resume()
+        progress.update { $0.inputEnded(hadState: hasState()) }
     }
 
     /// Waits until there are states that were not taken yet; used by one task at a time.
@@ -71,31 +71,20 @@ final class Combination: Sendable {
     /// - Parameter isolation: The caller's actor, which the call does not leave.
     /// - Returns: `false` once the task is canceled.
     func hasNews(isolation: isolated (any Actor)? = #isolation) async -> Bool {
-        await withTaskCancellationHandler {
-            // Capturing the isolation keeps the closure on the caller's actor; otherwise each state costs two hops.
-            _ = isolation
-            await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
-                let mustWait = progress.withLock { progress in
-                    // A task is marked as canceled before its handlers run: either this check sees the mark, or the handler finds the
-                    // waiter.
-                    !Task.isCancelled && progress.wait(waiter)
-                }
-                if !mustWait { waiter.resume() }
-            }
-        } onCancel: {
-            progress.withLock { $0.takeWaiter() }?.resume()
-        }
+        progress.update { $0.beginWaiting() }
+        // The wait fails only if the task is canceled.
+        _ = try? await progress.wait { progress -> Void? in progress.isReady ? () : nil }
         return !Task.isCancelled
     }
 
     /// Combines the latest states of all inputs, as of one moment; `nil` if they were already taken, which happens at the end.
     func takeNews<Output: Sendable>(_ combine: () -> LoadingState<Output>?) -> LoadingState<Output>? {
-        progress.withLock { $0.takeNews() ? combine() : nil }
+        progress.update { $0.takeNews() ? combine() : nil }
     }
 }
 
 /// The progress of a combination apart from the states themselves.
-private struct CombinationProgress {
+private struct CombinationProgress: Sendable {
     /// The number of inputs that have not produced a state yet.
     private var silentCount: Int
     /// The number of inputs that may still produce states.
@@ -104,41 +93,35 @@ private struct CombinationProgress {
     private var hasNews = false
     /// Whether no further state can arrive.
     private var isOver = false
-    private var waiter: CheckedContinuation<Void, Never>?
+    private var isAwaited = false
 
     init(inputCount: Int) {
         silentCount = inputCount
         runningCount = inputCount
     }
 
-    /// Registers the observer's waiter; returns whether it must wait.
-    mutating func wait(_ waiter: CheckedContinuation<Void, Never>) -> Bool {
-        if isOver || (hasNews && silentCount == 0) { return false }
-        if self.waiter != nil { refuseSecondWaiter() }
-        self.waiter = waiter
-        return true
+    /// Whether the observer need not wait.
+    var isReady: Bool { isOver || (hasNews && silentCount == 0) }
+
+    mutating func beginWaiting() {
+        if isAwaited { refuseSecondWaiter() }
+        isAwaited = true
     }
 
-    mutating func stateArrived(isFirst: Bool) -> CheckedContinuation<Void, Never>? {
+    mutating func stateArrived(isFirst: Bool) {
         if isFirst { silentCount -= 1 }
         hasNews = true
-        return silentCount == 0 ? takeWaiter() : nil
     }
 
-    mutating func inputEnded(hadState: Bool) -> CheckedContinuation<Void, Never>? {
+    mutating func inputEnded(hadState: Bool) {
         runningCount -= 1
         // The combination can never produce a state if one input ended without any.
         if !hadState || runningCount == 0 { isOver = true }
-        return isOver ? takeWaiter() : nil
-    }
-
-    mutating func takeWaiter() -> CheckedContinuation<Void, Never>? {
-        defer { waiter = nil }
-        return waiter
     }
 
     /// Returns whether there are new states, and marks them as taken.
     mutating func takeNews() -> Bool {
+        isAwaited = false
         guard hasNews else { return false }
         hasNews = false
         return true

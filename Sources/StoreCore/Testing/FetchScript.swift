@@ -16,24 +16,21 @@ public final class FetchScript<Param: Hashable & Sendable, Content: Sendable>: S
     func respond(
         to request: OriginRequest<Param>, isolation: isolated (any Actor)? = #isolation
     ) async throws -> OriginResponse<Content> {
-        let ticket = state.update { $0.makeTicket() }
+        let number = state.update { $0.begin(request, isCancelled: Task.isCancelled) }
+        defer { state.update { $0.end(number) } }
+        let cancel: @Sendable () -> Void = { [state] in state.update { $0.cancel(number) }?.resume() }
+        await suspend { suspension in
+            if !state.update({ $0.suspend(number, suspension) }) { suspension.resume() }
+        } onCancel: {
+            cancel()
+        }
+        if let answer = try state.read({ $0.passage(of: number) }).get() { return try answer.result.get() }
         return try await withTaskCancellationHandler {
-            // Capturing the isolation keeps the closure on the caller's actor; otherwise fetches on one actor would not begin in order.
+            // Capturing the isolation keeps the closure on the caller's actor.
             _ = isolation
-            // The number is known once the fetch has begun, before the gate releases it.
-            var number = 0
-            defer { state.update { $0.end(ticket: ticket) } }
-            let answer = try await withCheckedThrowingContinuation { passage in
-                let begun = state.update { state in
-                    state.begin(request, ticket: ticket, isCancelled: Task.isCancelled, passage: passage)
-                }
-                number = begun.number
-                begun.action.perform()
-            }
-            if let answer { return try answer.result.get() }
             return try await callClosure(ScriptedRequest(number: number, request: request))
         } onCancel: {
-            state.update { $0.cancel(ticket: ticket) }.perform()
+            cancel()
         }
     }
 

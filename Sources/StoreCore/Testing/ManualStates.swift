@@ -12,7 +12,7 @@
 public final class ManualStates<Content: Sendable>: Sendable {
     private struct Observer {
         var pending: LoadingState<Content>?
-        var waiter: CheckedContinuation<LoadingState<Content>?, Never>?
+        var isWaiting = false
     }
 
     private struct Feed: Sendable {
@@ -26,25 +26,13 @@ public final class ManualStates<Content: Sendable>: Sendable {
             let state = current.map { "current state: \($0.summary)" } ?? "no state was sent"
             return [state]
                 + observers.sorted { $0.key < $1.key }.map { ticket, observer in
-                    if observer.waiter != nil { return "observer \(ticket) waits for the next state" }
-                    return observer.pending.map { "observer \(ticket) has not taken \($0.summary)" } ?? "observer \(ticket) is busy"
+                    if let pending = observer.pending { return "observer \(ticket) has not taken \(pending.summary)" }
+                    return "observer \(ticket) \(observer.isWaiting ? "waits for the next state" : "is busy")"
                 }
-        }
-
-        /// Removes and returns all waiters; the other observers receive `pending`.
-        mutating func takeWaiters(leaving pending: LoadingState<Content>?) -> [CheckedContinuation<LoadingState<Content>?, Never>] {
-            observers.keys.sorted().compactMap { ticket in
-                guard let waiter = observers[ticket]?.waiter else {
-                    if let pending { observers[ticket]?.pending = pending }
-                    return nil
-                }
-                observers[ticket]?.waiter = nil
-                return waiter
-            }
         }
     }
 
-    /// One lock guards the current state and all observers; observers are resumed outside it.
+    /// Guards the current state and all observers.
     private let feed: WatchedState<Feed>
 
     /// Creates a sequence of states.
@@ -63,22 +51,18 @@ public final class ManualStates<Content: Sendable>: Sendable {
     ///
     /// - Parameter state: The state; it replaces a pending state of an observer.
     public func send(_ state: LoadingState<Content>) {
-        // The previous feed leaves the lock with the waiters, because its release may run user code.
-        let (waiters, _) = feed.update { feed in
+        // The previous feed leaves the lock, because its release may run user code.
+        _ = feed.update { feed in
             let before = feed
             feed.current = state
-            return (feed.takeWaiters(leaving: state), before)
+            for ticket in feed.observers.keys { feed.observers[ticket]?.pending = state }
+            return before
         }
-        for waiter in waiters { waiter.resume(returning: state) }
     }
 
     /// Ends the sequence of each observer after its pending state; a store's sequences never end this way.
     public func finish() {
-        let waiters = feed.update { feed in
-            feed.isFinished = true
-            return feed.takeWaiters(leaving: nil)
-        }
-        for waiter in waiters { waiter.resume(returning: nil) }
+        feed.update { $0.isFinished = true }
     }
 
     /// The current number of observers.
@@ -115,7 +99,7 @@ public final class ManualStates<Content: Sendable>: Sendable {
     ) async throws {
         let wait = TestWait(subject: "\(count) observers that have taken the newest state", timeout: timeout, fileID: fileID, line: line)
         try await feed.wait(wait, history: { $0.history }) { feed in
-            feed.observers.count == count && feed.observers.values.allSatisfy { $0.waiter != nil } ? () : nil
+            feed.observers.count == count && feed.observers.values.allSatisfy { $0.isWaiting && $0.pending == nil } ? () : nil
         }
     }
 
@@ -130,32 +114,28 @@ public final class ManualStates<Content: Sendable>: Sendable {
     }
 
     private func leave(_ ticket: Int) {
-        let observer = feed.update { $0.observers.removeValue(forKey: ticket) }
-        observer?.waiter?.resume(returning: nil)
+        // The observer leaves the lock with its state, because its release may run user code.
+        _ = feed.update { $0.observers.removeValue(forKey: ticket) }
     }
 
     private func next(_ ticket: Int, isolation: isolated (any Actor)? = #isolation) async -> LoadingState<Content>? {
-        await withTaskCancellationHandler {
-            // Capturing the isolation keeps the closure on the caller's actor; otherwise each state costs two hops.
-            _ = isolation
-            return await withCheckedContinuation { (waiter: CheckedContinuation<LoadingState<Content>?, Never>) in
-                let answer: LoadingState<Content>?? = feed.update { feed in
-                    guard let observer = feed.observers[ticket] else { return .some(nil) }
-                    // A task is marked as canceled before its handlers run: either this check sees the mark, or `leave` finds the waiter.
-                    guard !Task.isCancelled else { return .some(nil) }
-                    if let pending = observer.pending {
-                        feed.observers[ticket]?.pending = nil
-                        return pending
-                    }
-                    if feed.isFinished { return .some(nil) }
-                    if observer.waiter != nil { refuseSecondWaiter() }
-                    feed.observers[ticket]?.waiter = waiter
-                    return nil
-                }
-                if let answer { waiter.resume(returning: answer) }
+        feed.update { feed in
+            if feed.observers[ticket]?.isWaiting == true { refuseSecondWaiter() }
+            feed.observers[ticket]?.isWaiting = true
+        }
+        do {
+            try await feed.wait { feed -> Void? in
+                feed.observers[ticket].map { $0.pending != nil || feed.isFinished } ?? true ? () : nil
             }
-        } onCancel: {
+        } catch {
+            // The task is canceled.
             leave(ticket)
+            return nil
+        }
+        return feed.update { feed in
+            feed.observers[ticket]?.isWaiting = false
+            defer { feed.observers[ticket]?.pending = nil }
+            return feed.observers[ticket]?.pending
         }
     }
 

@@ -16,32 +16,26 @@ public import Foundation
 ///
 /// A sleeping task keeps the time source alive; cancel the task, or advance time past its deadline.
 public final class ManualTime: TimeSource {
-    private struct Sleeper {
-        let ticket: UInt64
-        let deadline: MonotonicInstant
-        let continuation: CheckedContinuation<Void, any Error>
-    }
+    private typealias Sleepers = WaiterList<MonotonicInstant>
 
     private struct Clocks: Sendable {
         var now: MonotonicInstant
         /// The wall-clock time at which the monotonic clock shows zero.
         var wallOrigin: Date
-        var sleepers: [Sleeper] = []
-        var lastTicket: UInt64 = 0
+        /// The sleeping tasks, each with its deadline.
+        var sleepers = Sleepers()
 
         var date: Date { wallOrigin.addingTimeInterval(MonotonicInstant.zero.duration(to: now).timeInterval) }
 
-        var nextDeadline: MonotonicInstant? { sleepers.lazy.map(\.deadline).min() }
+        var nextDeadline: MonotonicInstant? { sleepers.all.lazy.map(\.tag).min() }
 
         /// One line per sleeper, in the order in which they began to sleep.
-        var history: [String] { sleepers.map { "a task sleeps for another \(now.duration(to: $0.deadline).inWords)" } }
+        var history: [String] { sleepers.all.map { "a task sleeps for another \(now.duration(to: $0.tag).inWords)" } }
 
         /// Removes the sleepers with a passed deadline, ordered by deadline and then by the start of their sleep.
-        mutating func takeDue() -> [Sleeper] {
-            let due = sleepers.filter { $0.deadline <= now }
-            guard !due.isEmpty else { return [] }
-            sleepers.removeAll { $0.deadline <= now }
-            return due.sorted { ($0.deadline, $0.ticket) < ($1.deadline, $1.ticket) }
+        mutating func takeDue() -> [Sleepers.Waiter] {
+            let now = now
+            return sleepers.removeAll { $0 <= now }.sorted { ($0.tag, $0.ticket) < ($1.tag, $1.ticket) }
         }
     }
 
@@ -85,12 +79,12 @@ public final class ManualTime: TimeSource {
     /// Advances the clocks and resumes due sleepers outside the lock.
     @discardableResult
     private func move(to target: (Clocks) -> MonotonicInstant?) -> MonotonicInstant? {
-        let (instant, due) = clocks.update { clocks -> (MonotonicInstant?, [Sleeper]) in
+        let (instant, due) = clocks.update { clocks -> (MonotonicInstant?, [Sleepers.Waiter]) in
             guard let instant = target(clocks) else { return (nil, []) }
             clocks.now = instant
             return (instant, clocks.takeDue())
         }
-        for sleeper in due { sleeper.continuation.resume() }
+        for sleeper in due { sleeper.resume() }
         return instant
     }
 
@@ -157,31 +151,17 @@ public final class ManualTime: TimeSource {
     }
 
     private func sleep(until deadline: MonotonicInstant, isolation: isolated (any Actor)?) async throws {
+        try Task.checkCancellation()
         let ticket = clocks.update { clocks in
-            clocks.lastTicket += 1
-            return clocks.lastTicket
+            deadline <= clocks.now ? nil : clocks.sleepers.join(deadline)
         }
-        try await withTaskCancellationHandler {
-            // Capturing the isolation keeps the closure on the caller's actor; otherwise each sleep costs two hops.
-            _ = isolation
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                let answer = clocks.update { clocks -> Result<Void, any Error>? in
-                    // A task is marked as canceled before its handlers run: either this check sees the mark, or the handler finds the
-                    // sleeper.
-                    if Task.isCancelled { return .failure(CancellationError()) }
-                    if deadline <= clocks.now { return .success(()) }
-                    clocks.sleepers.append(Sleeper(ticket: ticket, deadline: deadline, continuation: continuation))
-                    return nil
-                }
-                if let answer { continuation.resume(with: answer) }
-            }
+        guard let ticket else { return }
+        let isDue = await Sleepers.wait { suspension in
+            clocks.update { $0.sleepers.suspend(ticket, suspension) }
         } onCancel: {
-            let sleeper = clocks.update { clocks -> Sleeper? in
-                guard let index = clocks.sleepers.firstIndex(where: { $0.ticket == ticket }) else { return nil }
-                return clocks.sleepers.remove(at: index)
-            }
-            sleeper?.continuation.resume(throwing: CancellationError())
+            clocks.update { $0.sleepers.remove(ticket) }
         }
+        if !isDue { throw CancellationError() }
     }
 }
 

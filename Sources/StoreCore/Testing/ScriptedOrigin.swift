@@ -40,7 +40,7 @@ extension ScriptedOrigin {
 
     /// Opens the gate: the held fetches continue and receive the script's answers in the order in which they began.
     public func release() {
-        for action in script.state.update({ $0.release() }) { action.perform() }
+        for released in script.state.update({ $0.release() }) { released.resume() }
     }
 
     /// Waits until `count` fetches are held, then releases the oldest ones; the gate stays closed for the others.
@@ -57,11 +57,11 @@ extension ScriptedOrigin {
         let state = script.state
         let wait = TestWait(subject: "\(count) held fetches", timeout: timeout, fileID: fileID, line: line)
         while true {
-            let actions = state.update { state in
+            let released = state.update { state in
                 let held = state.held
-                return held.count < count ? nil : held.prefix(count).map { state.release($0, with: nil) }
+                return held.count < count ? nil : held.prefix(count).compactMap { state.release($0, with: nil) }
             }
-            if let actions { return actions.forEach { $0.perform() } }
+            if let released { return released.forEach { $0.resume() } }
             try await script.wait(wait) { $0.held.count >= count ? () : nil }
         }
     }
@@ -80,10 +80,10 @@ extension ScriptedOrigin {
         let state = script.state
         let wait = TestWait(subject: "a held fetch", timeout: timeout, fileID: fileID, line: line)
         while true {
-            let action = state.update { state in
-                state.held.first.map { state.release($0, with: answer) }
+            let released = state.update { state in
+                state.held.first.flatMap { state.release($0, with: answer) }
             }
-            if let action { return action.perform() }
+            if let released { return released.resume() }
             try await script.wait(wait) { $0.held.isEmpty ? nil : () }
         }
     }
@@ -104,10 +104,10 @@ extension ScriptedOrigin {
         let state = script.state
         let wait = TestWait(subject: "fetch \(number) at the gate", timeout: timeout, fileID: fileID, line: line)
         while true {
-            let (action, hasPassed) = state.update { state in
+            let (released, hasPassed) = state.update { state in
                 state.isHeld(number) ? (state.release(number, with: answer), false) : (nil, state.hasPassed(number))
             }
-            if let action { return action.perform() }
+            if let released { return released.resume() }
             guard !hasPassed else {
                 throw StoreError(.notHeld, "answering fetch \(number): it has left the gate; call hold() before it begins")
             }

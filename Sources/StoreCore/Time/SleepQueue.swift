@@ -40,24 +40,15 @@ final class SleepQueue: Sendable {
     ///   - isolation: The caller's actor, which the call does not leave.
     /// - Throws: `CancellationError` as soon as the task is canceled.
     func sleep(until deadline: MonotonicInstant, isolation: isolated (any Actor)? = #isolation) async throws {
-        let ticket = sleepers.withLock { $0.nextTicket() }
-        try await withTaskCancellationHandler {
-            // Capturing the isolation keeps the closure on the caller's actor; otherwise each sleep costs two hops.
-            _ = isolation
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                let (isCanceled, alarm) = sleepers.withLock { sleepers -> (Bool, MonotonicInstant?) in
-                    // A task is marked as canceled before its handlers run: either this check sees the mark, or the handler finds the
-                    // sleeper.
-                    if Task.isCancelled { return (true, nil) }
-                    sleepers.add(continuation, ticket, until: deadline)
-                    return (false, sleepers.nextAlarm())
-                }
-                if isCanceled { continuation.resume(throwing: CancellationError()) }
-                set(alarm)
-            }
+        try Task.checkCancellation()
+        let (ticket, alarm) = sleepers.withLock { sleepers in (sleepers.add(until: deadline), sleepers.nextAlarm()) }
+        set(alarm)
+        let isDue = await WaiterList<Void>.wait { suspension in
+            sleepers.withLock { $0.suspend(ticket, suspension) }
         } onCancel: {
-            sleepers.withLock { $0.remove(ticket) }?.resume(throwing: CancellationError())
+            sleepers.withLock { $0.remove(ticket) }
         }
+        if !isDue { throw CancellationError() }
     }
 
     private func set(_ alarm: MonotonicInstant?) {
@@ -76,7 +67,7 @@ final class SleepQueue: Sendable {
             return (due, sleepers.nextAlarm())
         }
         set(next)
-        for continuation in due { continuation.resume() }
+        for sleeper in due { sleeper.resume() }
     }
 }
 
@@ -84,55 +75,53 @@ final class SleepQueue: Sendable {
 private struct Sleepers {
     private struct Entry: Comparable {
         let deadline: MonotonicInstant
-        let ticket: UInt64
+        let ticket: WaiterList<Void>.Ticket
 
         static func < (lhs: Entry, rhs: Entry) -> Bool { (lhs.deadline, lhs.ticket) < (rhs.deadline, rhs.ticket) }
     }
 
-    private var waiting: [UInt64: CheckedContinuation<Void, any Error>] = [:]
+    private var waiting = WaiterList<Void>()
     /// A binary heap with the earliest deadline first. The entry of a canceled sleeper stays until it is first, or until such entries
     /// prevail.
     private var entries: [Entry] = []
     /// The instants of the alarms, the earliest last. An alarm cannot be canceled, so it remains for later sleepers.
     private var alarms: [MonotonicInstant] = []
-    private var lastTicket: UInt64 = 0
 
     var count: Int { waiting.count }
     var entryCount: Int { entries.count }
 
-    mutating func nextTicket() -> UInt64 {
-        lastTicket += 1
-        return lastTicket
-    }
-
-    mutating func add(_ continuation: CheckedContinuation<Void, any Error>, _ ticket: UInt64, until deadline: MonotonicInstant) {
-        waiting[ticket] = continuation
+    mutating func add(until deadline: MonotonicInstant) -> WaiterList<Void>.Ticket {
+        let ticket = waiting.join(())
         entries.append(Entry(deadline: deadline, ticket: ticket))
         var place = entries.count - 1
         while place > 0, entries[place] < entries[(place - 1) / 2] {
             entries.swapAt(place, (place - 1) / 2)
             place = (place - 1) / 2
         }
+        return ticket
     }
 
-    /// Removes a sleeper; returns `nil` if the task is not asleep, or is no longer asleep.
-    mutating func remove(_ ticket: UInt64) -> CheckedContinuation<Void, any Error>? {
-        let continuation = waiting.removeValue(forKey: ticket)
+    /// Registers the suspension of a sleeper; returns `false` if its sleep is over.
+    mutating func suspend(_ ticket: WaiterList<Void>.Ticket, _ suspension: Suspension) -> Bool { waiting.suspend(ticket, suspension) }
+
+    /// Removes a sleeper; returns `nil` if its sleep is over.
+    mutating func remove(_ ticket: WaiterList<Void>.Ticket) -> WaiterList<Void>.Waiter? {
+        let sleeper = waiting.remove(ticket)
         if entries.count > 2 * waiting.count + 64 {
             entries.removeAll { waiting[$0.ticket] == nil }
             // A sorted array is a heap.
             entries.sort()
         }
-        return continuation
+        return sleeper
     }
 
     /// Removes the sleepers with a passed deadline, the earliest first, for an alarm that has fired.
-    mutating func takeDue(_ alarm: MonotonicInstant, at now: MonotonicInstant) -> [CheckedContinuation<Void, any Error>] {
+    mutating func takeDue(_ alarm: MonotonicInstant, at now: MonotonicInstant) -> [WaiterList<Void>.Waiter] {
         alarms.removeAll { $0 == alarm }
-        var due: [CheckedContinuation<Void, any Error>] = []
+        var due: [WaiterList<Void>.Waiter] = []
         while let first = entries.first, first.deadline <= now {
             removeFirst()
-            if let continuation = waiting.removeValue(forKey: first.ticket) { due.append(continuation) }
+            if let sleeper = waiting.remove(first.ticket) { due.append(sleeper) }
         }
         return due
     }

@@ -91,8 +91,8 @@ struct EarlyStarter<Item: SyncItem>: Sendable {
     /// Runs a closure and meanwhile downloads the items that it offers; returns when both have ended.
     func whileReading<Result: Sendable>(_ read: (EarlyDownloads<Item>) async throws -> Result) async throws -> Result {
         let count = ItemWorkers.count(workers.options.concurrency)
-        let slots = WorkerSlots(count)
-        let workerCount = count + WorkerSlots.standbyCount
+        let slots = Permits(count)
+        let workerCount = count + ItemWorkers.standbyCount
         let early = EarlyDownloads<Item>(workers: workerCount)
         // Items that failed after an earlier reading of the list are retried in this one.
         workers.board.forgetFailures()

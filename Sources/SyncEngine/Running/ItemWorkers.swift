@@ -26,6 +26,11 @@ struct ItemWorkers: Sendable {
     /// The largest number of concurrent items: more would not be faster, and each may hold an open file.
     static let mostAtATime = 1_024
 
+    /// The number of items that may wait for the disk in addition to those being transferred; each holds an open file.
+    ///
+    /// A worker gives up its slot while its item only waits for the disk, and a standby worker transfers another item.
+    static let standbyCount = 64
+
     /// Returns the number of concurrent items.
     static func count(_ wanted: Int) -> Int {
         wanted > 0 ? min(wanted, mostAtATime) : min(16, max(4, 2 * availableProcessors))
@@ -50,9 +55,9 @@ struct ItemWorkers: Sendable {
     ) async {
         let cursor = Cursor(items)
         let count = Self.count(options.concurrency)
-        let slots = WorkerSlots(count)
+        let slots = Permits(count)
         await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<min(count + WorkerSlots.standbyCount, items.count) {
+            for _ in 0..<min(count + Self.standbyCount, items.count) {
                 group.addTask { await work(cursor, slots, stage: stage, key: key, bytes: bytes, action: action, done: done) }
             }
             // A failure that stops the pass cancels the other workers, which may be in the middle of long items.
@@ -72,7 +77,7 @@ struct ItemWorkers: Sendable {
     ///   - action: Processes an item; retried after transient failures.
     ///   - done: Records a finished item.
     func work<Element>(
-        _ items: some ItemSource<Element>, _ slots: WorkerSlots, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
+        _ items: some ItemSource<Element>, _ slots: Permits, stage: SyncStage, key: (Element) -> some Hashable & Sendable,
         bytes: (Element) -> Int64 = { _ in 0 }, isAhead: Bool = false, action: (Element) async throws -> Void,
         done: (Element, inout SyncReport) -> Void
     ) async {

@@ -138,10 +138,11 @@ final class ItemMeter: Sendable {
     private let board: ProgressBoard?
     /// The number of bytes counted for the current item.
     private let counted = Lock<Int64>(0)
-    private let slots: WorkerSlots
-    private let hasSlot = Lock(false)
+    private let slots: Permits
+    /// The worker's slot, while it has one.
+    private let slot = Lock<Permits.Permit?>(nil)
 
-    init(board: ProgressBoard?, slots: WorkerSlots) {
+    init(board: ProgressBoard?, slots: Permits) {
         self.board = board
         self.slots = slots
     }
@@ -150,19 +151,16 @@ final class ItemMeter: Sendable {
     ///
     /// - Returns: Whether the worker has a slot: `false` if there are no more items, or if the task is canceled.
     func takeSlot() async -> Bool {
-        if hasSlot.withLock({ $0 }) { return true }
-        guard await slots.take() else { return false }
-        hasSlot.withLock { $0 = true }
+        if slot.withLock({ $0 != nil }) { return true }
+        // The only error is the end of the items, or the cancellation of the task.
+        guard let permit = try? await slots.take() else { return false }
+        slot.withLock { $0 = permit }
         return true
     }
 
     /// Gives the slot to another worker, because from now on the item only waits for the disk.
     func giveUpSlot() {
-        let hadSlot = hasSlot.withLock { hasSlot in
-            defer { hasSlot = false }
-            return hasSlot
-        }
-        if hadSlot { slots.giveBack() }
+        slot.withLock { $0.take() }?.release()
     }
 
     func add(_ bytes: Int64) { count { $0.saturatingAdd(bytes) } }

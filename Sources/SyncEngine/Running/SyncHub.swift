@@ -4,23 +4,16 @@ internal import StoreCore
 final class SyncHub: Sendable {
     typealias Outcome = Result<SyncReport, SyncError>
 
-    private enum Ending: Sendable {
-        case outcome(Outcome)
-        /// The caller's own task was canceled.
-        case left
-    }
-
-    private struct Caller {
-        var waiting: CheckedContinuation<Void, Never>?
-        var ending: Ending?
-    }
-
-    private struct State {
+    private struct State: Sendable {
         var lifecycle = SyncLifecycle()
         var lastID = 0
-        var callers: [Int: Caller] = [:]
-        /// The observers, each with its continuation while it waits.
-        var observers: [Int: CheckedContinuation<Void, Never>?] = [:]
+        /// The calls that have not returned.
+        var callers: Set<Int> = []
+        /// The outcomes of calls that have not returned yet.
+        var outcomes: [Int: Outcome] = [:]
+        var observers: Set<Int> = []
+        /// The callers whose wait may have ended, and zero for the observers.
+        var changes = ChangedParts.nothing
         var task: Task<Void, Never>?
         /// The current state for observers; `nil` before the first pass.
         var shown: LoadingState<SyncReport>?
@@ -33,30 +26,20 @@ final class SyncHub: Sendable {
             return lastID
         }
 
-        mutating func show(_ state: LoadingState<SyncReport>, _ effects: inout Effects) {
+        mutating func show(_ state: LoadingState<SyncReport>) {
             shown = state
             version += 1
-            for (id, waiting) in observers {
-                guard let waiting else { continue }
-                observers[id] = .some(nil)
-                effects.woken.append(waiting)
-            }
+            changes.insert(Part.observers)
         }
     }
 
-    /// Effects that are performed outside the lock.
-    private struct Effects {
-        var woken: [CheckedContinuation<Void, Never>] = []
-        var cancelled: Task<Void, Never>?
-
-        func deliver() {
-            cancelled?.cancel()
-            for waiting in woken { waiting.resume() }
-        }
+    /// The parts of the state that are waited for; the part of a caller is its identifier, which is positive.
+    private enum Part {
+        static let observers = 0
     }
 
-    /// Guards the lifecycle, the callers, the observers and the shown state. Under it: decide and register. Outside it: resume and cancel.
-    private let state = Lock(State())
+    /// Guards the lifecycle, the callers, the observers and the shown state. Under it: decide and register. Outside it: cancel.
+    private let state = WatchedState(State()) { $0.changes.take() }
     private let makeBoard: @Sendable (Int, @escaping @Sendable (SyncReport, Int) -> Void) -> ProgressBoard
     private let run: @Sendable (SyncLifecycle.Pass, ProgressBoard) async -> Outcome
 
@@ -68,27 +51,27 @@ final class SyncHub: Sendable {
         self.run = run
     }
 
-    var isSyncing: Bool { state.withLock { $0.lifecycle.phase != .idle } }
+    var isSyncing: Bool { state.read { $0.lifecycle.phase != .idle } }
 
     /// The number of calls of `sync()` that have not returned.
-    var callerCount: Int { state.withLock { $0.callers.count } }
+    var callerCount: Int { state.read { $0.callers.count } }
 
     /// The number of observers.
-    var observerCount: Int { state.withLock { $0.observers.count } }
+    var observerCount: Int { state.read { $0.observers.count } }
 
     // MARK: Callers
 
     func sync(_ overrides: SyncOverrides, isolation: isolated (any Actor)? = #isolation) async throws -> SyncReport {
         try Task.checkCancellation()
         let marks = PassMark.all
-        let id: Int? = act { state, effects in
+        let id: Int? = act { state, cancelled in
             // The run waits for the call from which this call comes, so this call must not wait for the run.
             if let current = state.lifecycle.current, marks.contains(PassMark(hub: ObjectIdentifier(self), pass: current.number)) {
                 return nil
             }
             let id = state.makeID()
-            state.callers[id] = Caller()
-            apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &effects)
+            state.callers.insert(id)
+            apply(state.lifecycle.callerArrived(id, overrides: overrides), outcome: nil, &state, &cancelled)
             return id
         }
         guard let id else {
@@ -97,73 +80,54 @@ final class SyncHub: Sendable {
                 "cannot synchronize: sync() was called inside a call of the processor, for which the run waits; call it after the run, "
                     + "or in a detached task that the processor does not wait for")
         }
-        await withTaskCancellationHandler {
-            // Captures the isolation. Otherwise the closure would run on no actor, which costs two hops for every call from an actor.
-            _ = isolation
-            await withCheckedContinuation { (waiting: CheckedContinuation<Void, Never>) in
-                let mustWait = state.withLock { state in
-                    guard state.callers[id]?.ending == nil else { return false }
-                    state.callers[id]?.waiting = waiting
-                    return true
-                }
-                if !mustWait { waiting.resume() }
-            }
-        } onCancel: {
-            leave(id)
+        // Only the cancellation of the task ends the wait without an outcome.
+        _ = try? await state.wait(for: id) { $0.outcomes[id] }
+        let outcome = act { state, cancelled in
+            state.callers.remove(id)
+            let outcome = state.outcomes.removeValue(forKey: id)
+            if outcome == nil { apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &cancelled) }
+            return outcome
         }
-        let ending = state.withLock { state in state.callers.removeValue(forKey: id)?.ending }
-        switch ending {
-        case .outcome(let outcome): return try outcome.get()
-        case .left, nil: throw CancellationError()
-        }
-    }
-
-    private func leave(_ id: Int) {
-        act { state, effects in
-            // The caller's result may have been decided just before.
-            guard state.callers[id]?.ending == nil else { return }
-            end(id, .left, &state, &effects)
-            apply(state.lifecycle.callerLeft(id), outcome: nil, &state, &effects)
-        }
+        guard let outcome else { throw CancellationError() }
+        return try outcome.get()
     }
 
     func cancel() {
-        act { state, effects in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &effects) }
+        act { state, cancelled in apply(state.lifecycle.cancelRequested(), outcome: nil, &state, &cancelled) }
     }
 
-    private func end(_ id: Int, _ ending: Ending, _ state: inout State, _ effects: inout Effects) {
-        state.callers[id]?.ending = ending
-        if let waiting = state.callers[id]?.waiting {
-            state.callers[id]?.waiting = nil
-            effects.woken.append(waiting)
-        }
+    private func end(_ id: Int, _ outcome: Outcome, _ state: inout State) {
+        guard state.callers.contains(id) else { return }
+        state.outcomes[id] = outcome
+        state.changes.insert(id)
     }
 
     // MARK: Passes
 
-    /// Runs a closure under the lock, and performs its effects outside.
-    private func act<Value: Sendable>(_ body: (inout State, inout Effects) -> Value) -> Value {
-        let (value, effects) = state.withLock { state in
-            var effects = Effects()
-            let value = body(&state, &effects)
-            return (value, effects)
+    /// Runs a closure under the lock, and cancels a task outside it.
+    @discardableResult
+    private func act<Value: Sendable>(_ body: (_ state: inout State, _ cancelled: inout Task<Void, Never>?) -> Value) -> Value {
+        let (value, cancelled) = state.update { state in
+            var cancelled: Task<Void, Never>?
+            let value = body(&state, &cancelled)
+            return (value, cancelled)
         }
-        effects.deliver()
+        cancelled?.cancel()
         return value
     }
 
-    private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ effects: inout Effects) {
-        for id in actions.cancelled { end(id, .outcome(.failure(.cancelled)), &state, &effects) }
+    private func apply(_ actions: SyncLifecycle.Actions, outcome: Outcome?, _ state: inout State, _ cancelled: inout Task<Void, Never>?) {
+        for id in actions.cancelled { end(id, .failure(.cancelled), &state) }
         if let outcome {
-            for id in actions.answered { end(id, .outcome(outcome), &state, &effects) }
+            for id in actions.answered { end(id, outcome, &state) }
         }
-        if actions.cancelsWork { effects.cancelled = state.task }
-        if let pass = actions.starts { start(pass, &state, &effects) }
+        if actions.cancelsWork { cancelled = state.task }
+        if let pass = actions.starts { start(pass, &state) }
     }
 
-    private func start(_ pass: SyncLifecycle.Pass, _ state: inout State, _ effects: inout Effects) {
+    private func start(_ pass: SyncLifecycle.Pass, _ state: inout State) {
         state.serial = 0
-        state.show(.loading(content: SyncReport(pass: pass.number)), &effects)
+        state.show(.loading(content: SyncReport(pass: pass.number)))
         let board = makeBoard(pass.number) { [self] report, serial in show(report, serial) }
         let marks = PassMark.all.union([PassMark(hub: ObjectIdentifier(self), pass: pass.number)])
         // Detached, because callers share the pass: it inherits no caller's task-local values, and no caller's cancellation.
@@ -174,22 +138,22 @@ final class SyncHub: Sendable {
     }
 
     private func ended(_ outcome: Outcome) {
-        act { state, effects in
+        act { state, cancelled in
             switch outcome {
-            case .success(let report): state.show(.completed(report), &effects)
-            case .failure(let error): state.show(.error(rawError: error, content: error.report), &effects)
+            case .success(let report): state.show(.completed(report))
+            case .failure(let error): state.show(.error(rawError: error, content: error.report))
             }
             state.task = nil
-            apply(state.lifecycle.passEnded(), outcome: outcome, &state, &effects)
+            apply(state.lifecycle.passEnded(), outcome: outcome, &state, &cancelled)
         }
     }
 
     private func show(_ report: SyncReport, _ serial: Int) {
-        act { state, effects in
+        state.update { state in
             // The publication arrived late: a newer one was faster, or the pass has ended.
             guard state.lifecycle.current?.number == report.pass, serial > state.serial else { return }
             state.serial = serial
-            state.show(.loading(content: report), &effects)
+            state.show(.loading(content: report))
         }
     }
 
@@ -202,45 +166,30 @@ final class SyncHub: Sendable {
     }
 
     func join() -> Int {
-        state.withLock { state in
+        state.update { state in
             let id = state.makeID()
-            state.observers[id] = .some(nil)
+            state.observers.insert(id)
             state.lifecycle.observerJoined()
             return id
         }
     }
 
     func leaveObserving(_ id: Int) {
-        act { state, effects in
-            guard let waiting = state.observers.removeValue(forKey: id) else { return }
-            if let waiting { effects.woken.append(waiting) }
-            apply(state.lifecycle.observerLeft(), outcome: nil, &state, &effects)
+        act { state, cancelled in
+            guard state.observers.remove(id) != nil else { return }
+            apply(state.lifecycle.observerLeft(), outcome: nil, &state, &cancelled)
         }
     }
 
-    /// Waits for a state that the observer has not seen; returns `nil` after the observer has left.
+    /// Waits for a state that the observer has not seen; returns `nil` once the task is canceled, and the observer leaves.
     func next(_ id: Int, seen: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Step? {
-        while true {
-            await withTaskCancellationHandler {
-                _ = isolation
-                await withCheckedContinuation { (waiting: CheckedContinuation<Void, Never>) in
-                    let mustWait = state.withLock { state in
-                        guard state.observers[id] != nil, state.version <= seen else { return false }
-                        state.observers[id] = .some(waiting)
-                        return true
-                    }
-                    if !mustWait { waiting.resume() }
-                }
-            } onCancel: {
-                leaveObserving(id)
-            }
-            let found: Step?? = state.withLock { state in
-                guard state.observers[id] != nil else { return .some(nil) }
-                guard state.version > seen, let shown = state.shown else { return nil }
-                return Step(state: shown, version: state.version)
-            }
-            if let found { return found }
+        let step = try? await state.wait(for: Part.observers) { state -> Step?? in
+            guard state.observers.contains(id) else { return .some(nil) }
+            guard state.version > seen, let shown = state.shown else { return nil }
+            return Step(state: shown, version: state.version)
         }
+        if step == nil { leaveObserving(id) }
+        return step ?? nil
     }
 }
 

@@ -195,14 +195,14 @@ struct CancellationTests {
     }
 
     @Test func `H13: waiters enter in order of arrival, even if many are canceled`() async throws {
-        let gate = ExchangeGate(limit: 1)
-        let holder = try await gate.enter()
+        let gate = Permits(1)
+        let holder = try await gate.take()
         let order = WatchedState<[Int]>([])
         var tasks: [Task<Void, any Error>] = []
         for number in 0..<300 {
             tasks.append(
                 Task {
-                    let permit = try await gate.enter()
+                    let permit = try await gate.take()
                     order.update { $0.append(number) }
                     permit.release()
                 })
@@ -213,7 +213,7 @@ struct CancellationTests {
         try await until("the canceled waiters have left") { gate.waiterCount == 30 }
         // New waiters queue behind the remaining ones.
         let last = Task {
-            let permit = try await gate.enter()
+            let permit = try await gate.take()
             order.update { $0.append(300) }
             permit.release()
         }
@@ -222,7 +222,7 @@ struct CancellationTests {
         try await last.value
         #expect(order.current == (0...300).filter { !leaving.contains($0) })
         for number in leaving { await #expect(throws: CancellationError.self) { try await tasks[number].value } }
-        #expect(gate.tryToEnter() != nil)
+        #expect(gate.takeIfFree() != nil)
     }
 
     @Test(arguments: ["-5", "soon", "", "1.5", "0x10", "Sun, 06 Nov 1994 08:49:37", "5, 7", "+3"])

@@ -124,15 +124,15 @@ struct PartsTests {
     }
 
     @Test func `H13: the gate admits up to its limit, in order`() async throws {
-        let gate = ExchangeGate(limit: 2)
+        let gate = Permits(2)
         let order = WatchedState<[Int]>([])
-        let first = try await gate.enter()
-        let second = try await gate.enter()
+        let first = try await gate.take()
+        let second = try await gate.take()
         var tasks: [Task<Void, any Error>] = []
         for number in 0..<5 {
             tasks.append(
                 Task {
-                    let permit = try await gate.enter()
+                    let permit = try await gate.take()
                     order.update { $0.append(number) }
                     permit.release()
                 })
@@ -148,8 +148,8 @@ struct PartsTests {
         #expect(order.current == [0, 2, 3, 4])
         second.release()
         // Both places are free again, but not a third.
-        let again = (try await gate.enter(), try await gate.enter())
-        let third = Task { try await gate.enter() }
+        let again = (try await gate.take(), try await gate.take())
+        let third = Task { try await gate.take() }
         try await until("the third waits") { gate.waiterCount == 1 }
         third.cancel()
         await #expect(throws: CancellationError.self) { _ = try await third.value }

@@ -1,4 +1,3 @@
-import Synchronization
 import Testing
 import Trials
 
@@ -7,10 +6,14 @@ import Trials
 /// Tests callers that wait for one key's content as a crowd, of which the machine sees a single caller.
 @Suite(.timeLimit(.minutes(10)))
 struct CrowdTests {
-    private func wait(_ crowd: Crowd<Int>, _ seat: Int) -> Task<Int, Never> {
+    private func wait(_ crowd: Reply<Int>, _ ticket: Reply<Int>.Ticket) -> Task<Int?, Never> {
         Task {
-            await suspend { crowd.wait(at: seat, $0) }
-            return crowd.take(seat)
+            await suspend {
+                crowd.wait(ticket, $0)
+            } onCancel: {
+                crowd.leave(ticket)
+            }
+            return crowd.answer
         }
     }
 
@@ -20,69 +23,57 @@ struct CrowdTests {
 
     @Test(arguments: Moment.allCases)
     func `C9: a caller of a crowd gets one result, whenever it is canceled`(_ moment: Moment) async throws {
-        let crowd = Crowd<Int>(1, cancellation: -1) { _ in }
-        let (seat, other) = (crowd.join(), crowd.join())
+        let crowd = Reply<Int>()
+        let (ticket, other) = (crowd.join(), crowd.join())
         let stays = wait(crowd, other)
-        try await until("the other waits") { crowd.awaiting == 1 }
+        try await until("the other waits") { crowd.suspendedCount == 1 }
         switch moment {
         case .beforeWaiting:
-            #expect(!crowd.leave(seat))
-            #expect(await wait(crowd, seat).value == -1)
+            crowd.leave(ticket)
+            #expect(await wait(crowd, ticket).value == nil)
             crowd.put(7)
         case .whileWaiting:
-            let member = wait(crowd, seat)
-            try await until("both wait") { crowd.awaiting == 2 }
-            #expect(!crowd.leave(seat))
-            #expect(await member.value == -1)
+            let member = wait(crowd, ticket)
+            try await until("both wait") { crowd.suspendedCount == 2 }
+            member.cancel()
+            #expect(await member.value == nil)
             #expect(crowd.count == 1)
             crowd.put(7)
         case .answeredBeforeWaiting:
             crowd.put(7)
-            #expect(!crowd.leave(seat))
-            #expect(await wait(crowd, seat).value == 7)
+            crowd.leave(ticket)
+            #expect(await wait(crowd, ticket).value == 7)
         case .answeredWhileWaiting:
-            let member = wait(crowd, seat)
-            try await until("both wait") { crowd.awaiting == 2 }
+            let member = wait(crowd, ticket)
+            try await until("both wait") { crowd.suspendedCount == 2 }
             crowd.put(7)
-            #expect(!crowd.leave(seat))
+            member.cancel()
             #expect(await member.value == 7)
         }
         #expect(await stays.value == 7)
     }
 
     @Test func `C9: a crowd reports that it is empty only after its last caller has left`() {
-        let emptied = Atomic(0)
-        let crowd = Crowd<Int>(1, cancellation: -1) { _ in emptied.add(1, ordering: .relaxed) }
-        let seats = (0..<4).map { _ in crowd.join() }
-        for seat in seats.dropLast() { crowd.giveUp(seat) }
+        let emptied = Lock(0)
+        let crowd = Reply<Int> { _ in emptied.withLock { $0 += 1 } }
+        let tickets = (0..<4).map { _ in crowd.join() }
+        for ticket in tickets.dropLast() { crowd.leave(ticket) }
+        // A caller leaves only once.
+        crowd.leave(tickets[0])
         #expect(crowd.count == 1)
-        #expect(emptied.load(ordering: .relaxed) == 0)
-        crowd.giveUp(seats[3])
+        #expect(emptied.withLock { $0 } == 0)
+        crowd.leave(tickets[3])
         #expect(crowd.count == 0)
-        #expect(emptied.load(ordering: .relaxed) == 1)
+        #expect(emptied.withLock { $0 } == 1)
         // A caller that leaves after the result does not report an empty crowd.
-        let answered = Crowd<Int>(2, cancellation: -1) { _ in emptied.add(1, ordering: .relaxed) }
-        let seat = answered.join()
+        let answered = Reply<Int> { _ in emptied.withLock { $0 += 1 } }
+        let ticket = answered.join()
         answered.put(7)
-        answered.giveUp(seat)
-        #expect(emptied.load(ordering: .relaxed) == 1)
+        answered.leave(ticket)
+        #expect(emptied.withLock { $0 } == 1)
     }
 
-    @Test func `C9: a caller in a reused seat does not get the cancellation of the previous one`() async throws {
-        let crowd = Crowd<Int>(1, cancellation: -1) { _ in }
-        let (first, second) = (crowd.join(), crowd.join())
-        for seat in [first, second] {
-            #expect(crowd.leave(seat) == (seat == second))
-            #expect(await wait(crowd, seat).value == -1)
-        }
-        let members = (0..<3).map { _ in wait(crowd, crowd.join()) }
-        try await until("all wait") { crowd.awaiting == 3 }
-        #expect(crowd.seats == 3)
-        crowd.put(7)
-        for member in members { #expect(await member.value == 7) }
-    }
-
-    @Test func `C15: seats are reused while callers come and go`() async throws {
+    @Test func `C15: callers that come and go leave nothing behind`() async throws {
         let bench = Bench()
         bench.fetcher.hold()
         let stays = Task { [handle = bench.store[1]] in try await handle.requireData() }
@@ -96,7 +87,7 @@ struct CrowdTests {
             _ = await last?.result
             last = next
         }
-        #expect(try #require(bench.store.crowd(1)).seats <= 4)
+        #expect(try #require(bench.store.crowd(1)).capacity <= 160)
         last?.cancel()
         _ = await last?.result
         bench.fetcher.release()
@@ -163,7 +154,7 @@ struct CrowdTests {
         try await bench.callers(1)
         let crowd = try #require(bench.store.crowd(1))
         // The last caller has left. A new one arrives before the engine is notified.
-        #expect(crowd.leave(0))
+        #expect(crowd.remove(1))
         #expect(await leaves.outcome == "CancellationError")
         let comes = Task { [handle = bench.store[1]] in try await handle.requireData() }
         try await bench.callers(1)
@@ -298,7 +289,7 @@ struct CrowdTests {
                     _ = try await handle.requireData()
                     order.update { $0.append(number) }
                 })
-            try await until("\(number + 1) callers wait") { bench.store.crowd(1)?.awaiting == number + 1 }
+            try await until("\(number + 1) callers wait") { bench.store.crowd(1)?.suspendedCount == number + 1 }
         }
         bench.fetcher.release()
         for member in crowd { try await member.value }

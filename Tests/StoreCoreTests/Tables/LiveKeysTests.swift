@@ -68,11 +68,4 @@ struct LiveKeysTests {
         #expect(keys.isEmpty && keys.capacity == 0)
         #expect(keys.key(for: known[3], rules: rules).value.place == 0)
     }
-
-    @Test(arguments: [(0, 0), (1, 0), (0, 1), (70_000, 5), (Int(UInt32.max >> 1), Int(UInt32.max))])
-    func `C8: the place of an observer survives packing into a word`(_ key: Int, _ position: Int) {
-        let place = ObserverPlace(key: key, position: position)
-        #expect(place.word >= 0 && ObserverPlace(word: place.word) == place)
-        #expect(ObserverPlace(word: -1) == nil && ObserverPlace(word: -2) == nil)
-    }
 }

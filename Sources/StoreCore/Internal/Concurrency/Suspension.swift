@@ -1,25 +1,34 @@
-/// What a suspended task waits on; whoever takes it out of where it is kept resumes it, once.
+/// The continuation of a suspended task; the code that takes it out of its list resumes it, once.
 ///
-/// In debug builds that is checked. In release builds a check would be an allocation for each state that an observer sees, and for each of
-/// thousands of callers. The thread sanitizer, too, needs the checked one: where an unsafe one is resumed just before its task waits, it
-/// takes what that task does next for a race, for the runtime's own synchronisation is hidden from it.
+/// Debug builds check the single resumption. In release builds the check would cost an allocation for each state that an observer receives,
+/// and for each of thousands of callers. The thread sanitizer needs the checked form as well: it cannot see the synchronization inside the
+/// runtime, and reports a race if an unchecked continuation is resumed just before its task suspends.
 #if DEBUG
-@usableFromInline typealias Suspension = CheckedContinuation<Void, Never>
+@usableFromInline package typealias Suspension = CheckedContinuation<Void, Never>
 #else
-@usableFromInline typealias Suspension = UnsafeContinuation<Void, Never>
+@usableFromInline package typealias Suspension = UnsafeContinuation<Void, Never>
 #endif
 
-/// Suspends the task until it is resumed.
+/// Suspends the task until another task resumes it. All cancellable waits use this function.
 ///
 /// - Parameters:
-///   - isolation: The caller's actor, which is not left.
-///   - body: Puts what the task waits on where somebody will resume it.
+///   - isolation: The caller's actor, which the call does not leave.
+///   - begin: Registers the suspension, or resumes it at once.
+///   - onCancel: Runs when the task is canceled, and before `begin` if it already is. It must ensure that the task is resumed.
 @inlinable
 @inline(__always)
-func suspend(isolation: isolated (any Actor)? = #isolation, _ body: (Suspension) -> Void) async {
-    #if DEBUG
-    await withCheckedContinuation(isolation: isolation, body)
-    #else
-    await withUnsafeContinuation(isolation: isolation, body)
-    #endif
+package func suspend(
+    isolation: isolated (any Actor)? = #isolation, _ begin: (Suspension) -> Void, onCancel: @Sendable () -> Void
+) async {
+    await withTaskCancellationHandler {
+        // Capturing the isolation keeps the closure on the caller's actor; otherwise each wait on an actor costs two hops.
+        _ = isolation
+        #if DEBUG
+        await withCheckedContinuation(isolation: isolation, begin)
+        #else
+        await withUnsafeContinuation(isolation: isolation, begin)
+        #endif
+    } onCancel: {
+        onCancel()
+    }
 }

@@ -1,24 +1,29 @@
 /// The state of a script: the remaining answers, the recorded requests, and the running fetches.
 struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     typealias Answer = ScriptedAnswer<Content>
-    /// The continuation of a fetch at the gate; `nil` instead of an answer makes the fetch call the script's closure.
-    typealias Passage = CheckedContinuation<Answer?, any Error>
+    /// The way in which a fetch leaves the gate; `nil` instead of an answer makes the fetch call the script's closure.
+    typealias Passage = Result<Answer?, any Error>
 
     /// A running fetch.
     private struct Flight {
         var isCancelled = false
-        /// The continuation that releases the fetch; `nil` after it has left the gate.
+        /// `nil` while the fetch is held at the gate.
         var passage: Passage?
+        var suspension: Suspension?
+
+        /// Lets the fetch leave the gate.
+        mutating func leave(_ passage: Passage) -> Release {
+            self.passage = passage
+            return Release(suspension: suspension.take())
+        }
     }
 
-    /// The effect of an operation on the gate, performed outside the lock.
-    enum GateAction: Sendable {
-        case wait
-        case resume(Passage, Result<Answer?, any Error>)
+    /// A fetch that has left the gate; resumed outside the lock.
+    struct Release: Sendable {
+        fileprivate let suspension: Suspension?
 
-        func perform() {
-            if case .resume(let passage, let result) = self { passage.resume(with: result) }
-        }
+        /// Resumes the fetch if it is suspended.
+        func resume() { suspension?.resume() }
     }
 
     private(set) var requests: [ScriptedRequest<Param>] = []
@@ -27,9 +32,6 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     var cancellation: ScriptedCancellation
     private var answers: [Answer]
     private var isHolding = false
-    private var lastTicket: UInt64 = 0
-    /// The numbers of the running fetches, by ticket: a task may be canceled before its fetch has a number.
-    private var numbers: [UInt64: Int] = [:]
     /// The running fetches, by number.
     private var flights: [Int: Flight] = [:]
 
@@ -41,10 +43,10 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
     var runningCount: Int { flights.count }
 
     /// Returns whether the fetch with this number is held at the gate.
-    func isHeld(_ number: Int) -> Bool { flights[number]?.passage != nil }
+    func isHeld(_ number: Int) -> Bool { flights[number].map { $0.passage == nil } ?? false }
 
     /// The numbers of the held fetches, oldest first.
-    var held: [Int] { flights.filter { $0.value.passage != nil }.keys.sorted() }
+    var held: [Int] { flights.filter { $0.value.passage == nil }.keys.sorted() }
 
     /// One line per request, oldest first, with the phase of its fetch.
     var history: [String] {
@@ -52,7 +54,7 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
             let phase =
                 switch flights[request.number] {
                 case nil: "ended"
-                case let flight?: flight.passage == nil ? "running" : "held"
+                case let flight?: flight.passage == nil ? "held" : "running"
                 }
             switch request.request {
             case .content(let param, let validator): return "content of \(param)\(validator == nil ? "" : ", revalidating"), \(phase)"
@@ -65,61 +67,61 @@ struct ScriptState<Param: Hashable & Sendable, Content: Sendable>: Sendable {
 
     mutating func hold() { isHolding = true }
 
-    mutating func makeTicket() -> UInt64 {
-        lastTicket += 1
-        return lastTicket
-    }
-
-    /// Records a new fetch, which passes the gate or waits there.
-    mutating func begin(
-        _ request: OriginRequest<Param>, ticket: UInt64, isCancelled: Bool, passage: Passage
-    ) -> (number: Int, action: GateAction) {
+    /// Records a new fetch, which passes the gate or is held there.
+    ///
+    /// - Returns: The number of the fetch.
+    mutating func begin(_ request: OriginRequest<Param>, isCancelled: Bool) -> Int {
         let number = requests.count + 1
         requests.append(ScriptedRequest(number: number, request: request))
-        numbers[ticket] = number
-        flights[number] = Flight(isCancelled: isCancelled)
-        if isCancelled { cancelledCount += 1 }
-        if isCancelled, cancellation == .honoured { return (number, .resume(passage, .failure(CancellationError()))) }
-        if isHolding {
-            flights[number]?.passage = passage
-            return (number, .wait)
-        }
-        return (number, .resume(passage, .success(takeAnswer())))
+        flights[number] = Flight()
+        if isCancelled { _ = cancel(number) }
+        if !isHolding { _ = release(number, with: nil) }
+        return number
     }
 
-    /// Cancels a fetch; has no effect before the fetch begins and after it ends.
-    mutating func cancel(ticket: UInt64) -> GateAction {
-        guard let number = numbers[ticket], let flight = flights[number], !flight.isCancelled else { return .wait }
+    /// Suspends a fetch that is held; returns `false` if it is not.
+    mutating func suspend(_ number: Int, _ suspension: Suspension) -> Bool {
+        guard isHeld(number) else { return false }
+        flights[number]?.suspension = suspension
+        return true
+    }
+
+    /// The way in which a running fetch has left the gate.
+    func passage(of number: Int) -> Passage {
+        guard let passage = flights[number]?.passage else { preconditionFailure("fetch \(number) was resumed at the gate") }
+        return passage
+    }
+
+    /// Cancels a fetch; has no effect after the fetch ends.
+    mutating func cancel(_ number: Int) -> Release? {
+        guard let flight = flights[number], !flight.isCancelled else { return nil }
         flights[number]?.isCancelled = true
         cancelledCount += 1
-        guard cancellation == .honoured, let passage = flight.passage else { return .wait }
-        flights[number]?.passage = nil
-        return .resume(passage, .failure(CancellationError()))
+        guard cancellation == .honoured, isHeld(number) else { return nil }
+        return flights[number]?.leave(.failure(CancellationError()))
     }
 
     /// Removes a fetch that returned or threw.
-    mutating func end(ticket: UInt64) {
-        if let number = numbers.removeValue(forKey: ticket) { flights[number] = nil }
+    mutating func end(_ number: Int) {
+        flights[number] = nil
         endedCount += 1
     }
 
     /// Opens the gate; the fetches receive answers in the order in which they began.
-    mutating func release() -> [GateAction] {
+    mutating func release() -> [Release] {
         isHolding = false
-        return held.map { release($0, with: nil) }
+        return held.compactMap { release($0, with: nil) }
     }
 
-    /// Releases one fetch, with a given answer or the script's next answer.
-    mutating func release(_ number: Int, with answer: Answer?) -> GateAction {
-        guard let passage = flights[number]?.passage else { return .wait }
-        flights[number]?.passage = nil
-        return .resume(passage, .success(answer ?? takeAnswer()))
+    /// Releases a held fetch, with a given answer or the script's next answer.
+    mutating func release(_ number: Int, with answer: Answer?) -> Release? {
+        guard isHeld(number) else { return nil }
+        let answer = answer ?? takeAnswer()
+        return flights[number]?.leave(.success(answer))
     }
 
     /// Returns whether the fetch with this number has reached the gate and left it.
-    func hasPassed(_ number: Int) -> Bool {
-        number <= requests.count && flights[number]?.passage == nil
-    }
+    func hasPassed(_ number: Int) -> Bool { number <= requests.count && !isHeld(number) }
 
     private mutating func takeAnswer() -> Answer? {
         answers.isEmpty ? nil : answers.removeFirst()

@@ -104,15 +104,16 @@ final class HistoryWorld: Sendable {
             // A registered caller that is not suspended yet would not notice its cancellation at once.
             let callers = keys.reduce(0) { sum, key in
                 // A worker of the prefetch queue waits like a caller but is not counted.
-                sum + key.callers.count { $0.value.isAwaited && key.machine.callers[$0.number] != .prefetch } + (key.crowd?.awaiting ?? 0)
+                sum + key.callers.count { $0.value.suspendedCount > 0 && key.machine.callers[$0.number] != .prefetch }
+                    + (key.crowd?.reply.suspendedCount ?? 0)
             }
             if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
             let clearers = Array(state.lane.clearers.values) + Array((state.lane.clearersServed ?? [:]).values)
-            let waiting = callers + clearers.count { $0.isAwaited }
+            let waiting = callers + clearers.count { $0.suspendedCount > 0 }
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
-            let slots = keys.flatMap { $0.observers.filter { $0.id != 0 } }
-            if here.2 != observers || slots.count != observers { return "observers: \(here.2) of \(observers), \(slots.count) joined" }
-            if slots.contains(where: { $0.waiting == nil }) { return "observers: one has a state to take" }
+            let joined = keys.flatMap { $0.observers.all }
+            if here.2 != observers || joined.count != observers { return "observers: \(here.2) of \(observers), \(joined.count) joined" }
+            if joined.contains(where: { $0.suspension == nil }) { return "observers: one has a state to take" }
             let now = time.now
             if keys.contains(where: { $0.timer.map { $0.deadline <= now } ?? false }) { return "timers: one is due" }
             return nil

@@ -138,8 +138,11 @@ extension Store where Param == Int, Content == Int {
     /// Waits for a state like an observer that has left in the meantime.
     ///
     /// - Returns: Whether the engine reports the observer as gone.
-    func waitAsObserver(at place: ObserverPlace) async -> Bool {
-        await suspend { engine.wait(.max, at: place, $0) }
+    func waitAsObserver(at place: Int) async -> Bool {
+        await suspend {
+            engine.wait(.max, at: place, $0)
+        } onCancel: {
+        }
         if case .gone = engine.look(.max, at: place) { return true }
         return false
     }
@@ -172,7 +175,7 @@ extension Store {
     func waiting(_ param: Param) -> Int {
         engine.state.withLock { state in
             guard let key = state.live[BoxedKey(param)]?.value else { return 0 }
-            return key.callers.count + (key.crowd?.count ?? 0)
+            return key.callers.count + (key.crowd?.reply.count ?? 0)
         }
     }
 
@@ -194,8 +197,8 @@ extension Bench {
 }
 
 extension Bench {
-    /// The number of a key's observer places, taken or free.
-    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.observers.count ?? 0 } }
+    /// The number of a key's observers.
+    func observers(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.observers.count ?? 0 } }
 
     /// The number of observers for which a key has allocated space.
     func observerCapacity(_ param: Int = 1) -> Int {
@@ -235,10 +238,10 @@ extension Store {
 
 extension Store where Param == Int {
     /// The callers that wait together for a key's content.
-    func crowd(_ param: Int) -> Crowd<CallerAnswer<BoxedContent>>? {
-        engine.state.withLock { $0.live[BoxedKey(param)]?.value.crowd }
+    func crowd(_ param: Int) -> Reply<CallerAnswer<BoxedContent>>? {
+        engine.state.withLock { $0.live[BoxedKey(param)]?.value.crowd?.reply }
     }
 
     /// Tells the engine that the last caller of a crowd has left.
-    func dissolve(_ crowd: Crowd<CallerAnswer<BoxedContent>>, of param: Int) { engine.dissolve(crowd, of: BoxedKey(param)) }
+    func dissolve(_ crowd: Reply<CallerAnswer<BoxedContent>>, of param: Int) { engine.dissolve(crowd, of: BoxedKey(param)) }
 }

@@ -3,40 +3,7 @@ import Testing
 @testable import SyncEngine
 
 /// The number of workers that transfer items.
-struct WorkerSlotsTests {
-    @Test func `a returned slot goes to a waiting worker`() async throws {
-        let slots = WorkerSlots(2)
-        #expect(await slots.take())
-        #expect(await slots.take())
-        let third = Task { await slots.take() }
-        for _ in 0..<50 { await Task.yield() }
-        slots.giveBack()
-        #expect(await third.value)
-        slots.giveBack()
-        #expect(await slots.take(), "a slot returned without waiting workers stays free")
-    }
-
-    @Test func `a canceled worker stops waiting and takes no slot`() async throws {
-        let slots = WorkerSlots(1)
-        #expect(await slots.take())
-        let waiting = Task { await slots.take() }
-        for _ in 0..<50 { await Task.yield() }
-        waiting.cancel()
-        #expect(await !waiting.value)
-        slots.giveBack()
-        #expect(await slots.take())
-    }
-
-    @Test func `the end of the items resumes all waiting workers`() async throws {
-        let slots = WorkerSlots(1)
-        #expect(await slots.take())
-        let waiting = (0..<5).map { _ in Task { await slots.take() } }
-        for _ in 0..<50 { await Task.yield() }
-        slots.end()
-        for task in waiting { #expect(await !task.value) }
-        #expect(await !slots.take())
-    }
-
+struct WorkerTests {
     @Test func `S5: items without a slot leave room for the standby workers, and transfers stay limited`()
         async throws
     {
@@ -60,9 +27,9 @@ struct WorkerSlotsTests {
             })
         let options = SyncOptions(concurrency: 3, retry: .never)
         let run = Task { try await OneWaySynchronizer(processor: bench, options: options).sync() }
-        try await state.wait { $0.waiting == 3 + WorkerSlots.standbyCount ? () : nil }
+        try await state.wait { $0.waiting == 3 + ItemWorkers.standbyCount ? () : nil }
         for _ in 0..<200 { await Task.yield() }
-        #expect(state.read { $0.waiting } == 3 + WorkerSlots.standbyCount)
+        #expect(state.read { $0.waiting } == 3 + ItemWorkers.standbyCount)
         state.update { $0.isOpen = true }
         #expect(try await run.value.addedCount == count)
         #expect(state.read { $0.most } <= 3)
