@@ -1,3 +1,4 @@
+internal import Foundation
 internal import StoreCore
 
 /// A pass in a directory: its lock, its journal, and its changes.
@@ -298,3 +299,6 @@ final class TargetSession: Sendable {
         state.length += lines.text.count
     }
 }
+
+/// The process identifier, which a lock file reports to other processes.
+private var processNumber: Int { Int(ProcessInfo.processInfo.processIdentifier) }

@@ -12,7 +12,7 @@ final class SyncHub: Sendable {
         /// The outcomes of calls that have not returned yet.
         var outcomes: [Int: Outcome] = [:]
         var observers: Set<Int> = []
-        /// The callers whose wait may have ended, and zero for the observers.
+        /// The callers with a new outcome, and zero for the observers after a new state.
         var changes = ChangedParts.nothing
         var task: Task<Void, Never>?
         /// The current state for observers; `nil` before the first pass.

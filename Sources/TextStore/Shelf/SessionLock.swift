@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import Foundation
 import StoreCore
 
@@ -24,20 +25,25 @@ struct SessionLock {
         do throws(StoreError) {
             guard let handle = try DirectoryHandle(opening: directory) else { return nil }
             let file = try WritableFile(Self.fileName, in: handle)
-            var waited = Duration.zero
-            while try !file.lock() {
-                guard waited < patience else {
-                    throw StoreError(
-                        .fileSystem,
-                        "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
-                }
-                Thread.sleep(forTimeInterval: 0.001)
-                waited += .milliseconds(1)
+            guard try file.lock(within: patience) else {
+                throw StoreError(
+                    .fileSystem, "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
             }
             return file
         } catch {
             if let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) { return nil }
             throw TextStoreError(.fileSystem, "cannot lock the session: \(error.message)", underlyingError: error)
         }
+    }
+}
+
+/// Runs jobs that block on the disk on a queue of their own, because another process may hold the session's lock for seconds. The shared
+/// threads of the concurrency runtime stay free.
+final class DiskExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "TextStore.disk")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 }

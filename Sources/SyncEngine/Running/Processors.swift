@@ -1,4 +1,0 @@
-internal import Foundation
-
-/// The number of active processors.
-var availableProcessors: Int { ProcessInfo.processInfo.activeProcessorCount }
