@@ -20,7 +20,7 @@ enum Demo {
         }
         defer {
             origin.stop()
-            // If this fails, the system eventually empties the temporary directory.
+            // If this fails, the system later empties the temporary directory.
             try? FileManager.default.removeItem(at: directory)
         }
         let show = Show(options)

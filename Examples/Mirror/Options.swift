@@ -27,18 +27,18 @@ struct Options {
                       [--concurrency <count>] [--retries <count>]
 
         Makes a directory equal to a manifest: an object {"path", "size", "sha256" or "version", "url"} per file, one per line (NDJSON) or
-        all in one array (JSON). A manifest in lines needs an end mark: a last line {"count": <files>}, or a Content-Length from the server.
-        URLs may be relative to the manifest's. Interrupted transfers are resumed; files that mirror has not installed are kept.
+        all in one array (JSON). A manifest in lines needs an end marker: a last line {"count": <files>}, or a Content-Length from the
+        server. URLs may be relative to the manifest's. Interrupted transfers are resumed; files that mirror has not installed are kept.
         Without arguments, mirror runs a demonstration with an origin in its own process and a temporary directory.
 
             --dry-run              prints the plan with its reasons, and changes nothing
             --json                 prints the report as JSON, for scripts
             --plain                prints plain lines, as if the output were not a terminal
-            --max-delete <count>   refuses to remove more files than this; by default more than half of twenty or more
+            --max-delete <count>   refuses to remove more files than this; by default, more than half of at least 20
             --allow-empty          lets an empty manifest empty the directory
-            --max-update <count>   refuses to replace more files than this; by default more than half of twenty or more
-            --allow-all-changed    lets a run replace or remove all of twenty or more files
-            --allow-same-content   lets a run give the same content to most of twenty or more files that differed
+            --max-update <count>   refuses to replace more files than this; by default, more than half of at least 20
+            --allow-all-changed    lets a run replace or remove every file of at least 20
+            --allow-same-content   lets a run give the same content to most of at least 20 files that differed
             --keep-local           keeps files that were edited in the directory; by default they are overwritten
             --concurrency <count>  the number of concurrent downloads, 1 to 64; 8 by default
             --retries <count>      the number of retries after a transient failure, 0 to 100; 3 by default

@@ -108,7 +108,7 @@ struct Show {
                     skipped: report.skipped.map(\.description),
                     error: error?.code.rawValue))
         }
-        // A run that was refused has only its error to report.
+        // A refused run changes nothing, so its error is the whole report.
         guard error == nil || error?.code == .incomplete || error?.code == .cancelled else { return }
         for failure in report.failures { line("failed  \(failure)") }
         for skip in report.skipped { line("skipped \(skip)") }

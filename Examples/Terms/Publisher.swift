@@ -4,7 +4,7 @@ import StoreCore
 
 /// The publisher of the terms: an HTTP origin in this process that serves version 2.0.0.
 struct Publisher {
-    /// The preferred port. A constant address lets the store revalidate the manifest that it has kept.
+    /// The preferred port. With a constant address, the store can revalidate its saved manifest.
     static let usualPort: UInt16 = 47_011
 
     let origin: LoopbackOrigin

@@ -53,7 +53,7 @@ struct Screen {
         return kept.joined(separator: "\n") + "\n\n"
     }
 
-    /// Asks a question; every answer except yes counts as no.
+    /// Asks a question and returns whether the answer is yes.
     func ask(_ question: String) -> Bool {
         write("   " + paint(.bold, question) + " [y/N] ")
         return ["y", "yes"].contains(readLine()?.lowercased() ?? "")

@@ -36,7 +36,7 @@ struct Terms {
         usage: terms [--accept] [--offline] [--fresh] [--plain]
 
         Starts with bundled terms, finds newer ones at an origin in this process, shows the changes,
-        and asks for acceptance, which later starts remember.
+        and asks for an acceptance, which is saved for later starts.
 
           --accept   accepts the terms without asking
           --offline  starts without a network

@@ -1,7 +1,7 @@
 import Foundation
 import StoreCore
 
-/// The restart: the same program as a new process, with the same directory and empty memory.
+/// The restart: a new process of the same program, with the same directory and empty memory.
 enum AfterRestart {
     /// Runs the new process and waits for its end.
     ///

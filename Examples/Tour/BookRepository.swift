@@ -2,7 +2,7 @@ import Foundation
 import RemoteRouting
 import StoreCore
 
-/// The code that an app would write: routes, two cachers, two stores.
+/// The code of an app: routes, two cachers, two stores.
 struct BookRepository: Sendable {
     /// The books, in memory; each copy expires after less than half a second, so that expiry can be watched.
     let books: Store<Int, Book>

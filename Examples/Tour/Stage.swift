@@ -138,7 +138,7 @@ final class Stage: Sendable {
         }
     }
 
-    /// Ends the process with a message if the tour hangs.
+    /// Ends the process with a message after a time limit, in case the tour hangs.
     func endProcess(after limit: Duration, complaining text: String) {
         Task.detached { [self] in
             guard (try? await Task.sleep(for: limit)) != nil else { return }

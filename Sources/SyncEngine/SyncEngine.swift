@@ -4,8 +4,8 @@
 //   TextStore   RemoteRouting  ┌─▶ SyncEngine ◀─┐
 //   ────────────────────────── └── StoreCore ───┘
 //
-// The source may be a `Fetcher`, the target a `Store`, and the progress is a `LoadingStateSequence`. The module depends only on StoreCore
-// and Foundation.
+// The source may be a `Fetcher` and the target a `Store`; progress is a `LoadingStateSequence`. The module depends only on StoreCore and
+// Foundation.
 //
 //   Listing      the items of the source and of the local side
 //   Processing   the app's part: downloads and removals of items

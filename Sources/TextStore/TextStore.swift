@@ -40,7 +40,7 @@ public final class TextStore: Sendable {
     ///   - fetcher: The client of the server. A `RevalidatingFetcher` avoids fetching unchanged files; a plain `Fetcher` also works.
     ///   - policy: The rules for refreshing and switching texts.
     ///   - time: The clock.
-    ///   - verify: Verifies the bytes of manifests and texts, fetched and kept, such as their signatures; `nil` for no verification.
+    ///   - verify: Verifies the bytes of fetched and saved manifests and texts, such as their signatures; `nil` for no verification.
     ///   - onEvent: Receives refusals, disk faults, and saves, from any thread and never under a lock. A trailing closure is this one.
     /// - Throws: ``TextStoreError/Code/invalidName``.
     public convenience init(
@@ -87,8 +87,8 @@ public final class TextStore: Sendable {
     /// Registers a text. Registering it again with the same source changes nothing.
     ///
     /// Reads the text's files and raises the floor for bundled texts. The order and number of registrations do not matter, and the version
-    /// source may be set before or after. With a verifier, kept texts are verified before this method returns and before the first state. A
-    /// refused text is reported as an event, and the store falls back to the previous or the bundled one.
+    /// source may be set before or after. With a verifier, saved texts are verified before this method returns and before the first state.
+    /// A refused text is reported as an event, and the store falls back to the previous or the bundled one.
     ///
     /// - Parameter provider: The text's source.
     /// - Throws: ``TextStoreError/Code/conflictingSource`` or ``TextStoreError/Code/invalidName``; the registrations are then unchanged.
@@ -154,7 +154,7 @@ public final class TextStore: Sendable {
         LoadingStateSequence { [engine] in TextObserver(engine, identifier) }
     }
 
-    /// The increases of versions from now on, each once and after it was saved; read this property before registering to miss none.
+    /// The version increases from now on, each reported once after its save; read this property before registering to miss none.
     public var versionIncreases: AsyncStream<VersionIncrease> { engine.makeIncreases() }
 
     // MARK: Refreshing and switching
@@ -170,7 +170,7 @@ public final class TextStore: Sendable {
     /// Drops a set that is damaged, below a floor, or not listed by the newest manifest, and reports it as an event.
     ///
     /// - Returns: Whether any text was switched; `false` if no set waits.
-    /// - Throws: ``TextStoreError/Code/fileSystem``; the old sets are then active and whole.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; the old sets remain active and whole.
     @discardableResult
     public func activate() async throws -> Bool {
         try await engine.activate()
@@ -178,7 +178,7 @@ public final class TextStore: Sendable {
 
     /// Deletes all cached texts and the manifest, but not the floors and acceptances; fetches observed texts again.
     ///
-    /// - Throws: ``TextStoreError/Code/fileSystem``; nothing is deleted then.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; all texts then remain.
     public func clear() async throws { try await engine.clear() }
 
     // MARK: Acceptance
@@ -188,7 +188,7 @@ public final class TextStore: Sendable {
     /// An acceptance never replaces one of another version or wording, so a store that still shows an older text loses no newer acceptance.
     ///
     /// - Parameter text: The text exactly as the user has seen it.
-    /// - Throws: ``TextStoreError/Code/fileSystem``; the text is not accepted then.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the disk fails; the text then remains unaccepted.
     public func accept(_ text: VersionedText) async throws {
         let acceptance = Acceptance(identifier: text.identifier, version: text.version, digest: text.digest, date: engine.time.date)
         for fault in try await engine.acceptances.accept(acceptance) { engine.report(.fault(fault)) }
@@ -211,7 +211,7 @@ public final class TextStore: Sendable {
         try await engine.acceptances.history(of: identifier).newest
     }
 
-    /// Returns whether a shown text needs acceptance: unless the same or a higher version was accepted.
+    /// Returns whether a shown text needs acceptance, because no acceptance of the same or a higher version covers it.
     ///
     /// If the acceptances cannot be read, the text needs acceptance, and the fault is reported as an event.
     ///

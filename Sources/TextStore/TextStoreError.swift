@@ -11,7 +11,7 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
     public var message: String
     /// The error that caused this one, if any.
     public var underlyingError: (any Error)?
-    /// The time that the server asks clients to wait (`Retry-After`, in seconds or as a date); `nil` if it names none.
+    /// The delay that the server requests (`Retry-After`, in seconds or as a date); `nil` if it requests none.
     public var retryAfter: Duration?
     /// The status of an unexpected response; `nil` if the status is not the fault.
     public var status: Int?
@@ -23,7 +23,7 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
     ///   - identifier: The identifier of the affected text.
     ///   - message: The failed operation, the reason, and the remedy.
     ///   - underlyingError: The error that caused this one.
-    ///   - retryAfter: The time that the server asks clients to wait.
+    ///   - retryAfter: The delay that the server requests.
     public init(
         _ code: Code, identifier: String? = nil, _ message: String, underlyingError: (any Error)? = nil, retryAfter: Duration? = nil
     ) {
@@ -44,7 +44,7 @@ public struct TextStoreError: LocalizedError, Sendable, Equatable, CustomStringC
         return text.escapedForDisplay()
     }
 
-    /// The description, also as `localizedDescription`.
+    /// The description, which is also the `localizedDescription`.
     public var errorDescription: String? { description }
 
     /// Returns whether code, identifier, and message are equal; underlying errors are not compared.

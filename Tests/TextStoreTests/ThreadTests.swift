@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// The path from bundle to origin and back from disk, over real HTTP and real files.
+/// The path of a text from the bundle to the origin and to the disk, over real HTTP and real files.
 struct ThreadTests {
     let bench: Bench
 

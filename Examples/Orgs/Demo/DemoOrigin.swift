@@ -34,7 +34,7 @@ final class DemoOrigin: Sendable {
         return .pages(of: items, for: request).tagged().revalidated(by: request)
     }
 
-    /// Waits as long as a request across a city takes.
+    /// Waits as long as a request over a network takes.
     private static func think() async {
         // The sleep throws when the client has disconnected; the response is then discarded.
         try? await Task.sleep(for: .milliseconds(120))

@@ -1,6 +1,6 @@
 import StoreCore
 
-/// The screens, one after the other. A screen uses stores and does not know the network.
+/// The screens, one after the other. A screen uses stores and is independent of the network.
 struct Screens {
     let repository: GitHubRepository
     let terminal: Terminal

@@ -31,7 +31,7 @@ final class Terminal: Sendable {
     }
 
     func table(_ table: Table, _ caption: String) {
-        // A file or a program can take lines of any length.
+        // Output that is not a terminal may have long lines.
         let lines = table.lines(width: console.isLive ? max(20, console.width - 4) : 160)
         write("  \(dim(caption))\n")
         for (number, line) in lines.enumerated() { write("    \(number == 0 ? dim(line) : line)\n") }

@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
 
 /// Puts memory in front of any other cacher, so that a hit does not call that cacher.
 ///

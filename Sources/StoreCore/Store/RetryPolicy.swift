@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// The rules for retrying a failed fetch: which errors, how often, and when.
 ///
 /// ```swift
@@ -81,7 +79,7 @@ public struct RetryPolicy: Sendable {
         // The layer below has already retried; a retry here would multiply the attempts.
         if let advice, advice.attempts > 1 { return nil }
         if let wish = advice?.retryAfter { return max(.zero, wish) }
-        let growth = base.timeInterval * pow(multiplier, Double(attempt - 1))
+        let growth = repeatElement(multiplier, count: attempt - 1).reduce(base.timeInterval, *)
         let bound = min(cap.timeInterval, growth.isFinite ? max(0, growth) : cap.timeInterval)
         return Duration(saturating: bound * unit)
     }

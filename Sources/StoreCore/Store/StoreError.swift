@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
 
 /// An error of a store itself; errors of a fetcher reach callers unchanged.
 public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {

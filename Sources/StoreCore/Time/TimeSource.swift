@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
 
 /// A store's source of time: a monotonic clock, the wall clock, and a way to wait.
 ///

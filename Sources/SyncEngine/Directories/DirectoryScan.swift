@@ -136,7 +136,7 @@ struct DirectoryScan: Sendable {
         }
     }
 
-    /// The row of a path that the disk lists in another normal form than the one it was created with, as HFS+ does.
+    /// The row of a path that the disk, such as HFS+, lists in a normal form other than that of its creation.
     private mutating func foldedRow(of path: PathKey, _ journal: TargetJournal) -> Int? {
         guard folding.contains(.normalization), !path.isASCII else { return nil }
         let rows = foldedRows ?? journal.rowsByNormalForm

@@ -1,4 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
+
 public import StoreCore
 
 /// A directory that a sync makes equal to a remote list of files.
@@ -351,7 +356,7 @@ public final class DirectoryTarget<Source: SourceList, Transfer: FileTransfer<So
 public enum ForeignFiles: Hashable, Sendable {
     /// Foreign files are kept.
     case keep
-    /// Foreign files are removed, from the second complete pass on. Without a journal to rely on, nothing is removed.
+    /// Foreign files are removed, beginning with the second complete pass. Without a valid journal, none is removed.
     case remove
 }
 

@@ -1,4 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
+
 internal import StoreCore
 
 /// The downloaded part of a file; a `FileTransfer` appends to it.
@@ -9,7 +14,7 @@ public final class FilePart: Sendable {
     /// The point at which the transfer can resume; `nil` if it must start at the first byte.
     public let resumePoint: ResumePoint?
 
-    /// The number of bytes from which on storing the validator for a resume is worthwhile.
+    /// The smallest size for which storing a validator is worthwhile.
     static let resumableSize = 32 * 1024
 
     private let path: String
@@ -64,8 +69,9 @@ public final class FilePart: Sendable {
     /// Sets the offset of the first byte appended next; not needed for a complete file.
     ///
     /// - Parameters:
-    ///   - offset: 0 for complete content, also if it has changed at the origin; ``ResumePoint/offset`` for the remaining bytes.
-    ///   - validator: The origin's strong validator of this content; `nil` if it has none, and then the download cannot be resumed.
+    ///   - offset: 0 for complete content, even if it has changed at the origin; ``ResumePoint/offset`` for the remaining bytes.
+    ///   - validator: The origin's strong validator of this content; `nil` if it has none. Without a validator, the download cannot be
+    ///     resumed.
     /// - Throws: ``SyncError/Code/transferMisused`` for any other offset; `StoreError` if the disk fails.
     public func begin(at offset: Int64 = 0, validator: String? = nil) throws {
         let counted = try state.withLock { state throws -> Int in
@@ -321,7 +327,7 @@ struct PartMemory: Codable, Hashable, Sendable {
     static func read(_ name: String, in directory: DirectoryHandle) throws -> PartMemory? {
         guard try directory.status(of: name)?.kind == .regular else { return nil }
         let bytes = try WritableFile(name, in: directory).readAll(atMost: 65_536)
-        // The file may be truncated because the process was killed; the reason does not matter.
+        // A killed process may leave a truncated file, which counts as missing.
         return try? JSONDecoder().decode(PartMemory.self, from: Data(bytes))
     }
 

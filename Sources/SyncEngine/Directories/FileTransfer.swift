@@ -21,7 +21,7 @@ public protocol FileTransfer<Item>: Sendable {
     /// - Parameters:
     ///   - item: The file.
     ///   - part: Receives the bytes, and holds those of an earlier attempt.
-    /// - Throws: Any error; the `FailureAdvising` kind of the error decides what happens next.
+    /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
     func transfer(_ item: Item, into part: FilePart) async throws
 }
 

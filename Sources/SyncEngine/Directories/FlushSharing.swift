@@ -8,7 +8,7 @@ struct FlushSharing: Hashable, Sendable {
     /// The number of the flush that ended last, successfully or not.
     private(set) var lastEnded = 0
     private(set) var hasFailed = false
-    /// Whether a waiter was asked to begin the next flush and has not begun it yet.
+    /// Whether a waiter must begin the next flush and has not begun it yet.
     private(set) var isDue = false
     /// The number of waiters for the next flush.
     private(set) var waitingForNext = 0

@@ -21,8 +21,8 @@ final class GroupedFlush: Sendable {
     /// Creates the flushes of one file system.
     ///
     /// - Parameter interval: The minimum time between the beginnings of two flushes. Without it, a fast disk would be flushed for every
-    ///   second small file, which adds a quarter to the cost of their transfers. The interval delays nothing if a flush takes longer, or if
-    ///   a file is alone.
+    ///   second small file, which adds a quarter to the cost of their transfers. The interval causes no delay if a flush takes longer, or
+    ///   for a single file.
     init(interval: DispatchTimeInterval = .milliseconds(10)) {
         self.interval = interval
     }
@@ -36,8 +36,8 @@ final class GroupedFlush: Sendable {
     /// Waits for the end of a flush that begins after this call.
     ///
     /// - Parameters:
-    ///   - isLast: Whether no other waiter will come, so that the flush need not be delayed.
-    ///   - flush: Flushes the data written before the call. Called by one thread at a time, with the closure of the waiter that came first.
+    ///   - isLast: Whether this is the last waiter, so that the flush need not be delayed.
+    ///   - flush: Flushes the data written before the call. Called by one thread at a time, with the closure of the first waiter.
     /// - Throws: The error of this flush, or of an earlier one; `CancellationError` as soon as the task is canceled.
     func wait(isLast: Bool = false, _ flush: @escaping @Sendable () throws -> Void) async throws {
         let (arrival, earliest) = state.update { ($0.sharing.arrived(), $0.earliest) }

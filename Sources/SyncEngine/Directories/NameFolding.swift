@@ -1,4 +1,3 @@
-internal import Foundation
 internal import StoreCore
 
 /// The name variants that a disk treats as equal.
@@ -15,8 +14,8 @@ struct NameFolding: OptionSet, Hashable, Sendable {
     func fold(_ name: String) -> String {
         if isEmpty || name.utf8.allSatisfy({ $0 < 0x80 && !(0x41...0x5A).contains($0) }) { return name }
         // Folds case first, because lowercasing may leave characters that compose.
-        let cased = contains(.letterCase) ? name.folding(options: .caseInsensitive, locale: nil) : name
-        return contains(.normalization) ? cased.precomposedStringWithCanonicalMapping : cased
+        let cased = contains(.letterCase) ? name.caseFolded : name
+        return contains(.normalization) ? cased.normalFormC : cased
     }
 
     /// Returns the common spelling of a path.
@@ -88,5 +87,27 @@ struct NameClashes {
     mutating func remove(_ path: PathKey) {
         guard !folding.isEmpty else { return }
         spellings[folding.fold(path)] = nil
+    }
+}
+
+extension String {
+    /// The string without differences of case: full case folding (Unicode Standard, section 3.13.3), except that letters with accents remain
+    /// composed.
+    ///
+    /// Foundation's `folding(options:locale:)` is not part of FoundationEssentials and knows fewer letters.
+    fileprivate var caseFolded: String {
+        var folded = UnicodeScalarView()
+        for scalar in unicodeScalars {
+            guard scalar.properties.changesWhenCaseFolded else { folded.append(scalar); continue }
+            // Upper case first: both sigmas have one capital, and the capital of “ß” is “SS”. Cherokee folds to capitals.
+            for capital in scalar.properties.lowercaseMapping.uppercased().unicodeScalars {
+                if capital.properties.changesWhenCaseFolded {
+                    folded.append(contentsOf: capital.properties.lowercaseMapping.unicodeScalars)
+                } else {
+                    folded.append(capital)
+                }
+            }
+        }
+        return String(folded)
     }
 }

@@ -1,4 +1,11 @@
-internal import Foundation
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
 internal import StoreCore
 
 extension SyncError.Code {
@@ -69,12 +76,12 @@ extension Error {
     /// Whether the error denies access to a single file or directory, so that the rest of the target can still be compared.
     var isDenial: Bool {
         guard let code = (self as? StoreError)?.fileSystemErrno else { return false }
-        return code == POSIXErrorCode.EACCES.rawValue || code == POSIXErrorCode.EPERM.rawValue
+        return code == EACCES || code == EPERM
     }
 }
 
 extension FileKind {
-    /// A clause for a message that says what has a name.
+    /// A clause for a message about the object that has a name.
     var words: String {
         switch self {
         case .regular: "a file has this name"
@@ -86,10 +93,10 @@ extension FileKind {
 }
 
 /// The error code for a path component that is not a directory.
-let notDirectory: Int32 = POSIXErrorCode.ENOTDIR.rawValue
+let notDirectory: Int32 = ENOTDIR
 
 /// The error code for a rename to another disk.
-let onAnotherDisk: Int32 = POSIXErrorCode.EXDEV.rawValue
+let onAnotherDisk: Int32 = EXDEV
 
 /// The error code for a temporary failure.
-let onceMore: Int32 = POSIXErrorCode.EAGAIN.rawValue
+let onceMore: Int32 = EAGAIN

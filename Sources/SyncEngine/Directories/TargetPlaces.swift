@@ -108,7 +108,7 @@ final class TargetPlaces: Sendable {
 
     /// Flushes all changed names and, if the system can, all files.
     func synchronize() throws {
-        // The next call flushes changes made from here on.
+        // The next call flushes later changes.
         let paths = touched.withLock { touched in
             defer { touched = [] }
             return touched

@@ -5,7 +5,7 @@ internal import StoreCore
 // journal record those names as flushed.
 
 extension TargetSession {
-    /// The size from which on a file is flushed on its own.
+    /// The smallest size of a file that is flushed on its own.
     private static let largeSize = 1 << 20
     /// The largest number of unflushed names; the next name forces a flush.
     static let mostUnsettled = 1_024

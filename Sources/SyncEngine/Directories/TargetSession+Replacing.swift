@@ -32,7 +32,7 @@ extension TargetSession {
     ///   - key: The key of the new file.
     ///   - other: A file that the plan removes and that the disk treats as the same name.
     /// - Throws: ``SyncError/Code/changedLocally`` if a file has changed, and ``SyncError/Code/nameTaken`` if a directory contains a file
-    ///   that the plan does not remove. Nothing of that directory is removed then.
+    ///   that the plan does not remove. In that case, nothing of that directory is removed.
     func makeWay(for path: RelativePath, key: PathKey, insteadOf other: PathKey?) throws {
         guard state.withLock({ !$0.removable.isEmpty }) else { return }
         // Several files may need the same path; the later ones must find it free.

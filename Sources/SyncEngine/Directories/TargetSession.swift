@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
+#endif
 internal import StoreCore
 
 /// A pass in a directory: its lock, its journal, and its changes.
@@ -196,7 +200,7 @@ final class TargetSession: Sendable {
         try write([.removed(key)])
         state.withLock { state in
             state.clashes.remove(key)
-            // The name is free, and may already belong to a directory.
+            // The name may already belong to a directory, so the key is no longer removable.
             state.removable.remove(key)
         }
         try places.removeEmptyDirectories(above: path, upTo: depth)
@@ -205,7 +209,7 @@ final class TargetSession: Sendable {
     /// Removes empty directories above missing files; a directory left by a killed process would block a file of its name.
     func removeEmptyDirectoriesOfVanished() {
         for path in state.withLock(\.vanished) {
-            // The reason for a failure does not matter, because the directory then counts as any other.
+            // A failure is harmless, because the directory then counts as any other.
             if let path = try? RelativePath(existing: path) { try? places.removeEmptyDirectories(above: path) }
         }
     }
@@ -264,7 +268,7 @@ final class TargetSession: Sendable {
     /// - Parameter isComplete: Whether the directory equals the source.
     func end(isComplete: Bool) async throws {
         defer { lockFile.unlock() }
-        // The reason for a failure does not matter, because the directory then counts as any other.
+        // A failure is harmless, because the directory then counts as any other.
         if !isComplete { try? places.removeEmptyMadeDirectories() }
         try await settle(isComplete: isComplete)
         try state.withLock { state throws in

@@ -7,25 +7,25 @@
 /// }
 /// ```
 public struct PagedSource<Item: SyncItem, Cursor: Sendable>: SourceList {
-    /// A page and what follows it.
+    /// A page, and the continuation of the list after it.
     public struct Step: Sendable {
         /// The page's items.
         public var items: [Item]
-        /// What follows the page.
+        /// The continuation of the list after the page.
         public var following: Following
 
         /// Creates a step.
         ///
         /// - Parameters:
         ///   - items: The page's items.
-        ///   - following: What follows the page.
+        ///   - following: The continuation of the list after the page.
         public init(_ items: [Item], then following: Following) {
             self.items = items
             self.following = following
         }
     }
 
-    /// What follows a page.
+    /// The continuation of a list after a page.
     public enum Following: Sendable {
         /// Another page, identified by a cursor.
         case page(Cursor)

@@ -1,4 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
+
 internal import StoreCore
 
 /// A remote list that is decoded from NDJSON or JSON while its bytes arrive.

@@ -1,6 +1,6 @@
 /// A comparison of two sides sorted by key, as streams; keeps only the current pages and the changes.
 ///
-/// The machine says from which side it needs more, and receives it.
+/// The machine names the side that it needs next, and receives the next page of that side.
 struct MergeDiff<Item: SyncItem>: Sendable {
     /// The input that the comparison needs next.
     enum Want: Hashable, Sendable {
@@ -72,7 +72,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
         lastLocalKey = last
     }
 
-    /// Returns the additions from an index on.
+    /// Returns the additions that begin at an index.
     func additions(from index: Int) -> ArraySlice<SyncPlan<Item>.Download> { builder.plan.additions[index...] }
 
     /// Compares until one side runs out of entries.
@@ -121,7 +121,7 @@ struct MergeDiff<Item: SyncItem>: Sendable {
 }
 
 extension SyncError {
-    /// Reports a side that is declared sorted, but is not.
+    /// Reports a side that violates its declared order.
     fileprivate static func unsorted(_ stage: SyncStage, _ first: some Any, _ second: some Any) -> SyncError {
         SyncError(
             .unsortedList,

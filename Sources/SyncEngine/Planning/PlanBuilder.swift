@@ -36,7 +36,7 @@ struct PlanBuilder<Item: SyncItem>: Sendable {
     }
 
     private mutating func differing(_ item: Item, _ entry: LocalEntry<Item>) {
-        // The processor is asked first whether the content differs, because a local edit may equal the source.
+        // Adds even an edit that may be kept, because the processor first decides whether its content differs.
         let reason: SyncPlan<Item>.DownloadReason =
             entry.isEdited ? .editedLocally : entry.version == nil ? .unknownVersion : .changed
         plan.updates.append(SyncPlan.Download(item: item, local: entry, reason: reason))

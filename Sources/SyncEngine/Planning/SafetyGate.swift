@@ -65,8 +65,8 @@ enum SafetyGate {
 extension SyncPlan {
     /// The counts of this plan that the gate examines.
     ///
-    /// A foreign item that is not an edit counts neither as a local item nor as an update. Nothing is known about it that the source could
-    /// have changed.
+    /// A foreign item that is not an edit counts neither as a local item nor as an update. No version of it is known, so the source cannot
+    /// have changed it.
     fileprivate var gateCounts: SafetyGate.Counts {
         let unknown = updates.count { $0.local.map { $0.isForeign && !$0.isEdited } ?? false }
         return SafetyGate.Counts(
@@ -102,7 +102,7 @@ public struct SyncOverrides: OptionSet, Hashable, Sendable {
 
 /// The largest number of local items that one pass may remove or replace.
 public enum ChangeLimit: Hashable, Sendable, CustomStringConvertible {
-    /// A share of the local items, from 0 to 1; applies from 20 local items on.
+    /// A share of the local items, from 0 to 1; applies to 20 or more local items.
     case share(Double)
     /// A number of items, independent of the number of local items.
     case count(Int)

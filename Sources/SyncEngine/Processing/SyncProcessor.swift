@@ -36,7 +36,7 @@ public protocol SyncProcessor<Item>: Sendable {
     /// Downloads an item and installs it completely or not at all.
     ///
     /// - Parameter item: The item, new or changed.
-    /// - Throws: Any error; the `FailureAdvising` kind of the error decides what happens next.
+    /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
     func downloadContent(of item: Item) async throws
 
     /// Removes items that the remote list no longer has; an item that does not exist counts as removed.
@@ -55,13 +55,13 @@ public protocol SyncProcessor<Item>: Sendable {
     /// Ends the work of a pass without failures, after its last removal; not called after a failure or cancellation.
     ///
     /// Use it to detect that the local side differs from the report, for example because a disk was unmounted or cannot be flushed. A pass
-    /// with failures throws ``SyncError/Code/incomplete`` without this call, because its error already says that the sides differ. Put work
-    /// that every pass must do into ``syncDidEnd(_:)``.
+    /// with failures throws ``SyncError/Code/incomplete`` without this call, because its error already states that the sides differ. Put
+    /// work that every pass must do into ``syncDidEnd(_:)``.
     ///
     /// - Throws: An error that makes the pass fail in the stage ``SyncStage/end``.
     func syncWillEnd() async throws
 
-    /// Ends a pass, once and after all other calls, also after a failure or cancellation; its own task is not canceled.
+    /// Ends a pass, once and after all other calls, even after a failure or cancellation; its own task is not canceled.
     ///
     /// - Parameter report: The result of the pass.
     func syncDidEnd(_ report: SyncReport) async
@@ -99,7 +99,7 @@ public protocol SyncProcessor<Item>: Sendable {
     /// Downloads a preview to show before the content; all previews end before the first content begins.
     ///
     /// - Parameter item: The item, new or changed.
-    /// - Throws: Any error; the `FailureAdvising` kind of the error decides what happens next.
+    /// - Throws: Any error; its `FailureAdvising` kind decides whether it is retried, reported, or ends the pass.
     func downloadPreview(of item: Item) async throws
 
     /// Installs the downloads that the processor has held back, after the last download of the pass.

@@ -1,4 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
+
 public import StoreCore
 
 /// The reason why a pass did not make the local side equal to the source.
@@ -42,7 +47,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         return text
     }
 
-    /// The description, also as `localizedDescription`.
+    /// The description, which is also the `localizedDescription`.
     public var errorDescription: String? { description }
 
     /// The kinds of errors; the set is open.
@@ -63,7 +68,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         public static let incompleteList = Code(rawValue: "incompleteList")
         /// The remote list cannot be parsed, or an item of it cannot be decoded.
         public static let unreadableList = Code(rawValue: "unreadableList")
-        /// A list that is declared sorted is not.
+        /// A list violates its declared order.
         public static let unsortedList = Code(rawValue: "unsortedList")
         /// A list contains a key more than once.
         public static let duplicateKeys = Code(rawValue: "duplicateKeys")
@@ -77,7 +82,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
         public static let sharedContent = Code(rawValue: "sharedContent")
         /// No local item equals the source.
         public static let everythingChanged = Code(rawValue: "everythingChanged")
-        /// A processor's call, for which the run waits, called `sync()`.
+        /// The processor called `sync()` within a call for which the run waits.
         public static let calledFromWithin = Code(rawValue: "calledFromWithin")
         /// A local item changed after the plan was made, and is left alone.
         public static let changedLocally = Code(rawValue: "changedLocally")
@@ -95,7 +100,7 @@ public struct SyncError: LocalizedError, Sendable, CustomStringConvertible {
 }
 
 extension SyncError: FailureAdvising {
-    /// The kind of the failure: transient after another writer, and after wrong content that another attempt may repair.
+    /// The kind of the failure: transient if another writer holds the target, or if another attempt may repair wrong content.
     ///
     /// Another attempt may repair content that is too short, or that was assembled from several attempts. Other wrong content is the
     /// origin's, and another download would return it again. A failed stage has the kind of its underlying error. A fault of the list or

@@ -31,7 +31,7 @@ public struct SyncReport: Sendable {
     public internal(set) var leftOut: [SyncKey] = []
     /// Items of the plan that were not removed; the next pass removes them.
     public internal(set) var pendingRemovals: [SyncKey] = []
-    /// Local edits found by the pass, kept or overwritten as `localEdits` says.
+    /// Local edits found by the pass; `localEdits` decides whether they are kept or overwritten.
     public internal(set) var localEdits: [SyncKey] = []
     /// Local files and directories that could not be read, with their reasons; they are left alone and are not failures.
     public internal(set) var skipped: [SyncFailure] = []

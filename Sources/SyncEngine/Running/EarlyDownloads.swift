@@ -72,7 +72,7 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
         state.update { $0.workers -= 1 }
     }
 
-    /// Lets no further item begin, and waits for the workers.
+    /// Stops further items from beginning, and waits for the workers.
     ///
     /// - Returns: The keys of the items that began, and those of them that are finished.
     /// - Throws: `CancellationError` if the task is canceled.
@@ -82,7 +82,7 @@ final class EarlyDownloads<Item: SyncItem>: ItemSource {
     }
 }
 
-/// The start of downloads while the remote list is still read.
+/// The start of downloads while the remote list is still being read.
 struct EarlyStarter<Item: SyncItem>: Sendable {
     let workers: ItemWorkers
     let action: @Sendable (SyncPlan<Item>.Download) async throws -> Void

@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
+#endif
 internal import StoreCore
 internal import Synchronization
 
@@ -9,7 +13,7 @@ protocol ItemSource<Element>: Sendable {
     /// Returns the next item; `nil` if there are no more.
     func next() async -> Element?
 
-    /// Lets no worker take another item.
+    /// Stops the workers from taking further items.
     func stop()
 
     /// Whether a failure that ends the pass has stopped the supply.

@@ -85,7 +85,8 @@ public final class OneWaySynchronizer<Processor: SyncProcessor>: Sendable {
 
     /// Cancels the run: every waiting caller gets `cancelled` at once, work in flight is canceled, and no queued pass begins.
     ///
-    /// The run ends when the processor's calls have returned. A `sync()` called before that starts afterwards and is not canceled.
+    /// The run ends when the processor's calls have returned. A `sync()` called before that starts a new run afterward, which is not
+    /// canceled.
     public func cancel() {
         hub.cancel()
     }

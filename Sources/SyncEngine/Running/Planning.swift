@@ -64,7 +64,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         return try await stage(.plan) {
             try await plan.settleUpdates(localEdits: options.localEdits) { try await processor.shouldUpdate($0, over: $1) }
             let downloads = plan.additions.map(\.item) + plan.updates.map(\.item)
-            // Asks about all items, because each may be in the way of another. Items that began early are no longer refused.
+            // Passes all items, because each may be in the way of another. Items that began early are no longer refused.
             if !downloads.isEmpty { plan.refuse(try await processor.refusals(among: downloads).filter { !plan.begun.contains($0.key) }) }
             return plan
         }
@@ -128,7 +128,7 @@ struct Planning<Processor: SyncProcessor>: Sendable {
         let refused = Set(try await stage(.plan) { try await processor.refusals(among: some.map(\.item)) }.map(\.key))
         var free: [SyncPlan<Item>.Download] = []
         for download in some where !refused.contains(download.item.key) {
-            // A file in the way may be removed once the plan exists. Errors are reported then.
+            // A file in the way may be removed once the plan exists. The plan then reports errors.
             if (try? await processor.isUnchanged(download.item.key, since: nil)) == true { free.append(download) }
         }
         early.offer(free)

@@ -158,7 +158,7 @@ final class ItemMeter: Sendable {
         return true
     }
 
-    /// Gives the slot to another worker, because from now on the item only waits for the disk.
+    /// Gives the slot to another worker, because the item only waits for the disk after this call.
     func giveUpSlot() {
         slot.withLock { $0.take() }?.release()
     }
@@ -177,7 +177,7 @@ final class ItemMeter: Sendable {
         board?.advance(items: 0, bytes: change)
     }
 
-    /// Uncounts the bytes of an item that failed or starts over.
+    /// Subtracts the bytes of an item that failed or starts over.
     func takeBack() {
         board?.advance(items: 0, bytes: -take())
     }

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import StoreCore
 
 /// An action with retries after transient failures.
@@ -44,33 +43,5 @@ struct Retries: Sendable {
         // The failure's kind takes precedence over the policy: a full disk gives no advice, and a retry would fail again.
         guard failure.kind == .transient else { return nil }
         return policy.delay(after: failure.error, attempt: attempt, unit: Double.random(in: 0..<1))
-    }
-}
-
-extension FailureKind {
-    /// Returns the kind of an error: by its own advice, by its file system code, and otherwise transient.
-    init(judging error: any Error) {
-        if let advice = error as? any FailureAdvising {
-            self = advice.failureKind
-        } else if error is CancellationError || (error as? URLError)?.code == .cancelled {
-            self = .cancelled
-        } else if let code = (error as? StoreError)?.underlyingError as? POSIXError ?? error as? POSIXError {
-            self = FailureKind(code.code)
-        } else if let error = error as? CocoaError, error.code == .fileWriteOutOfSpace || error.code == .fileWriteVolumeReadOnly {
-            self = .fatal
-        } else {
-            self = .transient
-        }
-    }
-
-    /// Classifies a file system error: a full, missing or read-only disk fails every item, a taken name only its own.
-    private init(_ code: POSIXErrorCode) {
-        switch code {
-        case .ENOSPC, .EDQUOT, .EROFS, .EIO, .ENODEV, .ENXIO: self = .fatal
-        case .EINTR, .EAGAIN, .EBUSY, .EMFILE, .ENFILE, .ENOMEM, .ETIMEDOUT, .ECONNRESET, .ECONNREFUSED, .ENETDOWN, .ENETUNREACH,
-            .EHOSTUNREACH, .EPIPE:
-            self = .transient
-        default: self = .permanent
-        }
     }
 }

@@ -65,7 +65,7 @@ final class SyncHub: Sendable {
         try Task.checkCancellation()
         let marks = PassMark.all
         let id: Int? = act { state, cancelled in
-            // The run waits for the call from which this call comes, so this call must not wait for the run.
+            // The run waits for the processor's call that made this call, so this call must not wait for the run.
             if let current = state.lifecycle.current, marks.contains(PassMark(hub: ObjectIdentifier(self), pass: current.number)) {
                 return nil
             }

@@ -23,7 +23,7 @@ public struct SyncOptions: Sendable {
     public var startsEarly = false
     /// Whether the first failed item ends the pass, in every stage; otherwise failures are collected and the pass continues.
     public var stopsOnError = true
-    /// The time at which items are removed that the source no longer has.
+    /// The time at which items that the source no longer has are removed.
     public var removalTiming = RemovalTiming.afterDownloads
     /// The largest number of local items that one pass may remove.
     public var removalLimit = ChangeLimit.share(0.5)
@@ -83,7 +83,7 @@ public struct SyncOptions: Sendable {
     }
 }
 
-/// The time at which items are removed that the source no longer has.
+/// The time at which items that the source no longer has are removed.
 public enum RemovalTiming: Hashable, Sendable {
     /// After all downloads, and only if every download succeeded.
     case afterDownloads
@@ -154,13 +154,13 @@ public struct DownloadOrder: Sendable {
     }
 }
 
-/// A rank that knows its type of items where it is created, and checks it where it is used.
+/// A rank with an erased type of items, which is checked at each use.
 private protocol DownloadRanking: Sendable {
     func ranks<Item: SyncItem>(_ type: Item.Type) -> Bool
     func sorted<Item: SyncItem>(_ downloads: [SyncPlan<Item>.Download]) -> [SyncPlan<Item>.Download]
 }
 
-/// The treatment of items that were edited locally; the report names them in any case.
+/// The treatment of items that were edited locally; the report always names them.
 public enum LocalEdits: Hashable, Sendable {
     /// The source wins: edited items are downloaded again or removed.
     case overwrite
@@ -168,7 +168,7 @@ public enum LocalEdits: Hashable, Sendable {
     case keepLocal
 }
 
-/// The treatment of a remote list that contains a key more than once; the duplicates are reported in any case.
+/// The treatment of a remote list that contains a key more than once; the duplicates are always reported.
 public enum DuplicateKeys: Hashable, Sendable {
     /// The list is refused.
     case refuse

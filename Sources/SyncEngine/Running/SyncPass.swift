@@ -36,7 +36,7 @@ final class SyncPass<Processor: SyncProcessor>: Sendable {
             outcome = .success(())
         } catch {
             let stage = board.report.progress.stage
-            // Errors of canceled calls are reported as the cancellation.
+            // In a canceled pass, the error of any call is reported as the cancellation.
             outcome = .failure(Task.isCancelled ? SyncError(cancelledIn: stage, by: error) : SyncError(wrapping: error, stage: stage))
         }
         let report = board.finish()

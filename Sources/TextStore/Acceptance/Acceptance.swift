@@ -24,9 +24,10 @@ public struct Acceptance: Hashable, Codable, Sendable {
         case digest
     }
 
-    /// Returns whether this acceptance makes another one unnecessary for a shown text.
+    /// Returns whether this acceptance covers a shown text, so that no other one is needed.
     ///
-    /// The same or a higher version covers a text. An unversioned text has no place among versions, so only its own wording covers it.
+    /// An acceptance of the same or a higher version covers a text. An unversioned text cannot be compared, so only an acceptance of its
+    /// wording covers it.
     ///
     /// - Parameters:
     ///   - text: The shown text.
@@ -43,11 +44,11 @@ public struct Acceptance: Hashable, Codable, Sendable {
     }
 }
 
-/// All acceptances of one text, each wording of a version once, in the order in which they were saved.
+/// All acceptances of one text in the order of their saves, one for each wording of a version.
 struct AcceptanceHistory: Hashable, Codable, Sendable {
     private(set) var all: [Acceptance] = []
 
-    /// The newest acceptance: the one of the highest version, and among equal versions the one that was saved last.
+    /// The newest acceptance: that of the highest version, and the last one among equal versions.
     var newest: Acceptance? {
         all.reduce(nil) { best, next in
             guard let best, Rank(version: next.version) < Rank(version: best.version) else { return next }
@@ -83,7 +84,7 @@ actor AcceptanceLedger {
 
     /// Returns the acceptances of a text.
     ///
-    /// - Throws: ``TextStoreError/Code/damagedFile`` if they are unknown; callers then treat the text as not accepted.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` if the acceptances cannot be read; callers then treat the text as not accepted.
     func history(of identifier: String) throws(TextStoreError) -> AcceptanceHistory {
         try load().histories[identifier] ?? AcceptanceHistory()
     }

@@ -1,6 +1,6 @@
 import StoreCore
 
-/// Limits the concurrent requests to one host, in the order of their arrival.
+/// Limits the concurrent requests to each host, and admits waiters in the order of their arrival.
 ///
 /// The system would queue excess requests itself without reporting when one begins, so a deadline would include the time in its queue.
 final class FetchQueue: Sendable {

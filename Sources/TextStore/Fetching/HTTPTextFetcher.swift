@@ -45,7 +45,7 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
     ///
     /// - Parameters:
     ///   - file: The file.
-    ///   - validator: The validator of the caller's version; `nil` without one.
+    ///   - validator: The validator of the caller's version; `nil` if the caller has none.
     /// - Throws: ``TextStoreError``; `CancellationError` as soon as the task is canceled, which ends the request on the wire.
     public func fetch(param file: RemoteFile, revalidating validator: Validator?) async throws -> FetchResult<RemoteText> {
         // A request may reach the server even if it is canceled immediately afterwards.
@@ -85,7 +85,8 @@ public final class HTTPTextFetcher: RevalidatingFetcher, CustomStringConvertible
         case 200:
             // Some loaders of the system report a truncated body as complete.
             if let length = head.length, length != response.body.count {
-                throw TextStoreError(.lengthMismatch, "cannot get \(name): \(response.body.count) of \(length) bytes came; try again later")
+                throw TextStoreError(
+                    .lengthMismatch, "cannot get \(name): only \(response.body.count) of \(length) bytes arrived; try again later")
             }
             let bytes = transport().leavesCoding ? try await HTTPTextFetcher.decoded(response, of: file) : response.body
             return .modified(

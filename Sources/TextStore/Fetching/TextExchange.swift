@@ -89,7 +89,7 @@ final class TextExchange: WireReceiver {
     }
 
     func failed(_ failure: WireFailure) {
-        // The status counts even if the body after it fails.
+        // Reports the status even if the body fails, because the status is the more precise error.
         let head = state.read { $0.head }
         let result: Result<Response, any Error> =
             if let head, head.status != 200 {

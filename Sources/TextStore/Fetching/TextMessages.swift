@@ -41,7 +41,7 @@ struct TextRequest: Sendable {
         (self.url, self.own, fields) = (url, own, own)
     }
 
-    /// Whether the request carries a validator, also after a redirect.
+    /// Whether the request carries a validator, even after a redirect.
     var isConditional: Bool { own.contains { $0.name.hasPrefix("If-") } }
 
     func has(_ name: String) -> Bool { fields.contains { $0.name.lowercased() == name.lowercased() } }

@@ -67,7 +67,7 @@ final class SessionTextTransport: TextTransport {
     let leavesCoding = false
     private let session: URLSession
     private let delegate = WireSessionDelegate()
-    /// The queue that cancels tasks; never the delegate's queue, because a task under cancellation may be waiting for that one.
+    /// The queue that cancels tasks; not the delegate's queue, because a canceled task may wait for that queue.
     private let canceling = DispatchQueue(label: "TextStore.SessionTextTransport.canceling")
 
     init(becauseOf reason: String? = nil) {

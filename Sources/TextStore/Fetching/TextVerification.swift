@@ -4,7 +4,7 @@ import StoreCore
 public struct TextVerification: Sendable {
     /// The identifier of the text; `nil` for a manifest.
     public let identifier: String?
-    /// The version that the manifest gives the bytes; `nil` for a manifest and for an unversioned text.
+    /// The version that the manifest lists for the bytes; `nil` for a manifest and for an unversioned text.
     public let version: SemanticVersion?
     /// The bytes as the server sent them.
     public let bytes: [UInt8]
@@ -15,7 +15,7 @@ public struct TextVerification: Sendable {
     ///
     /// - Parameters:
     ///   - identifier: The identifier of the text; `nil` for a manifest.
-    ///   - version: The version that the manifest gives the bytes.
+    ///   - version: The version that the manifest lists for the bytes.
     ///   - bytes: The bytes as the server sent them.
     ///   - headers: The response's header fields by their lowercase names.
     public init(identifier: String? = nil, version: SemanticVersion? = nil, bytes: [UInt8], headers: [String: String] = [:]) {
@@ -55,7 +55,7 @@ public struct TextVerifier: Sendable {
 
     /// Verifies bytes.
     ///
-    /// - Throws: ``TextStoreError/Code/verificationFailed``, also after the deadline and if the task is canceled.
+    /// - Throws: ``TextStoreError/Code/verificationFailed``, including after the deadline and if the task is canceled.
     func verify(_ verification: TextVerification, _ time: any TimeSource) async throws(TextStoreError) {
         let outcome = WatchedState<Result<Void, any Error>?>(nil)
         let limit = time.now.advanced(by: deadline)
@@ -89,7 +89,7 @@ public struct TextVerifier: Sendable {
 }
 
 extension TextVerification {
-    /// Makes a verification of a kept text.
+    /// Makes a verification of a saved text.
     init(_ record: TextRecord, as version: SemanticVersion?) {
         let mark: [UInt8] = record.facts.fileDigest == record.facts.digest ? [] : [0xEF, 0xBB, 0xBF]
         self.init(identifier: record.identifier, version: version, bytes: mark + record.text.utf8, headers: record.headers)

@@ -8,7 +8,7 @@ struct ManifestRecord: Codable, Hashable, Sendable {
     /// The response body as received; `nil` before the first one.
     var body: Data?
     var validator: Validator?
-    /// The header fields of the response; kept only for a verifier, which sees them again at the next start.
+    /// The header fields of the response; saved only for a verifier, which sees them again at the next start.
     var headers: [String: String]?
     /// The time when the body was received.
     var receivedAt: Date?

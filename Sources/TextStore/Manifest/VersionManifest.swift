@@ -19,9 +19,9 @@ import StoreCore
 public struct VersionManifest: Hashable, Sendable {
     /// The entries by the identifiers of their texts.
     public var entries: [String: Entry]
-    /// The order of the manifests of one epoch; `nil` counts as 0.
+    /// The manifest's position among those of its epoch; `nil` counts as 0.
     public var revision: UInt64?
-    /// The order above the revision; `nil` counts as 0. A higher epoch restarts the revisions.
+    /// The position that takes precedence over the revision; `nil` counts as 0. A higher epoch restarts the revisions.
     public var epoch: UInt64?
     /// The time until which the manifest is valid; `nil` for no limit.
     public var expires: Date?
@@ -158,7 +158,7 @@ public struct VersionManifest: Hashable, Sendable {
         }
     }
 
-    /// Returns the group that an entry names, malformed or not, because its set must not switch without it.
+    /// Returns the group that an entry names, even if the entry is malformed, because the set must not switch without this text.
     private static func group(of value: JSONValue) -> String? {
         guard case .object(let members) = value else { return nil }
         for case .string(let group) in members.lazy.filter({ $0.name == "group" }).map(\.value) where !group.isEmpty { return group }

@@ -62,7 +62,7 @@ enum Resolution {
         case cache, bundle, remote
     }
 
-    /// A source that has, or claims to have, the text.
+    /// A source that has or lists the text.
     struct Candidate: Hashable, Sendable {
         var origin: Origin
         var rank: Rank

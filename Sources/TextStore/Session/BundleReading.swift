@@ -1,7 +1,7 @@
 internal import Foundation
 import StoreCore
 
-/// Reads the files that came with the app.
+/// Reads the files of the app's bundle.
 enum BundleReading {
     /// Reads the bundled texts, off the caller's actor.
     @concurrent

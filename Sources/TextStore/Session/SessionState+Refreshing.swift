@@ -7,7 +7,7 @@ enum SessionAction: Sendable {
     case fetchSet(SetPlan)
 }
 
-/// The plan of fetching a whole set.
+/// A plan for the fetch of a whole set.
 struct SetPlan: Sendable {
     var ticket: UInt64
     var key: String
@@ -35,7 +35,7 @@ struct SetPlan: Sendable {
         case fetch(RemoteFile, TextValidation.Expectation, known: TextRecord?)
         /// A record on the shelf or of the bundle.
         case copy(TextRecord)
-        /// No source; the reason is the error.
+        /// No source, with the reason.
         case refuse(TextStoreError)
     }
 }
@@ -74,7 +74,7 @@ extension SessionState {
     private func confirmation(_ identifier: String, _ offer: Offer?) -> SetPlan.Item? {
         guard let offer, let entry = offer.entry, entry.sha256 == nil, let text = held[identifier], text.checked == nil,
             let record = text.active, !record.facts.isVerified, record.rank == offer.rank,
-            // A waiting record of this rank replaces the active text, and is confirmed then.
+            // A waiting record of this rank replaces the active text, and is confirmed after the switch.
             text.pending[set(of: identifier)]?.rank != offer.rank, let manifestRecord, manifestRecord.failures == 0,
             let askedAt = manifestRecord.attemptedAt, askedAt > record.facts.fetchedAt,
             // The address was valid when the text was fetched; if it no longer is, the text stays.
@@ -120,7 +120,7 @@ extension SessionState {
     /// Returns when an unversioned text expires; `nil` if it is missing, or if the clock was set back since its last check.
     private func expiry(ofUnversioned identifier: String, at moment: SessionMoment) -> Date? {
         guard let text = held[identifier], let record = text.active else { return nil }
-        // A check is always later than the fetch, so its date is preferred whatever the clock shows.
+        // A check is always later than the fetch, so its date is preferred even if the clock was set back.
         let checkedAt = text.checked ?? record.facts.fetchedAt
         return checkedAt > moment.date ? nil : checkedAt.addingTimeInterval(moment.policy.textExpiry.timeInterval)
     }
@@ -180,7 +180,7 @@ extension SessionState {
                 items = members(of: key).compactMap { item($0, kept[$0], moment.date) }
                 guard !items.isEmpty else { continue }
             } else {
-                // A set that is held back keeps its bytes, too.
+                // Confirms no bytes of a set that is held back.
                 guard hasMember(of: key, where: { confirmation($0, offer(for: $0)) != nil }), obstacle(of: key, at: moment.date) == nil
                 else {
                     setFailure(nil, of: key)
@@ -296,7 +296,7 @@ extension SessionState {
         setFlight(nil, of: plan.key)
         let failure = failure.map { failure in
             let count = (failures[plan.key]?.count ?? 0) + 1
-            // A withdrawn set is fetched again as soon as the newer manifest counts in this process.
+            // A withdrawn set is fetched again as soon as this process accepts the newer manifest.
             let retryAt =
                 failure.code == .withdrawn ? nil : moment.instant.advanced(by: moment.policy.delay(after: failure, failures: count))
             return SetFailure(
@@ -348,7 +348,7 @@ extension SessionState {
         return next
     }
 
-    /// Returns the time until which a read of a text needs no action; the past if one is due.
+    /// Returns the time until which a read of a text needs no action; a time in the past if an action is due.
     func endOfQuiet(of identifier: String, at moment: SessionMoment) -> Date {
         var end = Date.distantFuture
         if let expires = manifest?.expires, expires > moment.date { end = expires }
@@ -376,7 +376,7 @@ extension URL {
 }
 
 extension TextStoreError {
-    /// Makes the error of a set that one of its texts keeps from switching.
+    /// Makes the error of a set that cannot switch because of one of its texts.
     static func incomplete(_ set: String, because fault: TextStoreError) -> TextStoreError {
         TextStoreError(
             .incompleteSet, identifier: fault.identifier, "cannot switch its set “\(set.dropFirst(6))”: \(fault.message)",

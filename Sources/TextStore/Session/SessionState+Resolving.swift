@@ -27,7 +27,7 @@ extension SessionState {
                 underlyingError: reason))
     }
 
-    /// Returns since when the manifest has expired; `nil` if it has not.
+    /// Returns the time at which the manifest expired; `nil` if it has not expired.
     func manifestExpired(at now: Date) -> Date? { manifest?.expires.flatMap { $0 <= now ? $0 : nil } }
 
     /// Returns the state for an observer; `nil` until the first one is known.
@@ -45,14 +45,14 @@ extension SessionState {
         }
     }
 
-    /// Returns the failure due to which a text may not be the newest; `nil` without one.
+    /// Returns the failure because of which a text may not be the newest; `nil` without a failure.
     func failure(of identifier: String) -> TextStoreError? {
         failures[set(of: identifier)]?.error ?? manifestFailure
     }
 
     /// Returns why an awaited text may not be the origin's newest; `nil` if the origin confirmed it.
     ///
-    /// A check counts if it is not older than the caller's timeout: a response could not have been newer.
+    /// A check that is not older than the caller's timeout counts as the response.
     ///
     /// - Parameter start: When the caller began to wait.
     func fallbackReason(of identifier: String, at now: Date, askedSince start: Date, _ awaiting: TextAwaiting) -> TextStoreError? {
@@ -65,7 +65,7 @@ extension SessionState {
             "cannot confirm the text: the origin was last checked at \(checkedAt.formatted(.iso8601)); call refresh() to check now")
     }
 
-    /// Returns when the origin was last asked for the version of a text, or for an unversioned text itself; `nil` if there is no origin.
+    /// Returns the time of the last check for a text; `nil` if the text has no origin.
     private func checkedAt(_ identifier: String) -> Date? {
         if versionSource?.remoteFile != nil { return manifestRecord?.attemptedAt }
         guard sources[identifier]?.remoteFile != nil, offer(for: identifier) != nil, let text = held[identifier] else { return nil }

@@ -2,7 +2,7 @@ internal import Foundation
 import StoreCore
 
 extension SessionState {
-    /// The shelf's records of a text; a class, because it is large and often passed on and read.
+    /// The shelf's records of a text; a class, because it is large and copied often.
     final class Held: Sendable {
         let active: TextRecord?
         /// The record that was active before; read only if an active file is damaged.
@@ -65,7 +65,7 @@ extension SessionState {
         }
     }
 
-    /// A set whose fetch failed, or that is held back.
+    /// A set with a failed fetch, or one that is held back.
     struct SetFailure: Sendable {
         var error: TextStoreError
         var count: Int
@@ -81,9 +81,9 @@ extension SessionState {
         let era: UInt64
         let from: Date
         let until: Date
-        /// The time since when the manifest has expired.
+        /// The time at which the manifest expired.
         let expiredSince: Date?
-        /// Whether the period has no end; stored, because every read asks for it.
+        /// Whether the period has no end; stored, because every read needs it.
         let isEndless: Bool
 
         init(era: UInt64, from: Date, until: Date, expiredSince: Date?) {

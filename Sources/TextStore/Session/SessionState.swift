@@ -1,9 +1,9 @@
 internal import Foundation
 import StoreCore
 
-/// The knowledge of a session, and its consequences. Pure: no lock, clock, task, or file; time and tickets are arguments.
+/// The state of a session and the decisions that follow from it. Pure: no lock, clock, task, or file; time and tickets are arguments.
 struct SessionState: Sendable {
-    // MARK: Knowledge
+    // MARK: Known state
     var sources: [String: TextSource] = [:]
     /// Registered texts with loaded files.
     var loaded: Set<String> = []
@@ -11,7 +11,7 @@ struct SessionState: Sendable {
     var bundleFaults: [String: TextStoreError] = [:]
     /// The shelf's records of each text.
     private(set) var held: [String: Held] = [:]
-    /// The number of times that everything was deleted; fetches of an earlier generation are dropped.
+    /// The number of clears; results of fetches from an earlier generation are dropped.
     private(set) var generation: UInt64 = 0
     var versionSource: VersionSource? { didSet { stir() } }
     var bundledManifest: VersionManifest?
@@ -30,7 +30,7 @@ struct SessionState: Sendable {
     /// Whether sets are fetched even if they are not due, once the manifest has arrived.
     var isForced = false
     var observers: [String: Int] = [:]
-    /// Callers whose timeout has passed.
+    /// The callers with a timeout that has passed.
     private(set) var expired: Set<UInt64> = []
     var timer: (ticket: UInt64, deadline: MonotonicInstant)?
     private var lastTicket: UInt64 = 0
@@ -152,9 +152,9 @@ struct SessionState: Sendable {
     private func groupKey(of identifier: String) -> String? {
         let problem = unusable[identifier]
         if let group = manifest?.entries[identifier]?.group ?? problem?.group ?? sources[identifier]?.group { return "group/" + group }
-        // A malformed entry may lack its group; the last switch then decides, or else the bundle.
+        // A malformed entry may lack its group. The group of the last switch is then used, or else the group in the bundle.
         if problem != nil { return shelvedGroups[identifier] ?? bundledManifest?.entries[identifier]?.group.map { "group/" + $0 } }
-        // Until the manifest has arrived, the last switch decides.
+        // Until the manifest has arrived, the group of the last switch is used.
         return manifest == nil && versionSource?.remoteFile != nil ? shelvedGroups[identifier] : nil
     }
 
@@ -199,7 +199,7 @@ struct SessionState: Sendable {
         stir()
     }
 
-    /// Abandons all fetches and failures, because their basis has changed.
+    /// Abandons all fetches and failures, because the state that they were planned for has changed.
     mutating func forgetFetches() {
         manifestFlight = nil
         flights = [:]
@@ -218,7 +218,7 @@ struct SessionState: Sendable {
     /// Returns the texts that have changed since the last call.
     mutating func takeChanges() -> ChangedParts { changed.take() }
 
-    /// Marks all texts as changed and ends their quiet periods, also because time has passed.
+    /// Marks all texts as changed and ends their quiet periods, for example because time has passed.
     mutating func stir() {
         changed = .everything
         era += 1
@@ -238,7 +238,7 @@ struct SessionState: Sendable {
         return found
     }
 
-    /// Returns the best available text and computes its quiet period, until which further reads need no action.
+    /// Returns the best available text and computes its quiet period, during which further reads need no action.
     ///
     /// - Returns: The text, and whether an action is due for it; `nil` if no text is available.
     mutating func see(

@@ -4,7 +4,7 @@ import StoreCore
 extension TextEngine {
     // MARK: The manifest
 
-    /// Fetches the manifest, accepts it if it is good, and begins the fetches that follow from it.
+    /// Fetches the manifest, accepts it if it is valid, and begins the fetches that follow from it.
     func beginManifest(_ ticket: UInt64, _ source: VersionSource, _ file: RemoteFile, _ record: ManifestRecord) {
         // A validator is useful only together with the body that it describes.
         let validator = record.body == nil ? nil : record.validator
@@ -101,7 +101,7 @@ extension TextEngine {
         case unchanged(String)
     }
 
-    /// Fetches a set, and stores it if all of it is good.
+    /// Fetches a set, and stores it if every text is valid.
     func beginSet(_ plan: SetPlan) {
         launch(plan.ticket) { [verify, time] fetcher in
             await Self.responses(of: fetcher, plan.items, verify, time)
@@ -123,9 +123,9 @@ extension TextEngine {
             }
         }
         let (isCurrent, isOutdated) = session.read { ($0.flights[plan.key] == plan.ticket, $0.isOutdated(plan)) }
-        // The session was cleared meanwhile, which makes this result obsolete.
+        // The fetch was abandoned meanwhile, for example because the session was cleared.
         guard isCurrent else { return }
-        // A newer manifest may have withdrawn the texts; they are fetched again as it lists them.
+        // A newer manifest may have withdrawn the texts; they are fetched again in the versions that it lists.
         if isOutdated { return goOn(after: plan) }
         let failure = faults.first.map { plan.key.hasPrefix("text/") ? $0 : .incomplete(plan.key, because: $0) }
         for fault in faults { report(.refused(fault)) }
@@ -147,7 +147,7 @@ extension TextEngine {
                     for record in records { report(.saved(identifier: record.identifier, version: record.facts.version)) }
                 },
                 { session in
-                    // One step with the new text, so that the old one is never shown as completed.
+                    // Ends the fetch in the same step that publishes the text, so that the old text is never shown as completed.
                     for record in records { session.fetched[record.identifier] = record.facts.digest }
                     session.setEnded(plan, nil, at: moment)
                 })

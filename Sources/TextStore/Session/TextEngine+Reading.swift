@@ -1,4 +1,3 @@
-internal import Foundation
 import StoreCore
 
 extension TextEngine {
@@ -126,7 +125,7 @@ final class TextObserver: LoadingStateSource {
             self.last = state
             return state
         } catch {
-            // Canceled; a wait fails for no other reason.
+            // The wait was canceled, which is the only reason for its failure.
             leave()
             return nil
         }

@@ -1,13 +1,12 @@
-internal import Foundation
 import StoreCore
 
-/// Repeated verification of kept bytes, because an app update may have added or changed the verifier since they were saved.
+/// Repeated verification of saved bytes, because an app update may have added or changed the verifier since the save.
 extension TextEngine {
     /// Verifies the records of texts before the session shows them.
     ///
     /// - Parameters:
-    ///   - identifiers: The texts; `nil` for all that are registered.
-    ///   - bundled: The digests of bundled files that the session does not know yet. Bundled files came with the app and need no
+    ///   - identifiers: The texts; `nil` for all registered ones.
+    ///   - bundled: The digests of bundled files that the session does not know yet. Bundled files are part of the app and need no
     ///     verification.
     ///   - withPending: Whether to include the sets that wait for activation.
     func verifyKept(_ identifiers: [String]?, _ bundled: [String: SHA256.Digest] = [:], withPending: Bool = false) async {
@@ -40,7 +39,7 @@ extension TextEngine {
     /// Returns why the verifier refuses bytes; `nil` if it accepts them, and without a verifier.
     func refusal(of verification: TextVerification) async -> TextStoreError? {
         guard let verify else { return nil }
-        // A task of its own, because a canceled caller must not make the verifier refuse good bytes.
+        // A separate task, because a canceled caller must not make the verifier refuse valid bytes.
         return await Task { [time] () -> TextStoreError? in
             do throws(TextStoreError) {
                 try await verify.verify(verification, time)
@@ -68,7 +67,7 @@ extension TextEngine {
         }
     }
 
-    /// Activates the waiting sets whose records the verifier accepts.
+    /// Activates the waiting sets with records that the verifier accepts.
     func activate() async throws -> Bool {
         if verify != nil { await verifyKept(nil, withPending: true) }
         let outcome = try await shelf.activatePending()
@@ -92,8 +91,8 @@ extension TextEngine {
         }
     }
 
-    /// Verifies a response with a text after checking its size, digest, and declared type, and before anything parses it. A 304 that
-    /// confirms the known text for another version has that text verified.
+    /// Verifies a response with a text after checking its size, digest, and declared type, and before anything parses it. After a 304 that
+    /// confirms the known text for another version, verifies that text.
     static func verified(
         _ result: Result<FetchResult<RemoteText>, TextStoreError>, _ item: SetPlan.Item, _ expected: TextValidation.Expectation,
         _ known: TextRecord?, _ verify: TextVerifier?, _ time: any TimeSource

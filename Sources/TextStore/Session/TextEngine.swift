@@ -160,7 +160,7 @@ final class TextEngine: Sendable {
         }
         guard let armed else { return }
         Task { [weak self, time] in
-            // Never canceled: an outdated timer finds another ticket than its own.
+            // The timer is never canceled: an outdated timer finds a different ticket and does nothing.
             guard (try? await time.sleep(until: armed.deadline)) != nil, let self else { return }
             let isMine = session.update { session in
                 guard session.timer?.ticket == armed.ticket else { return false }
@@ -187,7 +187,7 @@ final class TextEngine: Sendable {
     func makeIncreases() -> AsyncStream<VersionIncrease> { increases.makeStream() }
 }
 
-/// Sends elements to the streams that exist at that moment.
+/// Sends each element to the streams that are open at that time.
 final class Broadcast<Element: Sendable>: Sendable {
     private struct State {
         var listeners: [UInt64: AsyncStream<Element>.Continuation] = [:]

@@ -1,4 +1,3 @@
-internal import Foundation
 import StoreCore
 
 /// The floors of all texts of a session, and the highest edition of a manifest; neither ever falls.

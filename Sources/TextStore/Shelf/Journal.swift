@@ -1,10 +1,17 @@
-internal import Foundation
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
+
 import StoreCore
 
 /// An append-only file in two copies. An entry is either whole or absent, and damage affects only the entries it hits.
 ///
 /// The cost of adding an entry does not depend on the file's size. Once history dominates, the file is rewritten in one step as a single
-/// entry with the whole state. A value; its owner holds the session's lock while it adds.
+/// entry with the whole state. The owner holds the session's lock while it adds an entry.
 struct Journal: Sendable {
     /// An entry, which the file frames with a marker, its length, its number, and a checksum.
     struct Entry: Sendable {
@@ -71,7 +78,7 @@ struct Journal: Sendable {
             do throws(TextStoreError) {
                 let (bytes, status) = try SealedFile.contents(of: file(number), in: directory)
                 copies[number].status = status
-                // The copies are equal except after an accident.
+                // The copies differ only after damage or an interrupted write.
                 if number > 0, Self.areEqual(bytes, contents[0]) {
                     copies[number] = copies[0]
                     copies[number].status = status
@@ -174,7 +181,7 @@ struct Journal: Sendable {
     ///   - content: The entry.
     ///   - whole: The entry with the whole state, for a rewrite.
     /// - Returns: The fault if only the second copy could not be written; the entry is then saved nevertheless.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; nothing has changed then.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; the journal remains unchanged.
     mutating func add(_ content: [UInt8], whole: () -> [UInt8]) throws(TextStoreError) -> [TextStoreError] {
         let mustRewrite = copies.contains { $0.isDamaged || $0.status == nil || $0.end > limit }
         if !mustRewrite {

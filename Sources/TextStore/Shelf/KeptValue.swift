@@ -32,7 +32,7 @@ struct KeptValue<Value: Codable & Sendable>: Sendable {
     /// Saves a value, in the first copy first.
     ///
     /// - Returns: The faults of later copies; the value is saved nevertheless.
-    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; nothing has changed then.
+    /// - Throws: ``TextStoreError/Code/fileSystem`` if the first copy could not be written; the saved value remains unchanged.
     func save(_ value: Value, serial: UInt64) throws(TextStoreError) -> [TextStoreError] {
         let bytes: [UInt8]
         do { bytes = Array(try JSONEncoder().encode(Copy(serial: serial, value: value))) } catch {

@@ -62,7 +62,7 @@ struct Pointer: Sendable {
             self = pointer
         case .switched(let dropped, let activated):
             for (identifier, place) in activated {
-                // A single dropped set need not have waited: it is activated immediately.
+                // A single dropped set is the activated one, even if it never waited.
                 let set = dropped.count == 1 ? dropped[0] : dropped.first { pending[$0]?[identifier] == place }
                 join(identifier, set, place.rank)
             }

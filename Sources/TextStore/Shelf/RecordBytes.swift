@@ -3,7 +3,7 @@ import StoreCore
 
 /// Encodes values as ``RecordReader`` decodes them.
 ///
-/// JSON would be too slow: a start reads a thousand records, and Foundation's decoder would take longer for their heads than the disk for
+/// JSON would be too slow: a start reads a thousand records, and Foundation's decoder would spend more time on their heads than the disk on
 /// the whole files.
 struct RecordWriter {
     private(set) var bytes: [UInt8] = []

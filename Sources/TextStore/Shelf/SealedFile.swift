@@ -1,4 +1,3 @@
-internal import Foundation
 import StoreCore
 
 /// A whole file with a checksum in its head: a read returns the written bytes, or nothing.
@@ -110,7 +109,7 @@ enum SealedFile {
         ) throws(TextStoreError) -> FileStatus {
             do throws(StoreError) {
                 let status = try file.status()
-                // A directory or a pipe in the file's place is not ours, and is treated as a damaged file.
+                // A directory or a pipe in the file's place is treated as a damaged file.
                 let size = status.kind == .regular ? status.size : 0
                 if buffer.count < size { buffer = [UInt8](repeating: 0, count: max(size, 1 << 14)) }
                 try buffer.withUnsafeMutableBufferPointer { buffer throws(StoreError) in

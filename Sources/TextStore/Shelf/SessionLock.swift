@@ -8,11 +8,11 @@ import StoreCore
 struct SessionLock {
     /// The locked file, which is empty.
     static let fileName = "lock"
-    /// The usual patience: longer than any save takes.
+    /// The default patience, which is longer than any save takes.
     static let usualPatience = Duration.seconds(5)
 
     let directory: Directory
-    /// The time that another process may hold the lock.
+    /// The time to wait for another process that holds the lock.
     var patience = Self.usualPatience
 
     /// Takes the lock; releasing the result releases it.
@@ -20,12 +20,12 @@ struct SessionLock {
     /// Blocks the calling thread. Every holder releases the lock after writing a few files.
     ///
     /// - Returns: The holder of the lock; `nil` if the directory does not exist or the disk supports no locks.
-    /// - Throws: ``TextStoreError/Code/fileSystem``, also if another process keeps the lock for too long.
+    /// - Throws: ``TextStoreError/Code/fileSystem``, for example if another process holds the lock for too long.
     func take() throws(TextStoreError) -> WritableFile? {
         do throws(StoreError) {
             guard let handle = try DirectoryHandle(opening: directory) else { return nil }
             let file = try WritableFile(Self.fileName, in: handle)
-            guard try file.lock(within: patience) else {
+            guard try lock(file) else {
                 throw StoreError(
                     .fileSystem, "another process has held \(directory.path(of: Self.fileName)) for \(patience); end that process")
             }
@@ -34,6 +34,25 @@ struct SessionLock {
             if let code = error.fileSystemErrno, [ENOLCK, ENOTSUP, EOPNOTSUPP, ENOSYS, EINVAL].contains(code) { return nil }
             throw TextStoreError(.fileSystem, "cannot lock the session: \(error.message)", underlyingError: error)
         }
+    }
+
+    /// Waits for the lock of a file.
+    ///
+    /// The kernel's wait has no time limit, so another thread waits on a copy of the file. After the timeout that thread remains until the
+    /// other holder releases the lock. It then closes the copy, which releases the lock.
+    ///
+    /// - Returns: `false` if the patience has ended first.
+    private func lock(_ file: WritableFile) throws(StoreError) -> Bool {
+        if try file.lock() { return true }
+        let copy = try file.copy(), hasEnded = DispatchSemaphore(value: 0)
+        let failure = Lock<StoreError?>(nil)
+        DispatchQueue(label: "TextStore.lock").async {
+            do throws(StoreError) { try copy.waitForLock() } catch { failure.withLock { $0 = error } }
+            hasEnded.signal()
+        }
+        guard hasEnded.wait(timeout: .now() + patience.timeInterval) == .success else { return false }
+        if let failure = failure.withLock({ $0 }) { throw failure }
+        return true
     }
 }
 

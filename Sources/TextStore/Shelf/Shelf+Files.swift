@@ -1,5 +1,4 @@
 internal import Dispatch
-internal import Foundation
 import StoreCore
 
 extension Shelf {
@@ -75,8 +74,8 @@ extension Shelf {
         repeat {
             var hadDamage = !damaged.isEmpty
             var texts = held(identifiers)
-            // Another process may have changed any text. A damaged text may restore the previous set, so all records are read again. Damage
-            // found during that read repeats it.
+            // Another process may have changed any text. A damaged text may restore the previous set, so all records are read again. If
+            // that read finds further damage, it is repeated.
             while isForeign || hadDamage != !damaged.isEmpty {
                 isForeign = false
                 hadDamage = !damaged.isEmpty
@@ -200,7 +199,7 @@ extension Shelf {
             (try? locked { () throws(TextStoreError) in
                 catchUp()
                 guard pointer.active[identifier] != place else { return nil }
-                // The file was removed by a switch, so the reported fault was none.
+                // A switch removed the file, so the fault reported above is no fault.
                 if count > 0 { faults.remove(at: count - 1) }
                 return pointer.active[identifier].flatMap { record($0, of: identifier) }
             }) ?? nil
@@ -234,7 +233,7 @@ extension Shelf {
             faults += try floorJournal.add(floors.bytes(of: unsaved)) { floors.bytes(of: floors.texts.keys) }
             unsaved = []
         } catch {
-            // The next save repeats it. The record also carries its version, from which the floor can be restored.
+            // The next save writes these floors again. Each record also has its version, from which its floor can be restored.
             faults.append(error)
         }
     }
@@ -271,7 +270,7 @@ extension Shelf {
 
     /// Removes unreferenced records, and temporary files of killed processes.
     ///
-    /// Spares files younger than an hour, because another process may be about to reference them.
+    /// Keeps files younger than an hour, because another process may be about to reference them.
     func sweep(evenYoung: Bool = false) {
         let files = pointer.files
         do throws(StoreError) {

@@ -24,7 +24,7 @@ extension Shelf {
     /// Reads the records of some texts that the session would show, and returns those without a verdict.
     ///
     /// - Parameters:
-    ///   - identifiers: The texts; `nil` for all that are registered.
+    ///   - identifiers: The texts; `nil` for all registered ones.
     ///   - withPending: Whether to include the waiting sets, registered or not.
     func recordsToVerify(_ identifiers: [String]?, withPending: Bool = false) -> [RecordName: TextRecord] {
         guard verifies else { return [:] }
@@ -33,7 +33,7 @@ extension Shelf {
         read(identifiers)
         // The session lacks the previous records of the other texts, and needs them to restore the previous set.
         if hadDamage != !damaged.isEmpty { isForeign = true }
-        // Previous records, also those of a whole set, may be shown instead of refused ones.
+        // Previous records, including those of a whole set, may be shown instead of refused ones.
         if !damaged.isEmpty { read(identifiers + registered) }
         var wanted = Set(identifiers).union(damaged.isEmpty ? [] : registered)
         if withPending || !isOpen {

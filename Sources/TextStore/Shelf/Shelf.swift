@@ -30,7 +30,7 @@ actor Shelf {
     var unverified: [RecordName: TextRecord] = [:]
     /// Registered texts with a damaged active file.
     var damaged: Set<String> = []
-    /// Whether another process has changed enough to read all texts again.
+    /// Whether changes of another process require that all texts be read again.
     var isForeign = false
     var floorsAreWhole = false
     /// Texts with raised floors that could not be saved.
@@ -38,7 +38,7 @@ actor Shelf {
     private(set) var isOpen = false
     /// Whether the leftovers of killed processes have not been removed since this shelf was opened.
     var isUntidy = false
-    /// The number of times that everything was deleted.
+    /// The number of clears.
     var generation: UInt64 = 0
     /// The newest manifest that was accepted in this process; `nil` while none is known.
     var newest: VersionManifest?
@@ -48,7 +48,7 @@ actor Shelf {
     struct Outcome: Sendable {
         var increases: [VersionIncrease] = []
         var faults: [TextStoreError] = []
-        /// Refused sets, and manifests worth a report.
+        /// Events about refused sets and unusual manifests.
         var events: [TextStoreEvent] = []
         /// Whether the call activated another text.
         var hasSwitched = false
@@ -117,7 +117,7 @@ actor Shelf {
             floors.texts[identifier].map { $0.rank < place.rank } ?? (place.rank.version != nil)
         }
         if mayWrite {
-            // Without readable floors, it is unknown which increases were reported; none is reported twice.
+            // Without readable floors, it is unknown which increases were reported, so none is reported.
             if !behind.isEmpty, case let increases = activated(behind), floorsWereRead { outcome.increases += increases }
         } else {
             for (identifier, place) in behind { _ = floors.activated(identifier, rank: place.rank, digest: place.digest) }
@@ -203,7 +203,7 @@ actor Shelf {
                 try step(.confirmed(identifiers, date))
             }
         } catch {
-            // Without the record, the next start merely asks for them again.
+            // Without this record, the next start only checks these texts again.
             faults.append(error)
             pointer.take(.confirmed(identifiers, date))
         }
@@ -294,7 +294,7 @@ actor Shelf {
     /// Accepts a manifest if it still counts, in one step.
     ///
     /// - Parameter counts: Whether the manifest counts; its fetch may be abandoned, and its source replaced, before it arrives.
-    /// - Returns: `nil` if it does not count; nothing has changed then.
+    /// - Returns: `nil` if it does not count; the shelf remains unchanged.
     func accept(
         _ manifest: VersionManifest, _ policy: TextStorePolicy, isVerified: Bool, where counts: @Sendable (SessionState) -> Bool
     ) throws(TextStoreError) -> Outcome? {

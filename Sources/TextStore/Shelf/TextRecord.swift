@@ -6,7 +6,7 @@ final class TextRecord: Equatable, Sendable {
     let identifier: String
     let text: String
     let facts: Facts
-    /// The response's header fields by their lowercase names; kept only for a verifier, which sees them again at the next start.
+    /// The response's header fields by their lowercase names; saved only for a verifier, which sees them again at the next start.
     let headers: [String: String]
 
     init(identifier: String, text: String, facts: Facts, headers: [String: String] = [:]) {
@@ -57,7 +57,8 @@ final class TextRecord: Equatable, Sendable {
 
     /// Reads a record.
     ///
-    /// - Throws: ``TextStoreError/Code/damagedFile``, also if the file is missing, because the pointer names it.
+    /// - Throws: ``TextStoreError/Code/damagedFile`` if the file is damaged or missing; a missing file is damage, because the pointer names
+    ///   it.
     static func read(_ place: Pointer.Place, of identifier: String, with reader: inout SealedFile.Reader) throws(TextStoreError)
         -> TextRecord
     {
@@ -124,7 +125,6 @@ extension RecordReader {
 enum FileNames {
     /// Returns the SHA-256 of a name in composed normal form, so that two spellings of one string are one name.
     static func digest(of name: String) -> SHA256.Digest {
-        let composed = name.precomposedStringWithCanonicalMapping
-        return SHA256.digest(of: Array(composed.utf8))
+        SHA256.digest(of: Array(name.normalFormC.utf8))
     }
 }

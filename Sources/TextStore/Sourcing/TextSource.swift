@@ -67,7 +67,7 @@ public protocol TextSourceProvider: Sendable {
     /// The sources of the text.
     var textSource: TextSource { get }
 
-    /// The source's identifier, which each read asks for; string enums return their raw value.
+    /// The source's identifier, which each read needs; string enums return their raw value.
     var textIdentifier: String { get }
 }
 

@@ -18,7 +18,12 @@ enum TextValidation {
     /// - Throws: The reason for a refusal, without the identifier.
     static func text(of response: RemoteText, _ expected: Expectation) throws(TextStoreError) -> String {
         let allowsMarkup = try check(response, expected)
-        let text = try self.text(of: response.bytes, expected.emptiness)
+        let text: String
+        do throws(TextStoreError) {
+            text = try self.text(of: response.bytes, expected.emptiness)
+        } catch {
+            throw TextStoreError(error.code, "cannot use the response: \(error.message)")
+        }
         if !allowsMarkup, HTMLSniffing.isPage(text) {
             throw TextStoreError(.unexpectedMediaType, "cannot use the response: it is an HTML page; declare text/html if that is intended")
         }

@@ -13,11 +13,11 @@ public struct VersionedText: Hashable, Sendable {
     public let version: SemanticVersion?
     /// The source from which the text was taken.
     public let origin: Origin
-    /// Since when a newer version is known to exist, or since when the manifest has expired; `nil` for a current text.
+    /// The time at which a newer version became known or the manifest expired; `nil` for a current text.
     public var staleSince: Date?
     /// Whether a digest or a verifier has confirmed that the bytes belong to the version; bundled texts are verified.
     public var isVerified: Bool
-    /// Whether a newer version was active before that is no longer available.
+    /// Whether a newer version was active before and is no longer available.
     public var isBelowFloor: Bool
     /// The reason why an awaited text may not be the origin's newest; `nil` if the origin confirmed it.
     ///

@@ -94,7 +94,7 @@ struct DirectoryHazardTests {
         #expect(report.addedCount == 1)
         #expect(try bench.files["a"] == "one")
         #expect(bench.exists("lost+found/x") == isDirectory)
-        // In the way of an item, the unreadable path fails only that item.
+        // If the unreadable path is in the way of an item, only that item fails.
         bench[isDirectory ? "lost+found/y" : "a"] = "in the way"
         bench["newer"] = "newer"
         let error = await syncError { try await bench.sync() }
@@ -174,7 +174,7 @@ struct DirectoryHazardTests {
     @Test(arguments: ["", ".storehouse", ".storehouse/parts"])
     func `S5: a target removed during a pass ends the pass with one fatal error`(what: String) async throws {
         for number in 0..<200 { bench["many/\(number)"] = "content \(number)" }
-        // Other downloads wait for the removal, which may be slow: all of them could end before it.
+        // Other downloads wait for the removal; otherwise, all of them could end before a slow removal.
         let isBeingRemoved = Lock(false)
         bench.origin.withLock { [url = bench.url] origin in
             origin.onTransfer = { path in

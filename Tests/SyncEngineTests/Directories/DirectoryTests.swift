@@ -162,7 +162,7 @@ struct DirectoryTests {
     }
 
     @Test(arguments: [("A", "a"), ("D/x", "D/x"), ("d/B", "d/b")])
-    func `S8: a name that the disk confuses with another is refused before any overwrite`(name: String, _: String) async throws {
+    func `S8: a name that the disk treats as equal to another is refused before any overwrite`(name: String, _: String) async throws {
         try await bench.sync(folding: .all)
         bench[name] = "other"
         let error = await syncError { try await bench.sync(folding: .all) }

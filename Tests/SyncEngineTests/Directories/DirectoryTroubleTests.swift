@@ -26,7 +26,7 @@ struct DirectoryTroubleTests {
     }
 
     @Test(arguments: ["edited", "foreign", "failing"])
-    func `S4, S15: an obstacle is removed only with the plan's consent and after the download`(why: String) async throws {
+    func `S4, S15: an obstacle is removed only if the plan removes it, and after the download`(why: String) async throws {
         let bench = try DirectoryBench(["a": "file", "d/x": "1"])
         try await bench.sync()
         bench.origin.withLock { $0.contents = ["a/x": "below", "d": "file now"] }

@@ -53,7 +53,7 @@ struct FlushSharingTests {
         #expect([1, 2, 3].map { sharing.isWell($0) } == [true, false, false])
     }
 
-    /// Runs every history of arrivals and departures, with due work at any time.
+    /// Runs every history of arrivals and departures; a due flush may begin at any time.
     @Test func `S9: in every history of eight events, no waiter succeeds by a flush that began before its arrival`() {
         let (count, kinds) = (8, 5)
         let histories = (0..<count).reduce(1) { total, _ in total * kinds }
@@ -86,7 +86,7 @@ struct FlushSharingTests {
                     return record(history, "flush \(number) succeeds for a waiter that arrived at \(at)")
                 }
             }
-            // A waiter must never be left without a flush that will begin.
+            // Every waiter has a flush that will begin.
             if !sharing.isRunning, !isDue, came.contains(where: { sharing.isWell($0.number) == nil }) {
                 return record(history, "a waiter waits forever")
             }

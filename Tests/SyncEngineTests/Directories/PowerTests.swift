@@ -230,7 +230,7 @@ struct PowerTests {
         withExtendedLifetime((session, next)) {}
     }
 
-    @Test func `S9: a journal settles exactly the files up to a line, also when it is read back`() throws {
+    @Test func `S9: a journal settles exactly the files up to a line, even after it is read again`() throws {
         for seed in seeds(200, sanitized: 40) {
             var chance = SplitMix(seed: seed)
             var journal = TargetJournal()

@@ -7,7 +7,7 @@ import Testing
 struct StagedUpdateTests {
     private static func number(_ number: Int) -> SHA256.Digest { SHA256.digest(of: Array("\(number)".utf8)) }
 
-    // The number of changed files, of those with one new content, and of those that were equal before → whether they are refused.
+    // The numbers of changed files, of files with the shared new content, and of files that were equal before → whether they are refused.
     @Test(
         arguments: [
             (19, 19, 1, false), (20, 11, 1, true), (20, 10, 1, false), (21, 11, 1, true), (21, 10, 1, false), (100, 51, 1, true),
@@ -166,7 +166,7 @@ struct StagedUpdateTests {
     }
 
     // Four attempts are allowed; the test counts the requests.
-    @Test func `S10: wrong content of one attempt is not requested again, but a wrong splice is, once`() async throws {
+    @Test func `S10: wrong content of one attempt is not requested again, but wrong content of two attempts is, once`() async throws {
         let text = String(repeating: "0123456789", count: 10_000)
         let bench = try DirectoryBench(["film": text])
         let stale = ListedFile(path: "film", sha256: digest("other"), byteCount: Int64(text.utf8.count))

@@ -155,7 +155,7 @@ struct CallerTests {
         try await bench.waiting(call)
         synchronizer.cancel()
         #expect(await caller.value?.code == .cancelled)
-        // Everything but the end is canceled.
+        // Every call except the end is canceled.
         if call == .end { bench.release(.end) }
         try await until { !synchronizer.isSyncing }
         #expect(bench.state.current.begun == 1)
@@ -285,7 +285,7 @@ struct CallerTests {
         link.update { $0 = nil }
     }
 
-    @Test func `S6: a call during the end stage gets a pass of its own`() async throws {
+    @Test func `S6: a call during the end stage gets a later pass`() async throws {
         let bench = Bench(source: [Thing(1)])
         let synchronizer = OneWaySynchronizer(processor: bench, options: plain)
         bench.hold(.end)

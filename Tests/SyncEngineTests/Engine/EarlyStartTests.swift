@@ -44,7 +44,7 @@ struct EarlyStartTests {
     }
 
     @Test(arguments: [SourceOrder.unsorted, .sortedByKey], ["cut", "count", "throws", "duplicate"])
-    func `S2, S11: a list that fails late fails the pass without replacements or removals`(order: SourceOrder, how: String)
+    func `S2, S11: a list with a late fault fails the pass without replacements or removals`(order: SourceOrder, how: String)
         async throws
     {
         var pages = Self.pages

@@ -67,7 +67,7 @@ struct RetryTests {
         #expect(bench.local[9] == 1)
     }
 
-    @Test func `S5: a retry waits exactly as long as retryAfter says`() async throws {
+    @Test func `S5: a retry waits for exactly the duration of retryAfter`() async throws {
         let time = ManualTime()
         let tries = Tries()
         let wish = Trouble(failureKind: .transient, retryAfter: .seconds(77))
@@ -85,7 +85,7 @@ struct RetryTests {
             Trouble(failureKind: .permanent), Trouble(failureKind: .fatal), Trouble(failureKind: .cancelled),
             Trouble(failureKind: .transient, attempts: 3),
         ])
-    func `S5: a lasting error, or one that was retried below, is not retried`(trouble: Trouble) async throws {
+    func `S5: a permanent error, or an error that a lower layer has retried, is not retried`(trouble: Trouble) async throws {
         let tries = Tries()
         let bench = Bench(
             source: [Thing(1)],
@@ -94,7 +94,7 @@ struct RetryTests {
                 _ = tries.next($0)
                 throw trouble
             })
-        // This time stands still, so a wait would never end.
+        // Manual time does not advance by itself, so a wait would never end.
         let synchronizer = OneWaySynchronizer(processor: bench, time: ManualTime())
         let error = await syncError { try await synchronizer.sync() }
         #expect(tries[.content(1)] == 1)

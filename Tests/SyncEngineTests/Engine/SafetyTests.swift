@@ -126,7 +126,7 @@ struct SafetyTests {
     }
 
     @Test(arguments: [LocalEdits.overwrite, .keepLocal])
-    func `S15: local edits are overwritten or kept, and reported in any case`(edits: LocalEdits) async throws {
+    func `S15: local edits are overwritten or kept, and always reported`(edits: LocalEdits) async throws {
         let bench = Bench(source: [Thing(1), Thing(2, 2)], local: [1: 1, 2: 1, 3: 1])
         bench.state.update { $0.edited = [1, 3] }
         let report = try await OneWaySynchronizer(processor: bench, options: SyncOptions(localEdits: edits)).sync()

@@ -7,7 +7,7 @@ struct LifecycleModelTests {
         case arrive, leave(Int), observe, unobserve, cancel, end
     }
 
-    /// The state that the laws require, kept in the plainest way.
+    /// The state that the laws require, in the simplest form.
     private struct World: Hashable {
         var machine = SyncLifecycle()
         /// The smallest number of a pass that may serve each waiting caller.

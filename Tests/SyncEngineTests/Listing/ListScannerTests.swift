@@ -69,7 +69,7 @@ struct ListScannerTests {
         }
         #expect(
             fault(Self.lines, length: Int64(bytes.count) - 1) == .wrongLength(found: Int64(bytes.count), announced: Int64(bytes.count) - 1))
-        // An origin with a list cut within a line may announce its shorter length.
+        // An origin may announce the shorter length of a list that it cut within a line.
         #expect(fault(String(Self.lines.dropLast()), length: Int64(bytes.count) - 1) == .cut(afterItems: 3))
     }
 

@@ -3,7 +3,7 @@ import Testing
 import Trials
 @testable import SyncEngine
 
-/// S11: two comparisons with one result.
+/// S11: both comparisons, which give the same result.
 struct DiffTests {
     /// The content of a plan in a comparable form.
     private struct Summary: Equatable {

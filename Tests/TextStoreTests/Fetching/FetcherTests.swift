@@ -108,7 +108,7 @@ struct FetcherTests {
     // MARK: Requests
 
     @Test(arguments: RealTextTransport.available)
-    func `T9: a validator makes a request conditional, also after a redirect`(_ transport: RealTextTransport) async throws {
+    func `T9: a validator makes a request conditional, even after a redirect`(_ transport: RealTextTransport) async throws {
         bench.serve("eula", "Terms")
         bench.origin.on(.get, "/moved") { _ in .redirect(to: "/eula.txt") }
         let fetcher = try transport.fetcher()
@@ -250,7 +250,7 @@ struct FetcherTests {
         #expect(made.current > 0)
     }
 
-    @Test func `W1: a missing libcurl falls back to URLSession, whose name states the reason`() throws {
+    @Test func `W1: a missing libcurl falls back to URLSession, and the name states the reason`() throws {
         let transport = SharedTextTransport.make(path: "/nowhere/libcurl.so.4")
         #expect(transport is SessionTextTransport && transport.name.hasPrefix("URLSession"))
         #if os(Linux)
@@ -269,7 +269,7 @@ struct FetcherTests {
         bench.origin.on(.get, "/chunked") { _ in .text(text).framed(.chunked(bytes: 100)) }
         bench.origin.on(.get, "/bomb") { _ in .gzipBomb(inflatingTo: 100_000_000, type: "text/plain") }
         bench.origin.on(.get, "/endless") { _ in
-            .repeating(Data(count: 65_536), times: 1 << 30, type: "text/plain").framed(.chunked(bytes: 65_536))
+            .repeating(Data(count: 65_536), times: 1 << 11, type: "text/plain").framed(.chunked(bytes: 65_536))
         }
         let fetcher = try transport.fetcher()
         for path in ["packed", "plain", "chunked"] {
@@ -285,7 +285,7 @@ struct FetcherTests {
     @Test(arguments: RealTextTransport.available)
     func `T5: an error with an endless body keeps its status`(_ transport: RealTextTransport) async throws {
         bench.origin.on(.get, "/gone") { _ in
-            LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 1 << 30, type: "text/plain").with(status: 410)
+            LoopbackOrigin.Response.repeating(Data(count: 65_536), times: 1 << 11, type: "text/plain").with(status: 410)
                 .framed(.chunked(bytes: 65_536))
         }
         bench.origin.on(.get, "/cut") { _ in .text("0123456789", status: 410).misbehaving(.truncate(afterBodyBytes: 5)) }

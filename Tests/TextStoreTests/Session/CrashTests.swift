@@ -70,9 +70,7 @@ struct CrashTests {
         }
     }
 
-    @Test func `T3, T4: two processes with a text each keep the other's text and floor when one is killed`()
-        async throws
-    {
+    @Test func `T3, T4: killing one of two processes loses no text and no floor of either`() async throws {
         var last = ["one": 0, "two": 0]
         for seed in seeds(UInt64(6)) {
             var dice = SplitMix(seed: seed)
@@ -120,7 +118,7 @@ struct CrashTests {
 
     /// A recovery writes the floors with the edition, the manifest, three records, the pointer, and the floors with the ranks.
     @Test(arguments: Array(1...30))
-    func `T16: kill -9 after any step of a recovery leaves the old or the recovered set, and locks no device out`(step: Int)
+    func `T16: kill -9 after any step of a recovery leaves the old or the recovered set, and the next recovery succeeds`(step: Int)
         async throws
     {
         let names = "one,two,three"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// State that must outlive clearing, damage, and other holders of the session's lock.
+/// State that survives clearing, damage, and other holders of the session's lock.
 struct ForgettingTests {
     let bench: Bench
 
@@ -55,7 +55,7 @@ struct ForgettingTests {
         }
         #expect(error?.code == .incompleteSet)
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
-        // The session now knows of the clearing, and accepts the whole set.
+        // The session has now read the clearing, and accepts the whole set.
         _ = await first.change()
         _ = try await first.store("group/g", names.map { record($0, "2.0.0") }, isActivated: true, begun: 0)
         #expect(first.session.read { session in names.map { session.resolved[$0]?.text.version?.description } } == ["2.0.0", "2.0.0"])
@@ -123,11 +123,23 @@ struct ForgettingTests {
             }
         }
         try await hasBegun.wait { $0 == 8 ? () : nil }
-        // Blocked threads would let this loop continue only after their patience ends.
+        // If the waits blocked threads, this loop would continue only after their timeout.
         for _ in 0..<20 { await Task.detached {}.value }
         withExtendedLifetime(holder) {}
         holder = nil
         for task in waiting { await #expect(throws: Never.self) { try await task.value } }
+    }
+
+    @Test func `T8: waiting for the session's lock ends with the patience, and leaves no lock behind`() async throws {
+        var holder = try SessionLock(directory: directory).take()
+        #expect(holder != nil)
+        let error = #expect(throws: TextStoreError.self) {
+            try SessionLock(directory: directory, patience: .milliseconds(20)).take()
+        }
+        #expect(error?.code == .fileSystem)
+        withExtendedLifetime(holder) {}
+        holder = nil
+        #expect(try SessionLock(directory: directory, patience: .seconds(600)).take() != nil)
     }
 
     @Test func `T3: journal copies with different entries of one number both count, and the next entry unifies them`() throws {

@@ -57,14 +57,14 @@ struct GroupOrderTests {
     }
 
     @Test(arguments: permutations)
-    func `T3, T7: a set that a manifest defined stays one until the next manifest arrives`(steps: [Step]) async throws {
+    func `T3, T7: a set that a manifest defined stays whole until the next manifest arrives`(steps: [Step]) async throws {
         bench.serve(
             manifest: #"{"texts":{"eula":{"version":"2.0.0","group":"legal"},"privacy":{"version":"2.0.0","group":"legal"}}}"#)
         bench.serve("eula", "Remote terms 2")
         bench.serve("privacy", "Remote privacy 2")
         try await bench.started().refresh()
         bench.origin.goDown()
-        // The next app version has another manifest address, one newer text, and one older text.
+        // The next version of the app has another manifest address, one newer text, and one older text.
         let updated = try bench.bundle([
             "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
         ])

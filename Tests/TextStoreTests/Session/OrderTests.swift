@@ -82,7 +82,7 @@ struct OrderTests {
             if oneByOne { for source in sources { try await store.register(source) } } else { try await store.register(sources) }
             return (store, (ContinuousClock.now - began) / count)
         }
-        // Other processes share the machine, so one good run of three suffices. Quadratic cost would make the ratio eight.
+        // Other processes share the machine, so the best of three runs counts. With quadratic cost, the ratio would be eight.
         var ratios: [Double] = []
         for round in 0..<3 where ratios.allSatisfy({ $0 > 3 }) {
             let few = try await registered(50, "few \(round)", oneByOne: true).1
@@ -121,7 +121,7 @@ struct OrderTests {
     func `T3: the floor survives damage to text or pointer, and marks an older text`(word: String) async throws {
         try await fetched()
         #expect(try bench.place.damage(word) > 0)
-        // Otherwise the kept manifest would have the text fetched again.
+        // Otherwise the saved manifest would cause another fetch of the text.
         #expect(try bench.place.damage("manifest") == 1)
         bench.serve(manifest: #"{"eula":"1.5.0"}"#)
         bench.serve("eula", "Remote terms 1.5")

@@ -101,7 +101,7 @@ private final class InterruptedTime: TimeSource {
                 body()
                 done.signal()
             }
-            // Ends at once, unless the closure has to wait for this read to end.
+            // Returns at once, unless the closure must wait for the end of this read.
             _ = done.wait(timeout: .now() + 0.3)
         }
         return date

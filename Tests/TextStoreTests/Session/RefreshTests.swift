@@ -63,7 +63,7 @@ struct RefreshTests {
         #expect(line(try await store.text(for: bench.source("eula"))) == "1.0.0 bundle: Bundled terms 1")
     }
 
-    @Test func `T9: the manifest is revalidated after its interval and not before, also after restarts`() async throws {
+    @Test func `T9: the manifest is revalidated after its interval and not before, even after restarts`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         try await bench.started().refresh()
         _ = try await bench.started().text(for: bench.source("eula"), awaiting: patient)
@@ -232,7 +232,7 @@ struct RefreshTests {
     }
 
     @Test(arguments: [false, true])
-    func `T9: a refresh waits for the newest manifest's text, also while an older one is being fetched`(
+    func `T9: a refresh waits for the newest manifest's text, even while an older text is being fetched`(
         oldFails: Bool
     ) async throws {
         let events = bench.events

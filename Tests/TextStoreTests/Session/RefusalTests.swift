@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T4, T5, T11: bad origins, bad names, and bad disks.
+/// T4, T5, T11: invalid responses, unusual names, and disks that refuse writes.
 struct RefusalTests {
     let bench: Bench
 
@@ -64,6 +64,7 @@ struct RefusalTests {
             text.fallbackReason?.code == bad.code && text.fallbackReason?.identifier == "eula", "\(String(describing: text.fallbackReason))"
         )
         #expect(bench.events.refusals.contains { $0.code == bad.code && $0.identifier == "eula" })
+        #expect(text.fallbackReason?.message.hasPrefix("cannot ") == true, "the message names the failed operation")
         #expect(!bench.place.files.contains { $0.hasSuffix(".text") })
     }
 
@@ -107,7 +108,7 @@ struct RefusalTests {
     }
 
     @Test(arguments: ["not JSON", "[]", "<html></html>", #"{"eula":"1.2"}"#, #"{"eula":null}"#, #"{"unknown":"9.0.0"}"#])
-    func `T6: a bad manifest leaves the texts unchanged`(body: String) async throws {
+    func `T6: an invalid manifest leaves the texts unchanged`(body: String) async throws {
         bench.serve(manifest: body)
         let store = try await bench.started()
         bench.serve("eula", "Foreign")
@@ -193,7 +194,7 @@ struct RefusalTests {
     }
 
     @Test func `T5: nothing is switched if nothing can be saved, and bundled texts are available`() async throws {
-        // A file in place of the directory stops even the superuser.
+        // A file in place of the directory prevents saves even for the superuser.
         try Data("in the way".utf8).write(to: bench.place.file("state"))
         bench.serve(manifest: #"{"eula":"2.0.0"}"#)
         bench.serve("eula", "Remote terms 2")

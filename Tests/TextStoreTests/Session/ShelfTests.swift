@@ -33,7 +33,7 @@ struct ShelfTests {
     }
 
     @Test(arguments: ["1.9.0", "2.0.0-rc.1", nil])
-    func `T3: a lower version is refused by the shelf, also by another store of the session`(lower: String?) async throws {
+    func `T3: a lower version is refused, even by another store of the session`(lower: String?) async throws {
         let one = shelf(), other = shelf()
         _ = await one.admit(["eula"], activatesPending: false)
         _ = await other.admit(["eula"], activatesPending: false)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// T7, T8, T15: verification of fetched and kept bytes before they are shown.
+/// T7, T8, T15: verification of fetched and saved bytes before they are shown.
 struct SignatureTests {
     let bench: Bench
 
@@ -100,7 +100,7 @@ struct SignatureTests {
         #expect(error?.code == .verificationFailed)
     }
 
-    // MARK: Kept bytes
+    // MARK: Saved bytes
 
     private func started(_ verify: (@Sendable (TextVerification) async throws -> Void)?, group: String? = nil) async throws -> TextStore {
         let store = try bench.store(verify: verify)
@@ -119,7 +119,7 @@ struct SignatureTests {
         [line(try await store.text(for: bench.source("eula"))), line(try await store.text(for: bench.source("privacy")))]
     }
 
-    @Test func `T15: a kept text that the verifier accepts is shown as verified`() async throws {
+    @Test func `T15: a saved text that the verifier accepts is shown as verified`() async throws {
         serve(2)
         try await started(nil).refresh()
         bench.origin.goDown()
@@ -130,7 +130,7 @@ struct SignatureTests {
         let eula = try await store.text(for: bench.source("eula"))
         #expect(line(eula) == "2.0.0 cache: Remote terms 2" && eula.isVerified && eula.staleSince == nil)
         #expect(seen.current.sorted() == ["eula 2.0.0", "manifest -", "privacy 2.0.0"])
-        // A store without a verifier keeps the label in the files.
+        // A store without a verifier shows the mark that the files contain.
         #expect(try await started(nil).text(for: bench.source("eula")).isVerified == false)
     }
 
@@ -143,7 +143,7 @@ struct SignatureTests {
     }
 
     @Test(arguments: [nil, "legal"])
-    func `T7, T15: a refused kept text falls back to the verified previous one, together with its group`(group: String?) async throws {
+    func `T7, T15: a refused saved text falls back to the verified previous one, together with its group`(group: String?) async throws {
         for version in 2...3 {
             serve(version)
             try await started(nil, group: group).refresh()
@@ -158,7 +158,7 @@ struct SignatureTests {
         #expect(try await store.text(for: bench.source("eula")).isVerified)
     }
 
-    @Test func `T15: a refused kept text is fetched again without a validator`() async throws {
+    @Test func `T15: a refused saved text is fetched again without a validator`() async throws {
         serve(2)
         try await started(nil).refresh()
         let isRefused = WatchedState(true)
@@ -204,7 +204,7 @@ struct SignatureTests {
         gate.update { $0 = true }
     }
 
-    @Test func `T15: kept texts are verified concurrently`() async throws {
+    @Test func `T15: saved texts are verified concurrently`() async throws {
         serve(2)
         try await started(nil).refresh()
         bench.origin.goDown()
@@ -217,7 +217,7 @@ struct SignatureTests {
         #expect(try await lines(store) == ["2.0.0 cache: Remote terms 2", "2.0.0 cache: Remote privacy 2"])
     }
 
-    @Test func `T15: canceling a registration does not make the verifier refuse a kept text`() async throws {
+    @Test func `T15: canceling a registration does not make the verifier refuse a saved text`() async throws {
         serve(2)
         try await started(nil).refresh()
         bench.origin.goDown()

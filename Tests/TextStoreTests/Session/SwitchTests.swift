@@ -5,7 +5,7 @@ import Testing
 
 @testable import TextStore
 
-/// Late responses, sets between bundle and origin, and policies that change between starts.
+/// Late responses, sets with bundled and fetched texts, and policies that change between starts.
 struct SwitchTests {
     let bench: Bench
 
@@ -38,7 +38,7 @@ struct SwitchTests {
         bench.serve("eula", "Remote terms 2")
         try await bench.started().refresh()
         bench.origin.goDown()
-        // The next app version bundles another privacy policy but older terms, so the cached set stays.
+        // The next version of the app bundles another privacy policy but older terms, so the cached set stays.
         let updated = try bench.bundle([
             "eula.txt": "Bundled terms 1", "privacy.txt": "Bundled privacy 3", "versions.json": #"{"eula":"1.0.0","privacy":"3.0.0"}"#,
         ])

@@ -31,7 +31,7 @@ struct FetchQueueTests {
         for task in waiting { try await task.value }
     }
 
-    @Test func `T15: a canceled waiter takes no permit, and all permits are free in the end`() async throws {
+    @Test func `T15: a canceled waiter takes no permit, and all permits are returned`() async throws {
         for _ in 0..<2 { try await queue.enter("a") }
         let canceled = Task { [queue] in try await queue.enter("a") }
         try await queue.state.wait { $0.waiting["a"]?.count == 1 ? () : nil }

@@ -41,7 +41,7 @@ struct FreshnessTests {
         #expect(text.text == "Remote terms 2" && text.staleSince != nil && text.fallbackReason?.code.rawValue == "expiredManifest")
     }
 
-    @Test func `T8: a wait within the check interval reports that the origin was not asked`() async throws {
+    @Test func `T8: a wait within the check interval sends no request and reports the recent check`() async throws {
         bench.serve(manifest: #"{"eula":"1.0.0"}"#)
         let store = try await bench.started()
         try await store.refresh()
@@ -59,7 +59,7 @@ struct FreshnessTests {
         #expect(line(try await store.text(for: bench.source("eula"), awaiting: soon)) == "2.0.0 remote: Remote terms 2")
     }
 
-    @Test func `T8: a wait for an unexpired unversioned text reports that the origin was not asked`() async throws {
+    @Test func `T8: a wait for an unexpired unversioned text sends no request and reports the recent check`() async throws {
         bench.serve("notes", "Notes 1")
         let notes = TextSource(identifier: "notes", remoteFile: RemoteFile(url: bench.origin.url.appending(path: "notes.txt")))
         let store = try bench.store()

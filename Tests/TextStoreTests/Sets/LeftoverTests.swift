@@ -5,14 +5,14 @@ import Testing
 
 @testable import TextStore
 
-/// Partial sets, queues, swapped files, observers, and files that cannot be removed.
+/// Texts that a fetch, a rollback, an observer, or a failed removal leaves behind.
 struct LeftoverTests {
     let bench: Bench
 
     init() throws { bench = try Bench() }
 
     @Test(arguments: [7, nil, 5])
-    func `T3: after a rollback, a bundle whose manifest knows the rollback counts as newer`(revision: Int?) async throws {
+    func `T3: after a rollback, a bundle with a manifest no older than the rollback counts as newer`(revision: Int?) async throws {
         bench.serve(manifest: #"{"revision":5,"texts":{"eula":"99.0.0"}}"#)
         bench.serve("eula", "Remote terms 99")
         let store = try await bench.started()

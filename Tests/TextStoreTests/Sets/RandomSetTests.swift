@@ -21,7 +21,7 @@ struct RandomSetTests {
 
     private static func text(_ name: String, _ version: Int) -> String { "Text \(name) \(version)" }
 
-    /// Publishes the next manifest; some have a member that no set may switch to.
+    /// Publishes the next manifest; some manifests have an unacceptable member.
     private static func publish(_ origin: inout Published, _ random: inout SplitMix) {
         let versions = names.map { _ in Int.random(in: 1...6, using: &random) }
         let spoiled = Int.random(in: 0..<9, using: &random), isRollback = Int.random(in: 0..<4, using: &random) == 0
@@ -57,7 +57,7 @@ struct RandomSetTests {
     private struct Refused: Error {}
 
     @Test(arguments: 0..<48)
-    func `T3, T7, T13, T16: a visible set was published as a whole, in any history`(seed: UInt64) async throws {
+    func `T3, T7, T13, T16: in every random history, a visible set was published as a whole`(seed: UInt64) async throws {
         var random = SplitMix(seed: seed)
         let place = try Place(), origin = Lock(Published()), time = ManualTime()
         var bundled = 1, history: [String] = []
@@ -91,7 +91,7 @@ struct RandomSetTests {
             }
             let isFirst = Bool.random(using: &random)
             if isFirst { await store.setVersionSource(versions) }
-            // The texts of a group are registered together after a version source, because that makes fetches due.
+            // The texts of a group are registered together, after a version source, because the source makes fetches due.
             if isFirst || Bool.random(using: &random) {
                 try await store.register(sources)
             } else {

@@ -45,7 +45,7 @@ struct RecoveryTests {
         let updated = try await started(TextStorePolicy(acceptedEpoch: 1))
         try await updated.refresh()
         #expect(try await version(updated) == "3.0.0")
-        // Old manifests stay refused, later revisions of the epoch count, and a store with an older policy keeps the epoch.
+        // Old manifests are still refused, later revisions of the epoch are accepted, and a store with an older policy keeps the epoch.
         serve("4.0.0", revision: .max)
         let old = await #expect(throws: TextStoreError.self) { try await updated.refresh() }
         #expect(old?.code == .outdatedManifest)
@@ -60,7 +60,7 @@ struct RecoveryTests {
         #expect(try await version(updated) != "5.0.0")
     }
 
-    @Test func `T16: a verified higher epoch counts, and returns versions only with rollback entries`() async throws {
+    @Test func `T16: a verified higher epoch is accepted, and only rollback entries return texts to older versions`() async throws {
         let store = try await started(isVerifying: true)
         serve("99.0.0", revision: .max, isRollback: true)
         try await store.refresh()
@@ -99,7 +99,7 @@ struct RecoveryTests {
     }
 
     @Test(arguments: [(100_000_000, 0), (100_000_001, 1)] as [(UInt64, Int)])
-    func `T16: a revision jump beyond the policy's bound is used and reported`(jump: UInt64, count: Int) async throws {
+    func `T16: a manifest with a revision jump beyond the policy's bound is used and reported`(jump: UInt64, count: Int) async throws {
         let store = try await started()
         // The very first revision is no jump, whatever its value.
         serve("1.0.0", revision: 1_900_000_000)
@@ -124,7 +124,7 @@ struct RecoveryTests {
         #expect(error?.code == .outdatedManifest)
     }
 
-    @Test func `T16: an edition orders by epoch, then by revision, and decides which bundles know a rollback`() throws {
+    @Test func `T16: editions are ordered by epoch, then by revision, and decide which bundles include a rollback`() throws {
         func edition(_ text: String) throws -> Edition? { try VersionManifest(parsing: Data(text.utf8)).edition }
         #expect(try edition(#"{"eula":"1.0.0"}"#) == nil)
         #expect(try edition(#"{"revision":3,"texts":{}}"#) == Edition(revision: 3))

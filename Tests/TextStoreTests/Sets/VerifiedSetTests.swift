@@ -47,7 +47,7 @@ struct VerifiedSetTests {
     }
 
     @Test(arguments: [true, false])
-    func `T2, T7, T15: a waiting set that the kept manifest lists stays if the version source is set before the texts`(
+    func `T2, T7, T15: a waiting set that the saved manifest lists stays if the version source is set before the texts`(
         verifies: Bool
     ) async throws {
         let first = try store(.manually)

@@ -46,7 +46,7 @@ struct WithdrawnSetTests {
         serve(2)
         try await store.refresh()
         bench.serve(manifest: #"{"eula":"2.0.0","privacy":"1.0.0"}"#)
-        // The newest set needs another text, of which nothing is fetched.
+        // The newest set needs another text, which cannot be fetched.
         bench.origin.on(.get, "/eula.txt") { _ in .status(404) }
         try? await store.refresh()
         bench.origin.goDown()
@@ -66,7 +66,7 @@ struct WithdrawnSetTests {
     }
 
     @Test(arguments: ["legal", "other"])
-    func `T7: a waiting set stays if an unchanged member moves to another group, but not if it gets newer`(
+    func `T7: a waiting set stays if an unchanged member moves to another group, but not if that member has a newer version`(
         group: String
     ) async throws {
         let store = try await bench.started(policy: TextStorePolicy(activation: .manually))

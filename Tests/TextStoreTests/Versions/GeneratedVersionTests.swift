@@ -4,7 +4,7 @@ import Trials
 
 @testable import TextStore
 
-/// T6: the specification's grammar and section 11, compared with a slow and plain reference on strings.
+/// T6: the specification's grammar and section 11, compared with a slow, simple reference on strings.
 struct GeneratedVersionTests {
     /// A version as the specification describes it.
     struct Reference: Hashable {
@@ -115,7 +115,7 @@ struct GeneratedVersionTests {
         return text
     }
 
-    @Test func `T6: a hundred thousand generated texts parse exactly as the specification's grammar demands`() async throws {
+    @Test func `T6: a hundred thousand generated texts parse exactly as the specification's grammar requires`() async throws {
         var dice = SplitMix(seed: 41)
         var counts = [0, 0]
         for round in 0..<100_000 {

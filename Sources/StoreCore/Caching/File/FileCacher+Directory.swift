@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
+#endif
 
 // Operations on all records: removing them, listing their keys, and enforcing the limit.
 

@@ -1,4 +1,10 @@
-internal import Foundation
+#if canImport(Darwin)
+internal import Darwin
+#elseif canImport(Glibc)
+internal import Glibc
+#elseif canImport(Musl)
+internal import Musl
+#endif
 
 // Operations on one file: load, save and removal.
 

@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
 
 /// Keeps each record in a file of its own, in one directory; crash-safe and bounded in bytes.
 ///

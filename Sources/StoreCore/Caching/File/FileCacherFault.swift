@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
 public import Foundation
+#endif
 
 /// A fault of a `FileCacher` that did not fail a call, because it is a miss or occurred in the background.
 ///

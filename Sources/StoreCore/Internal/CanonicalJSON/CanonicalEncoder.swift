@@ -1,4 +1,8 @@
+#if canImport(FoundationEssentials)
+internal import FoundationEssentials
+#else
 internal import Foundation
+#endif
 
 /// Encodes a value as canonical nodes.
 struct CanonicalEncoder: Encoder {

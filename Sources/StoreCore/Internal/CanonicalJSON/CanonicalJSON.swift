@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// JSON that has equal bytes for equal values, for names derived from keys.
 ///
 /// - The keys of objects are sorted by their UTF-8 bytes, and there is no white space.
@@ -124,15 +122,6 @@ final class CanonicalNode {
             }
         }
         output.append(UInt8(ascii: "\""))
-    }
-}
-
-extension String {
-    /// The string in Unicode's normal form C.
-    fileprivate var normalFormC: String {
-        if utf8.allSatisfy({ $0 < 0x80 }) { return self }
-        // Decomposes first, because on Linux composition alone does not join a Hangul syllable with its final consonant.
-        return decomposedStringWithCanonicalMapping.precomposedStringWithCanonicalMapping
     }
 }
 

@@ -1,4 +1,13 @@
+#if canImport(Darwin)
+internal import Darwin
 internal import Foundation
+#elseif canImport(Glibc)
+internal import FoundationEssentials
+internal import Glibc
+#elseif canImport(Musl)
+internal import FoundationEssentials
+internal import Musl
+#endif
 
 extension StoreError {
     /// Returns the error of a failed system call.

@@ -5,7 +5,6 @@ internal import Glibc
 #elseif canImport(Musl)
 internal import Musl
 #endif
-internal import Dispatch
 
 /// A file open for reading and writing under its final name, such as a journal, a lock, or the received part of a download.
 ///
@@ -14,6 +13,11 @@ package final class WritableFile: Sendable {
     private let descriptor: Int32
     /// The path, for messages.
     package let path: String
+
+    private init(descriptor: Int32, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+    }
 
     /// Opens a file, or creates an empty file.
     ///
@@ -120,37 +124,28 @@ package final class WritableFile: Sendable {
     /// - Returns: `false` if another holder, in this process or another, has locked the file.
     /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
     package func lock() throws(StoreError) -> Bool {
-        try locked(uninterrupted { flock(descriptor, LOCK_EX | LOCK_NB) } == 0 ? 0 : errno)
+        if uninterrupted({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 { return true }
+        let code = errno
+        if code == EWOULDBLOCK { return false }
+        throw .fileSystem("locking", path: path, errno: code)
     }
 
     /// Locks the file, and blocks the calling thread while another holder has locked it.
     ///
-    /// The kernel's wait has no time limit, so another thread waits on a copy of the descriptor. After the timeout that thread remains until
-    /// the other holder ends, and then closes its copy, which releases the lock.
+    /// The wait has no time limit and cannot be canceled, so it belongs on a thread of its own and on a ``copy()`` of the file.
     ///
-    /// - Parameter timeout: The longest wait.
-    /// - Returns: `false` after the timeout.
     /// - Throws: ``StoreError/Code/fileSystem``, also on a disk without locks.
-    package func lock(within timeout: Duration) throws(StoreError) -> Bool {
-        if try lock() { return true }
-        let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
-        guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
-        let hasEnded = DispatchSemaphore(value: 0)
-        let result = Lock<Int32>(0)
-        DispatchQueue(label: "StoreCore.lock").async {
-            let code = uninterrupted { flock(copy, LOCK_EX) } == 0 ? 0 : errno
-            result.withLock { $0 = code }
-            close(copy)
-            hasEnded.signal()
-        }
-        guard hasEnded.wait(timeout: .now() + timeout.timeInterval) == .success else { return false }
-        return try locked(result.withLock { $0 })
+    package func waitForLock() throws(StoreError) {
+        guard uninterrupted({ flock(descriptor, LOCK_EX) }) == 0 else { throw .fileSystem("locking", path: path, errno: errno) }
     }
 
-    private func locked(_ code: Int32) throws(StoreError) -> Bool {
-        if code == EWOULDBLOCK { return false }
-        guard code == 0 else { throw .fileSystem("locking", path: path, errno: code) }
-        return true
+    /// Returns another reference to the open file; the two share the lock, which ends when both are closed.
+    ///
+    /// - Throws: ``StoreError/Code/fileSystem``.
+    package func copy() throws(StoreError) -> WritableFile {
+        let copy = uninterrupted { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+        guard copy >= 0 else { throw .fileSystem("locking", path: path, errno: errno) }
+        return WritableFile(descriptor: copy, path: path)
     }
 
     /// Releases the lock, even if the file stays open in this process.

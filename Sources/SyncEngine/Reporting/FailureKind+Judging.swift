@@ -1,0 +1,45 @@
+#if canImport(Darwin)
+internal import Darwin
+internal import Foundation
+#elseif canImport(Glibc)
+internal import FoundationEssentials
+internal import Glibc
+#elseif canImport(Musl)
+internal import FoundationEssentials
+internal import Musl
+#endif
+
+internal import StoreCore
+
+extension FailureKind {
+    /// Returns the kind of an error from its advice or its file system code; transient without either.
+    init(judging error: any Error) {
+        if let advice = error as? any FailureAdvising {
+            self = advice.failureKind
+        } else if error is CancellationError || error.isCanceledTransfer {
+            self = .cancelled
+        } else if let code = (error as? StoreError)?.underlyingError as? POSIXError ?? error as? POSIXError {
+            self = FailureKind(errno: code.code.rawValue)
+        } else if let error = error as? CocoaError, error.code == .fileWriteOutOfSpace || error.code == .fileWriteVolumeReadOnly {
+            self = .fatal
+        } else {
+            self = .transient
+        }
+    }
+
+    /// Classifies a file system error: a full, missing or read-only disk fails every item, a taken name only its own.
+    private init(errno code: Int32) {
+        switch code {
+        case ENOSPC, EDQUOT, EROFS, EIO, ENODEV, ENXIO: self = .fatal
+        case EINTR, EAGAIN, EBUSY, EMFILE, ENFILE, ENOMEM, ETIMEDOUT, ECONNRESET, ECONNREFUSED, ENETDOWN, ENETUNREACH,
+            EHOSTUNREACH, EPIPE:
+            self = .transient
+        default: self = .permanent
+        }
+    }
+}
+
+extension Error {
+    /// Whether this is `URLError.cancelled`, recognized by domain and code: naming the type would link all of Foundation on Linux.
+    fileprivate var isCanceledTransfer: Bool { _domain == "NSURLErrorDomain" && _code == -999 }
+}
