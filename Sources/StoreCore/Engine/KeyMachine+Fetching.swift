@@ -5,24 +5,24 @@ extension KeyMachine {
     ///
     /// Only a fetch that was asked for by name may reset a list to its first page. Any other keeps the loaded pages, and requests for pages
     /// go on after it (C13).
-    mutating func startFlight(explicit: Bool, _ turn: inout Turn) {
+    mutating func startFlight(forceRefresh: Bool, _ turn: inout Turn) {
         if let running = flight {
-            flight?.isExplicit = running.isExplicit || explicit
+            flight?.forceRefresh = running.forceRefresh || forceRefresh
             report(.coalesced, &turn)
             return
         }
         // A caller that is still to be admitted asks by name, too.
-        let explicit = explicit || refreshCallers > 0 || forcePending
-        if explicit { supersedePages(&turn) } else { interruptPages(&turn) }
+        let forceRefresh = forceRefresh || refreshCallers > 0 || forceRefreshPending
+        if forceRefresh { supersedePages(&turn) } else { interruptPages(&turn) }
         let ticket = turn.tickets.next()
         triggerPending = false
         // Expired content has had its fetch now, however that ends (C10).
         if let held, !held.isValid(at: turn.now) { refetchesAtDeadline = false }
-        let resets = explicit && rules.policy.refreshScope == .firstPage
+        let resets = forceRefresh && rules.policy.refreshScope == .firstPage
         let pages = resets || !rules.isList ? PageCounts() : held?.record.pageCounts ?? PageCounts()
         // Several pages are one answer only if all of them are fetched anew, so the first one's validator is of no use then.
         let validator = pages == PageCounts() ? held?.record.validator : nil
-        flight = Flight(ticket: ticket, isExplicit: explicit, revalidates: validator != nil)
+        flight = Flight(ticket: ticket, forceRefresh: forceRefresh, revalidates: validator != nil)
         turn.actions.append(.fetch(ticket, .content(revalidating: validator, pages: pages)))
         turn.publishes = true
     }
@@ -30,7 +30,7 @@ extension KeyMachine {
     /// Begins an automatic fetch unless a failure holds it off.
     mutating func startFlightUnlessHeldOff(_ turn: inout Turn) {
         if flight == nil, holdsOff(at: turn.now) { return }
-        startFlight(explicit: false, &turn)
+        startFlight(forceRefresh: false, &turn)
     }
 
     /// Gives the running fetch up; its result will go nowhere (C5).
@@ -42,7 +42,7 @@ extension KeyMachine {
         flight = nil
         turn.actions.append(.cancel(dropped.ticket))
         turn.publishes = true
-        return dropped.isExplicit
+        return dropped.forceRefresh
     }
 
     /// Nobody came back within the grace period: the state before the fetch is put back, silently (C9).

@@ -12,7 +12,7 @@ extension KeyMachine {
         if flight == nil, let failure, !continueWhenError { return .page(.failed(failure.error)) }
         guard flight == nil, failure == nil, let held, observers > 0 || held.isValid(at: turn.now) || isNeverValid(held.record) else {
             register(id, .pageAfterFetch)
-            startFlight(explicit: false, &turn)
+            startFlight(forceRefresh: false, &turn)
             return nil
         }
         if self[direction].ticket != nil {

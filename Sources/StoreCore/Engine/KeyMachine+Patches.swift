@@ -143,8 +143,8 @@ extension KeyMachine {
     /// - Parameter isFresh: Whether observers have got fresh content in its place.
     private mutating func restart(_ dropped: Flight?, isFresh: Bool = false, _ turn: inout Turn) {
         guard let dropped, isWanted else { return }
-        if dropped.isExplicit || hasContentCallers || (observers > 0 && content == nil) {
-            startFlight(explicit: dropped.isExplicit, &turn)
+        if dropped.forceRefresh || hasContentCallers || (observers > 0 && content == nil) {
+            startFlight(forceRefresh: dropped.forceRefresh, &turn)
         } else if observers > 0, !isFresh {
             owesFetch = true
         }
@@ -171,7 +171,7 @@ extension KeyMachine {
         guard patches.isEmpty, owesFetch else { return }
         owesFetch = false
         guard observers > 0 else { return }
-        if flight == nil, holdsOff(at: turn.now) { triggerPending = true } else { startFlight(explicit: false, &turn) }
+        if flight == nil, holdsOff(at: turn.now) { triggerPending = true } else { startFlight(forceRefresh: false, &turn) }
     }
 
     private mutating func foldConfirmed(_ turn: inout Turn) {

@@ -3,13 +3,13 @@
 extension KeyMachine {
     // MARK: Observers
 
-    /// An observer has come; one that `forces` wants a fetch whatever the cache holds.
-    mutating func observerJoined(forces: Bool, _ turn: inout Turn) {
+    /// Adds an observer; with `forceRefresh` the observer wants a fetch regardless of the cache.
+    mutating func observerJoined(forceRefresh: Bool, _ turn: inout Turn) {
         observers += 1
         if isRead {
-            welcomeObserver(forces: forces, &turn)
+            welcomeObserver(forceRefresh: forceRefresh, &turn)
         } else {
-            forcePending = forcePending || forces
+            forceRefreshPending = forceRefreshPending || forceRefresh
             beginReading(&turn)
         }
         endTurn(&turn)
@@ -20,9 +20,9 @@ extension KeyMachine {
         endTurn(&turn)
     }
 
-    private mutating func welcomeObserver(forces: Bool, _ turn: inout Turn) {
-        if forces {
-            startFlight(explicit: true, &turn)
+    private mutating func welcomeObserver(forceRefresh: Bool, _ turn: inout Turn) {
+        if forceRefresh {
+            startFlight(forceRefresh: true, &turn)
         } else if let held, held.isValid(at: turn.now), failure == nil {
             report(.hit, &turn)
         } else {
@@ -63,15 +63,15 @@ extension KeyMachine {
         case .content, .freshness, .prefetch:
             if let answer = answerFromTruth(need, &turn) { return answer }
             register(id, need)
-            startFlight(explicit: false, &turn)
+            startFlight(forceRefresh: false, &turn)
         case .cached:
             return cachedAnswer(&turn)
         case .origin:
             register(id, need)
-            startFlight(explicit: false, &turn)
+            startFlight(forceRefresh: false, &turn)
         case .refresh:
             register(id, need)
-            startFlight(explicit: true, &turn)
+            startFlight(forceRefresh: true, &turn)
         case .truth:
             register(id, need)
             return .done
@@ -181,8 +181,8 @@ extension KeyMachine {
             applyInvalidation(&turn)
         }
         if observers > 0 {
-            welcomeObserver(forces: forcePending, &turn)
-            forcePending = false
+            welcomeObserver(forceRefresh: forceRefreshPending, &turn)
+            forceRefreshPending = false
             turn.publishes = true
         }
         readmitCallers(&turn)

@@ -14,7 +14,7 @@ extension KeyMachine {
     mutating func updated(_ content: Content?, keys: PageKeys = .kept, _ turn: inout Turn) -> Ticket {
         guard let content else { return cleared(&turn) }
         turn.isWriting = true
-        let wasExplicit = dropFlight(&turn) || forcePending
+        let forceRefresh = dropFlight(&turn) || forceRefreshPending
         forgetPending()
         if keys == .kept { interruptPages(&turn) } else { supersedePages(&turn) }
         var record = CacheRecord(content: content, fetchedAt: turn.date, details: nil)
@@ -31,7 +31,7 @@ extension KeyMachine {
         accept(record, &turn)
         // Nobody is looked at in vain: there may be thousands who wait for the cacher, or for a refresh, and as many updates.
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
-        if wasExplicit || refreshCallers > 0 { restartIfWanted(explicit: true, &turn) }
+        if forceRefresh || refreshCallers > 0 { restartIfWanted(forceRefresh: true, &turn) }
         // Page requests that waited for the old keys go on, too.
         if !wasRead || (hadPendingKeys && pendingKeys == nil) { readmitCallers(&turn) }
         endTurn(&turn)
@@ -53,7 +53,7 @@ extension KeyMachine {
 
     /// What waited for the cache to be read has been overtaken.
     private mutating func forgetPending() {
-        if forcePending { forcePending = false }
+        if forceRefreshPending { forceRefreshPending = false }
         if invalidatePending { invalidatePending = false }
     }
 
@@ -91,7 +91,7 @@ extension KeyMachine {
     @discardableResult
     mutating func cleared(cacherIsCleared: Bool = false, _ turn: inout Turn) -> Ticket {
         turn.isWriting = true
-        let wasExplicit = dropFlight(&turn) || forcePending || refreshCallers > 0
+        let forceRefresh = dropFlight(&turn) || forceRefreshPending || refreshCallers > 0
         // A prefetch is no reason to fetch cleared content again.
         if fetchCallers > refreshCallers { answerCallers(&turn) { $0 == .prefetch ? .done : nil } }
         forgetPending()
@@ -109,7 +109,7 @@ extension KeyMachine {
         refetchesAtDeadline = false
         truthChanged(&turn)
         if cacherIsCleared { cacherIsEmptied(&turn) }
-        restartIfWanted(explicit: wasExplicit, &turn)
+        restartIfWanted(forceRefresh: forceRefresh, &turn)
         if !wasRead || hadPendingKeys { readmitCallers(&turn) }
         endTurn(&turn)
         return revision
@@ -128,7 +128,7 @@ extension KeyMachine {
     }
 
     mutating func applyInvalidation(_ turn: inout Turn) {
-        let wasExplicit = dropFlight(&turn)
+        let forceRefresh = dropFlight(&turn)
         epoch = turn.tickets.next()
         interruptPages(&turn)
         if held != nil {
@@ -136,11 +136,11 @@ extension KeyMachine {
             refetchesAtDeadline = false
             truthChanged(&turn)
         }
-        restartIfWanted(explicit: wasExplicit, &turn)
+        restartIfWanted(forceRefresh: forceRefresh, &turn)
     }
 
     /// Whoever waited for the old epoch's fetch waits for one of the new epoch.
-    private mutating func restartIfWanted(explicit: Bool, _ turn: inout Turn) {
-        if isWanted { startFlight(explicit: explicit, &turn) }
+    private mutating func restartIfWanted(forceRefresh: Bool, _ turn: inout Turn) {
+        if isWanted { startFlight(forceRefresh: forceRefresh, &turn) }
     }
 }

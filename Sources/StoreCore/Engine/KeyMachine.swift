@@ -79,7 +79,7 @@ struct KeyMachine<Content: Sendable> {
     var triggerPending = false
     var lastFetchEnded: MonotonicInstant?
     /// An observer who joined before the cache was read and wants a fetch whatever it holds.
-    var forcePending = false
+    var forceRefreshPending = false
     /// An invalidation that came before the cache was read.
     var invalidatePending = false
     /// A list was updated before the record whose page keys it keeps was read.
@@ -113,7 +113,7 @@ struct KeyMachine<Content: Sendable> {
     struct Flight: Hashable {
         var ticket: Ticket
         /// Whether somebody asked for it in so many words, so that an update must not make it go away.
-        var isExplicit: Bool
+        var forceRefresh: Bool
         /// Whether a caller was served stale content on the promise of it, so that it goes on although he waits for nothing.
         var isPromised = false
         /// Whether the origin was asked to confirm the present record.
@@ -306,7 +306,7 @@ extension KeyMachine {
     /// The moment that `nextWake` named may have come.
     mutating func timerFired(_ turn: inout Turn) {
         if let graceEnds, graceEnds <= turn.now { cancelUnwanted(&turn) }
-        if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }
+        if let due = automaticFetchDue, due <= turn.now { startFlight(forceRefresh: false, &turn) }
         endTurn(&turn)
     }
 
@@ -318,7 +318,7 @@ extension KeyMachine {
         } else {
             // One that comes too early is kept, not dropped: "the network is back" must not get lost in an interval.
             triggerPending = true
-            if let due = automaticFetchDue, due <= turn.now { startFlight(explicit: false, &turn) }
+            if let due = automaticFetchDue, due <= turn.now { startFlight(forceRefresh: false, &turn) }
         }
         endTurn(&turn)
     }
@@ -327,7 +327,7 @@ extension KeyMachine {
     mutating func endTurn(_ turn: inout Turn) {
         if next.isInterrupted || prev.isInterrupted { resumePages(&turn) }
         requestSave(&turn)
-        if observers == 0, forcePending || triggerPending { (forcePending, triggerPending) = (false, false) }
+        if observers == 0, forceRefreshPending || triggerPending { (forceRefreshPending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
         if isWanted || !isFetching || flight?.isPromised == true {
             if graceEnds != nil { graceEnds = nil }

@@ -6,10 +6,10 @@ extension StoreEngine {
     /// Adds an observer to a key.
     ///
     /// - Returns: The place of the key among the live keys.
-    func join(_ param: BoxedKey, _ id: CallerID, forces: Bool) -> Int {
+    func join(_ param: BoxedKey, _ id: CallerID, forceRefresh: Bool) -> Int {
         turn(param) { key, turn in
             key.observers.join(0, as: id)
-            key.machine.observerJoined(forces: forces, &turn)
+            key.machine.observerJoined(forceRefresh: forceRefresh, &turn)
             return key.place
         }
     }
@@ -49,7 +49,7 @@ extension StoreEngine {
 final class EngineObserver: Sendable {
     private let engine: StoreEngine
     private let key: BoxedKey
-    private let forces: Bool
+    private let forceRefresh: Bool
     private let id: CallerID
     /// The place of the key among the live keys; negative before the observer joins and after it leaves.
     private let place = Atomic(Nowhere.yet)
@@ -61,10 +61,10 @@ final class EngineObserver: Sendable {
         static let anymore = -2
     }
 
-    init(_ engine: StoreEngine, _ key: BoxedKey, forces: Bool) {
+    init(_ engine: StoreEngine, _ key: BoxedKey, forceRefresh: Bool) {
         self.engine = engine
         self.key = key
-        self.forces = forces
+        self.forceRefresh = forceRefresh
         id = engine.nextID()
         wait = FetchScope.active.map { FetchWait($0) }
     }
@@ -77,7 +77,11 @@ final class EngineObserver: Sendable {
     @inlinable
     func pause(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         guard enter() else { return false }
-        await suspend { wait($0) } onCancel: { leave() }
+        await suspend {
+            wait($0)
+        } onCancel: {
+            leave()
+        }
         return true
     }
 
@@ -118,7 +122,7 @@ final class EngineObserver: Sendable {
             self.place.store(Nowhere.anymore, ordering: .relaxed)
             return false
         }
-        self.place.store(engine.join(key, id, forces: forces), ordering: .relaxed)
+        self.place.store(engine.join(key, id, forceRefresh: forceRefresh), ordering: .relaxed)
         return wait.map { begin($0) } ?? true
     }
 

@@ -139,7 +139,10 @@ extension Store where Param == Int, Content == Int {
     ///
     /// - Returns: Whether the engine reports the observer as gone.
     func waitAsObserver(at place: Int) async -> Bool {
-        await suspend { engine.wait(.max, at: place, $0) } onCancel: {}
+        await suspend {
+            engine.wait(.max, at: place, $0)
+        } onCancel: {
+        }
         if case .gone = engine.look(.max, at: place) { return true }
         return false
     }

@@ -87,8 +87,8 @@ struct ModelFingerprint: Hashable {
     }
 
     private mutating func add(machine: KeyMachine<[Int]>, _ now: Int) {
-        add(machine.isRead, machine.refetchesAtDeadline, machine.triggerPending, machine.forcePending, machine.invalidatePending)
-        add(machine.flight != nil, machine.flight?.isExplicit == true, machine.next.ticket != nil, machine.prev.ticket != nil)
+        add(machine.isRead, machine.refetchesAtDeadline, machine.triggerPending, machine.forceRefreshPending, machine.invalidatePending)
+        add(machine.flight != nil, machine.flight?.forceRefresh == true, machine.next.ticket != nil, machine.prev.ticket != nil)
         add(machine.next.isInterrupted, machine.prev.isInterrupted)
         add(machine.pendingKeys == .adopt, machine.pendingKeys == .ignore)
         add(machine.mergeIndex != nil, machine.failedSave != nil, machine.settledRevision < machine.revision, machine.failure != nil)

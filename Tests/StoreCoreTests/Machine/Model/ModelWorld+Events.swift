@@ -31,7 +31,7 @@ extension ModelWorld {
         case .join(let forces):
             observers += 1
             if forces, !oracle.isKnown { oracle.forceWaits = true }
-            machine.observerJoined(forces: forces, &turn)
+            machine.observerJoined(forceRefresh: forces, &turn)
         case .leave:
             observers -= 1
             if observers == 0 { (oracle.forceWaits, oracle.triggerWaits) = (false, false) }

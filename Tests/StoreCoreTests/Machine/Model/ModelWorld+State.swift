@@ -63,7 +63,7 @@ extension ModelWorld {
         }
         if !oracle.isKnown, observers > 0 || oracle.invalidationWaits { check(isReading, "C2", "the cacher is not being read") }
         check(oracle.invalidationWaits == machine.invalidatePending, "C5", "an invalidation is lost or repeated")
-        check(oracle.forceWaits == machine.forcePending, "C2", "a forced fetch is lost or repeated")
+        check(oracle.forceWaits == machine.forceRefreshPending, "C2", "a forced fetch is lost or repeated")
     }
 
     /// Whether running work will resume the caller.

@@ -1,10 +1,10 @@
 #if !canImport(CryptoKit)
 
-/// SHA-256 in plain Swift, as FIPS 180-4 §6.2 states it, for platforms without CryptoKit.
+/// SHA-256 in plain Swift for platforms without CryptoKit (FIPS 180-4 §6.2).
 struct SHA256Core: Sendable {
     /// The hash value so far (§5.3.3).
     private var state = State()
-    /// Bytes of a block that is not full yet.
+    /// The bytes of an incomplete block.
     private var pending: [UInt8] = []
     /// The message's length so far, in bytes.
     private var length: UInt64 = 0
@@ -36,7 +36,7 @@ struct SHA256Core: Sendable {
         pending.append(contentsOf: rest.dropFirst(whole))
     }
 
-    /// Pads the message (§5.1.1) and gives its digest.
+    /// Pads the message (§5.1.1) and returns its digest.
     mutating func finish() -> SHA256.Digest {
         let pending = pending
         return pending.withUnsafeBytes { finish(pending: $0) }
@@ -148,7 +148,7 @@ struct SHA256Core: Sendable {
         h = first &+ big0 &+ majority
     }
 
-    /// Replaces a word of the message schedule by the one sixteen places later (§6.2.2, step 1).
+    /// Replaces a word of the message schedule with the word sixteen positions later (§6.2.2, step 1).
     @inline(__always)
     private static func extend(_ w0: inout UInt32, _ w1: UInt32, _ w9: UInt32, _ w14: UInt32) {
         let small0 = rotate(w1, 7) ^ rotate(w1, 18) ^ (w1 &>> 3)

@@ -4,8 +4,8 @@ internal import CryptoKit
 
 /// The SHA-256 hash function of FIPS 180-4, for names and digests of whole files.
 ///
-/// Feed it any number of pieces, then ask once for the digest. Where the platform has CryptoKit that does the work, with the processor's
-/// own instructions; elsewhere plain Swift does, at about 450 MB/s in a release build.
+/// Add any number of pieces, then get the digest. On platforms with CryptoKit, that library uses the processor's own instructions.
+/// Elsewhere the implementation is plain Swift, at about 450 MB/s in a release build.
 package struct SHA256: Sendable {
     #if canImport(CryptoKit)
     private var core = CryptoKit.SHA256()
@@ -15,7 +15,7 @@ package struct SHA256: Sendable {
 
     package init() {}
 
-    /// Takes the next piece of the message.
+    /// Adds the next piece of the message.
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         #if canImport(CryptoKit)
         core.update(bufferPointer: bytes)
@@ -24,12 +24,12 @@ package struct SHA256: Sendable {
         #endif
     }
 
-    /// Takes the next piece of the message.
+    /// Adds the next piece of the message.
     package mutating func update(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { update($0) }
     }
 
-    /// The digest of everything taken so far; the hash goes on from where it is, so that prefixes can be asked for too.
+    /// Returns the digest of all bytes added so far; more can be added afterwards.
     package func digest() -> Digest {
         #if canImport(CryptoKit)
         return core.finalize().withUnsafeBytes { Digest(bigEndianBytes: $0) }
@@ -39,7 +39,7 @@ package struct SHA256: Sendable {
         #endif
     }
 
-    /// The digest of a message that is there as a whole.
+    /// Returns the digest of a whole message.
     package static func digest(of bytes: UnsafeRawBufferPointer) -> Digest {
         #if canImport(CryptoKit)
         var hash = SHA256()
@@ -50,7 +50,7 @@ package struct SHA256: Sendable {
         #endif
     }
 
-    /// The digest of a message that is there as a whole.
+    /// Returns the digest of a whole message.
     package static func digest(of bytes: [UInt8]) -> Digest {
         bytes.withUnsafeBytes { digest(of: $0) }
     }
@@ -66,7 +66,7 @@ extension SHA256 {
             words = (first, second, third, fourth)
         }
 
-        /// Takes 32 bytes, first the most significant one.
+        /// Creates a digest from 32 bytes, the most significant first.
         fileprivate init(bigEndianBytes bytes: UnsafeRawBufferPointer) {
             func word(_ index: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: index * 8, as: UInt64.self)) }
             self.init(word(0), word(1), word(2), word(3))
@@ -74,7 +74,7 @@ extension SHA256 {
 
         /// Reads 64 lower-case hexadecimal digits; `nil` for anything else.
         package init?(hex: some Collection<UInt8>) {
-            // In one piece: a generic loop is not specialized for callers in other modules, and ten times slower.
+            // Contiguous, because a generic loop is not specialized for callers in other modules and is ten times slower.
             let words =
                 if let words = hex.withContiguousStorageIfAvailable(Self.words(hex:)) { words } else {
                     Array(hex).withUnsafeBufferPointer(Self.words(hex:))
@@ -104,7 +104,7 @@ extension SHA256 {
             }
         }
 
-        /// Writes the digest as 64 lower-case hexadecimal digits to where as many have room.
+        /// Writes the digest as 64 lower-case hexadecimal digits to a buffer.
         package func write(hex digits: UnsafeMutableBufferPointer<UInt8>) {
             words.0.write(hexadecimal: digits, at: 0)
             words.1.write(hexadecimal: digits, at: 16)

@@ -1,6 +1,6 @@
-/// XXH64, a fast 64-bit checksum against damage by accident; it is no protection against somebody who wants to deceive.
+/// XXH64, a fast 64-bit checksum that detects accidental damage; it does not protect against forgery.
 ///
-/// Damage slips through once in 2⁶⁴. At a few GB/s the checksum costs next to nothing beside reading a file.
+/// One damaged file in 2⁶⁴ passes. At a few GB/s the checksum costs little compared to reading a file.
 ///
 /// Source: the xxHash specification 0.1.1, "XXH64 algorithm".
 package enum Checksum64 {
@@ -10,12 +10,11 @@ package enum Checksum64 {
     private static let prime4: UInt64 = 0x85EB_CA77_C2B2_AE63
     private static let prime5: UInt64 = 0x27D4_EB2F_1656_67C5
 
-    /// The checksum of some bytes.
+    /// Returns the checksum of some bytes.
     ///
     /// - Parameters:
     ///   - bytes: The bytes.
-    ///   - seed: Where to begin; the checksum of other bytes chains the two.
-    /// - Returns: 64 bits.
+    ///   - seed: The initial value; the checksum of earlier bytes chains the two.
     package static func of(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
         var position = 0
         var sum: UInt64

@@ -9,13 +9,13 @@ extension UInt64 {
         self = high << 32 | low
     }
 
-    /// Reads eight digits, side by side in one number: a start of a thousand texts reads two hundred thousand of them.
+    /// Reads eight digits at once, because loading a thousand texts reads two hundred thousand digits.
     private static func half(_ digits: UInt64) -> UInt64? {
         let digits = UInt64(bigEndian: digits), each: UInt64 = 0x0101_0101_0101_0101
-        // Letters are told from figures by their seventh bit; a sum of any two parts stays within its byte.
+        // The seventh bit distinguishes letters from figures. The sum of any two parts stays within its byte.
         let isLetter = digits >> 6 & each
         let values = (digits & (each * 0x0F)) + isLetter * 9
-        // Written again they must be the same digits, for other characters have such values too.
+        // Other characters have the same values, so the values must produce the same digits again.
         let isAboveNine = (values + each * 6) >> 4 & each
         guard values & (each * 0xF0) == 0, values + each * 0x30 + isAboveNine * 39 == digits else { return nil }
         let pairs = (values | values >> 4) & 0x00FF_00FF_00FF_00FF
@@ -23,7 +23,7 @@ extension UInt64 {
         return (fours | fours >> 16) & 0xFFFF_FFFF
     }
 
-    /// Writes 16 lower-case hexadecimal digits to a place that has room for them.
+    /// Writes 16 lower-case hexadecimal digits to a buffer.
     package func write(hexadecimal digits: UnsafeMutableBufferPointer<UInt8>, at position: Int) {
         for place in 0..<16 {
             let value = UInt8(truncatingIfNeeded: self >> UInt64(60 - 4 * place)) & 0xF
