@@ -138,6 +138,14 @@ extension KeyMachine {
 
     // MARK: The cache read
 
+    /// The memory in front has been read; without a cacher behind it, it holds all there can be.
+    mutating func memoryRead(_ found: HeldRecord<Content>?, now: @autoclosure () -> MonotonicInstant) {
+        guard found != nil || !rules.hasBacking else { return }
+        (isRead, held) = (true, found)
+        refetchesAtDeadline = rules.policy.revalidatesOnExpiry && found?.expires(after: now()) == true
+        shown = sight
+    }
+
     mutating func beginReading(_ turn: inout Turn) {
         guard reading == nil else { return }
         let ticket = turn.tickets.next()
@@ -193,7 +201,7 @@ extension KeyMachine {
     /// Those who want a page come last: a fetch of the list that another one starts would supersede it at once.
     mutating func readmitCallers(_ turn: inout Turn) {
         guard !callers.isEmpty else { return }
-        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.number) < ($1.value.isPageNeed ? 1 : 0, $1.number) }
+        let inOrder = callers.sorted { ($0.value.isPageNeed ? 1 : 0, $0.key) < ($1.value.isPageNeed ? 1 : 0, $1.key) }
         for (id, need) in inOrder where !need.isSavedNeed {
             forget(id)
             if let answer = admit(id, need, &turn) { turn.actions.append(.answer(id, answer)) }
@@ -203,29 +211,26 @@ extension KeyMachine {
     // MARK: The register
 
     mutating func register(_ id: CallerID, _ need: CallerNeed) {
-        callers.put(need, at: id)
+        callers[id] = need
         if need.wantsFetch { fetchCallers += 1 }
         if need == .refresh { refreshCallers += 1 }
     }
 
     mutating func forget(_ id: CallerID) {
-        guard let need = callers.remove(id) else { return }
+        guard let need = callers.removeValue(forKey: id) else { return }
+        // A dictionary keeps its capacity: a thousand callers of an observed key would cost memory forever.
+        if callers.isEmpty { callers = [:] }
         if need.wantsFetch { fetchCallers -= 1 }
         if need == .refresh { refreshCallers -= 1 }
     }
 
     /// Answers every caller whose need `choose` knows an answer to.
     mutating func answerCallers(_ turn: inout Turn, _ choose: (CallerNeed) -> CallerAnswer<Content>?) {
-        var (wantedFetch, wantedRefresh) = (0, 0)
-        callers.removeAll { id, need in
-            guard let answer = choose(need) else { return false }
+        for (id, need) in callers {
+            guard let answer = choose(need) else { continue }
             turn.actions.append(.answer(id, answer))
-            if need.wantsFetch { wantedFetch += 1 }
-            if need == .refresh { wantedRefresh += 1 }
-            return true
+            forget(id)
         }
-        fetchCallers -= wantedFetch
-        refreshCallers -= wantedRefresh
     }
 }
 

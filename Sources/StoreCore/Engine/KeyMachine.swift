@@ -59,7 +59,7 @@ struct KeyMachine<Content: Sendable> {
     // MARK: Who is here
 
     var observers = 0
-    var callers = FewByNumber<CallerNeed>.none
+    var callers: [CallerID: CallerNeed] = [:]
     /// How many of the callers want a fetch.
     var fetchCallers = 0
     /// How many of these wait for a refresh, which no update answers.

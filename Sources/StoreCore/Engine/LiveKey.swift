@@ -2,18 +2,13 @@
 struct LiveKey {
     /// How often the state has changed; an observer who has seen this number has seen the present state.
     var version: UInt64 = 1
-    private(set) var observers: [ObserverSlot] = []
+    private(set) var observers: [CallerID: ObserverSlot] = [:]
     var machine: KeyMachine<BoxedContent>
 
     let param: BoxedKey
-    /// Where it stands among the live keys.
-    let place: Int
-    private var freeSlots: [Int] = []
-    /// Where observers stand who were moved, and who go on asking at their old place.
-    private var moved: [CallerID: Int] = [:]
 
     /// Those who wait for an answer of the machine.
-    var callers = FewByNumber<Reply<CallerAnswer<BoxedContent>>>.none
+    var callers: [CallerID: Reply<CallerAnswer<BoxedContent>>] = [:]
     /// Those who wait for the content; the machine knows them as one.
     var crowd: Crowd<CallerAnswer<BoxedContent>>?
 
@@ -25,53 +20,38 @@ struct LiveKey {
     private(set) var identity: FetchedKey?
     var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
 
-    init(param: BoxedKey, place: Int, rules: KeyRules<BoxedContent>) {
+    init(param: BoxedKey, rules: KeyRules<BoxedContent>) {
         self.param = param
-        self.place = place
         machine = KeyMachine(rules: rules)
     }
 
-    /// Finds a place for an observer, by which he is found until he leaves.
-    mutating func addObserver(_ id: CallerID) -> Int {
-        let slot = ObserverSlot(id: id)
-        guard let free = freeSlots.popLast() else {
-            observers.append(slot)
-            return observers.count - 1
-        }
-        observers[free] = slot
-        return free
-    }
+    mutating func addObserver(_ id: CallerID) { observers[id] = ObserverSlot() }
 
-    /// Where the observer stands now who was given this place; `nil` where he has left.
-    func position(of id: CallerID, at place: Int) -> Int? {
-        observers.indices.contains(place) && observers[place].id == id ? place : moved[id]
-    }
-
-    /// What an observer finds when he looks.
+    /// The result of a look at a key.
     enum Sight: Sendable {
         case state(LoadingState<BoxedContent>)
         case nothingNew
-        /// He has left: cancelled, while he was on his way.
+        /// The observer has left.
         case gone
     }
 
-    /// Gives an observer the present state, unless he has seen it.
-    mutating func look(_ id: CallerID, at place: Int) -> Sight {
-        guard let position = position(of: id, at: place) else { return .gone }
-        guard version > observers[position].seen, let state = machine.state else { return .nothingNew }
-        observers[position].seen = version
+    /// Returns the present state to an observer, unless the observer has seen it.
+    mutating func look(_ id: CallerID) -> Sight {
+        guard let slot = observers[id] else { return .gone }
+        guard version > slot.seen, let state = machine.state else { return .nothingNew }
+        observers[id]?.seen = version
         return .state(state)
     }
 
-    /// Lets an observer wait until there is a state that he has not seen.
+    /// Lets an observer wait for a state that it has not seen.
     ///
-    /// - Returns: `false` where there is one, or where he has left.
-    mutating func wait(_ id: CallerID, at place: Int, _ waiting: Suspension) -> Bool {
-        guard let position = position(of: id, at: place) else { return false }
-        if version > observers[position].seen, machine.isVisible { return false }
-        // The first one would wait for ever.
-        if observers[position].waiting != nil { refuseSecondWaiter() }
-        observers[position].waiting = waiting
+    /// - Returns: `false` if there is one, or if the observer has left.
+    mutating func wait(_ id: CallerID, _ waiting: Suspension) -> Bool {
+        guard let slot = observers[id] else { return false }
+        if version > slot.seen, machine.isVisible { return false }
+        // The first waiter would wait forever.
+        if slot.waiting != nil { refuseSecondWaiter() }
+        observers[id]?.waiting = waiting
         return true
     }
 
@@ -79,42 +59,36 @@ struct LiveKey {
     // Mutating, so that the machine is looked at where it stands: read through a cell it would be copied as a whole.
     mutating func isAtRest() -> Bool { machine.isAtRest }
 
-    /// Has a new state, and takes out what all observers wait on.
+    /// Counts a new state, and takes out the suspensions of all waiting observers.
     mutating func publish(_ waiting: inout Few<Suspension>) {
         version += 1
         guard machine.observers > 0, machine.isVisible else { return }
-        for position in observers.indices {
-            guard let suspension = observers[position].waiting else { continue }
-            observers[position].waiting = nil
-            waiting.append(suspension)
+        // Not over `indices`, which would hold a copy of the dictionary.
+        var index = observers.startIndex
+        while index != observers.endIndex {
+            if let suspension = observers.values[index].waiting {
+                observers.values[index].waiting = nil
+                waiting.append(suspension)
+            }
+            observers.formIndex(after: &index)
         }
     }
 
-    /// Takes an observer's place back.
+    /// Removes an observer.
     ///
-    /// - Returns: Whether he still was here, and what he waits on, if he does.
-    mutating func removeObserver(_ id: CallerID, at place: Int) -> (wasHere: Bool, waiting: Suspension?) {
-        guard let position = position(of: id, at: place) else { return (false, nil) }
-        let waiting = observers[position].waiting
-        observers[position] = ObserverSlot(id: ObserverSlot.nobody)
-        freeSlots.append(position)
-        if !moved.isEmpty { moved[id] = nil }
-        if freeSlots.count > 64, freeSlots.count > observers.count / 4 * 3 { closeUp() }
-        return (true, waiting)
+    /// - Returns: The observer's last state; `nil` if it has left already.
+    mutating func removeObserver(_ id: CallerID) -> ObserverSlot? {
+        let removed = observers.removeValue(forKey: id)
+        // A dictionary keeps its capacity, and each state costs a pass over it.
+        if observers.capacity > 64, observers.count < observers.capacity / 4 {
+            observers = Dictionary(uniqueKeysWithValues: observers.map { ($0.key, $0.value) })
+        }
+        return removed
     }
 
-    /// Lets those who are left close up: the places of a crowd that has gone would cost as long as the key lives, and at each state.
-    ///
-    /// Rare enough to cost nothing: as many have left as are looked at, three times over those who are moved.
-    private mutating func closeUp() {
-        var left: [ObserverSlot] = []
-        var places: [CallerID: Int] = [:]
-        left.reserveCapacity(observers.count - freeSlots.count)
-        for (position, slot) in observers.enumerated() where slot.id != ObserverSlot.nobody {
-            if position != left.count || moved[slot.id] != nil { places[slot.id] = left.count }
-            left.append(slot)
-        }
-        (observers, freeSlots, moved) = (left, [], places)
+    mutating func takeCaller(_ id: CallerID) -> Reply<CallerAnswer<BoxedContent>>? {
+        defer { if callers.isEmpty { callers = [:] } }
+        return callers.removeValue(forKey: id)
     }
 
     /// Takes out the crowd that the machine knows by this number.
@@ -138,14 +112,10 @@ struct LiveKey {
     }
 }
 
-/// An observer's place: who he is, what he has seen, and what he waits on while he does.
+/// What an observer has seen, and what it waits on.
 struct ObserverSlot {
-    /// Whose place is free; numbers of observers begin at 1.
-    static let nobody: CallerID = 0
-
-    var id: CallerID
     var waiting: Suspension?
-    /// The number of the state that he has seen last.
+    /// The number of the last state that the observer has seen.
     var seen: UInt64 = 0
 }
 

@@ -42,7 +42,7 @@ extension StoreEngine {
         turn(param) { key, turn in
             if let answer = begin(&key.machine, id, &turn) { return .answered(answer) }
             let reply = Reply<CallerAnswer<BoxedContent>>()
-            key.callers.put(reply, at: id)
+            key.callers[id] = reply
             return .waiting(reply)
         }
     }
@@ -181,19 +181,10 @@ extension StoreEngine {
     ///
     /// - Parameters:
     ///   - content: The new content.
-    ///   - hash: The hash of the key, which is boxed only if it is not live.
-    ///   - isKey: Whether a live key is the wanted one.
-    ///   - makeKey: Makes the key.
-    /// - Returns: The caller to wait for with a cacher; `nil` without one, so that most callers need no frame to wait in.
+    ///   - key: The key.
+    /// - Returns: The save to wait for; `nil` without a cacher, so that most callers need no frame to wait in.
     @usableFromInline
-    func set(
-        _ content: BoxedContent?, ofKeyWithHash hash: Int, where isKey: @Sendable (BoxedKey) -> Bool,
-        makeKey: @Sendable () -> BoxedKey
-    ) -> Saving? {
-        guard backing == nil else { return beginWriting(makeKey()) { machine, turn in machine.updated(content, &turn) } }
-        turn({ $0.key(hash: UInt32(truncatingIfNeeded: hash), where: isKey, make: makeKey, rules: rules) }) { key, turn in
-            _ = key.machine.updated(content, &turn)
-        }
-        return nil
+    func set(_ content: BoxedContent?, of key: BoxedKey) -> Saving? {
+        beginWriting(key) { machine, turn in machine.updated(content, &turn) }
     }
 }

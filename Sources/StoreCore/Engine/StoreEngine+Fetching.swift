@@ -36,8 +36,8 @@ extension StoreEngine {
         to key: inout Key, _ direction: PageDirection, _ ticket: Ticket, _ result: Result<Fetched<BoxedContent>, any Error>,
         _ turn: inout Turn
     ) {
-        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held?.record.content else { return }
-        if let drop = front.lend(key.param, held) { turn.leftovers.append(drop) }
+        guard let front, key.machine.willExtend(direction, ticket, result), let held = key.machine.held else { return }
+        if let drop = front.lend(key.param, held.record.details) { turn.leftovers.append(drop) }
     }
 
     /// Gives fetches a way to report; `nil` where nobody listens.

@@ -146,10 +146,10 @@ extension StoreEngine {
             state.prefetching.taken -= 1
             // Looked at under the lock: after a store-wide clear() no key of before is fetched.
             guard !batch.isCancelled else { return .answered }
-            let step = take(state.live.key(for: param, rules: rules), &state, &effects) { key, turn -> PrefetchStep in
+            let step = take(liveKey(param, &state, &effects), &state, &effects) { key, turn -> PrefetchStep in
                 if key.machine.callerArrived(id, needing: .prefetch, &turn) != nil { return .answered }
                 let reply = Reply<CallerAnswer<BoxedContent>>()
-                key.callers.put(reply, at: id)
+                key.callers[id] = reply
                 return .fetching(reply)
             }
             if case .fetching = step, !state.prefetching.isEmpty { startPrefetcher(&state) }

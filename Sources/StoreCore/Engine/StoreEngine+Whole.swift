@@ -3,7 +3,7 @@
 extension StoreEngine {
     /// Says of all keys that fit that their content is out of date.
     func invalidate(where fits: @Sendable (BoxedKey) -> Bool) async throws {
-        let live = state.withLock { $0.live.all.map(\.value.param) }.filter(fits)
+        let live = state.withLock { Array($0.live.keys) }.filter(fits)
         for param in live { await invalidate(param) }
         guard let known = try await knownKeys() else {
             throw StoreError(
@@ -19,7 +19,7 @@ extension StoreEngine {
     /// - Throws: ``StoreError/Code/cannotEnumerate``, and whatever the cacher throws.
     func allKeys() async throws -> [BoxedKey] {
         // The live ones first: what is saved meanwhile is listed by the cacher, what was live already is known.
-        let live = state.withLock { Set($0.live.all.map(\.value.param)) }
+        let live = state.withLock { Set($0.live.keys) }
         guard let known = try await knownKeys() else {
             throw StoreError(.cannotEnumerate, "listing the keys: the cacher cannot list its keys; implement keys()")
         }
@@ -55,7 +55,7 @@ extension StoreEngine {
     private func triggerAll() {
         var effects = Effects()
         state.withLock { state in
-            for key in state.live.all where key.value.machine.observers > 0 {
+            for key in state.live.values where key.value.machine.observers > 0 {
                 take(key, &state, &effects) { key, turn in key.machine.triggered(&turn) }
             }
         }

@@ -52,7 +52,7 @@ final class StoreEngine: Sendable {
         // Nobody observes, calls or saves any longer, or he would hold the engine: what still runs is unwanted.
         let tasks = state.withLock { state in
             Array(state.triggers.values) + state.prefetching.workers.values
-                + state.live.all.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
+                + state.live.values.map(\.value).flatMap { key in key.fetches.map(\.task) + (key.timer.map { [$0.task] } ?? []) }
         }
         for task in tasks { task.cancel() }
     }
@@ -68,21 +68,19 @@ final class StoreEngine: Sendable {
     ///   - body: Tells the machine; runs under the lock.
     /// - Returns: What `body` returned.
     func turn<Result: Sendable>(_ param: BoxedKey, _ body: @Sendable (inout Key, inout Turn) -> Result) -> Result {
-        turn({ $0.key(for: param, rules: rules) }, body)
-    }
-
-    /// The same for a key that is found in another way than by its like.
-    @inline(__always)
-    func turn<Result: Sendable>(
-        _ find: @Sendable (inout LiveKeys) -> Cell<Key>, _ body: @Sendable (inout Key, inout Turn) -> Result
-    ) -> Result {
         var effects = Effects()
-        let result = state.withLock { state in
-            let key = find(&state.live)
-            return take(key, &state, &effects, body)
-        }
+        let result = state.withLock { state in take(liveKey(param, &state, &effects), &state, &effects, body) }
         effects.deliver(onEvent)
         return result
+    }
+
+    /// Returns a live key. Creates it with the record that memory holds if it is not live.
+    func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key> {
+        if let key = state.live[param] { return key }
+        let key = Cell(LiveKey(param: param, rules: rules))
+        state.live[param] = key
+        readMemory(&key.value, &state, &effects)
+        return key
     }
 
     /// The same for a fact that means nothing to a key that is not live any longer.
@@ -137,10 +135,7 @@ final class StoreEngine: Sendable {
     private func carryOut(
         _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState, _ effects: inout Effects
     ) {
-        // Reading the memory in front is done on the spot and makes more to do.
-        while !turn.actions.isEmpty {
-            turn.actions.takeAll().consumeEach { carryOut($0, &key, &turn, &state, &effects) }
-        }
+        turn.actions.takeAll().consumeEach { carryOut($0, &key, &turn, &state, &effects) }
     }
 
     private func carryOut(
@@ -149,7 +144,7 @@ final class StoreEngine: Sendable {
     ) {
         switch consume action {
         case .read(let ticket):
-            read(ticket, &key, &turn, &state)
+            state.queue.load(key.param, ticket)
         case .save:
             state.queue.write(key.param)
         case .saveFailed:
@@ -163,7 +158,7 @@ final class StoreEngine: Sendable {
             if let task = key.takeFetch(ticket) { effects.parcels.append(.cancellation(task)) }
         case .answer(let id, let answer):
             // Neither is legal, too: a caller who holds on to the truth has had his answer.
-            if let caller = key.callers.remove(id) {
+            if let caller = key.takeCaller(id) {
                 effects.parcels.append(.answer(caller, answer))
             } else if let crowd = key.takeCrowd(id) {
                 effects.parcels.append(.answerToAll(crowd, answer))
@@ -177,7 +172,7 @@ final class StoreEngine: Sendable {
 /// Everything of a store that changes.
 struct EngineState {
     /// Keys about which something goes on; all others cost what the cacher keeps (C15).
-    var live = LiveKeys()
+    var live: [BoxedKey: Cell<LiveKey>] = [:]
     /// The one counter of epochs, tickets and order.
     var tickets = TicketCounter()
     var events: UInt64 = 0
@@ -199,7 +194,9 @@ struct EngineState {
     }
 
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
-        live.remove(key.param)
+        live[key.param] = nil
+        // A dictionary keeps its capacity: a thousand keys that were live once would cost memory forever.
+        if live.isEmpty, live.capacity > 64 { live = [:] }
         effects.retired.append(key.param)
         restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details, &effects.leftovers)
         if let content = key.machine.held?.record.content { effects.discarded.append(content) }

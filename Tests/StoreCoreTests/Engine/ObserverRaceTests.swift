@@ -90,7 +90,7 @@ struct ObserverRaceTests {
             if round.isMultiple(of: 3) { visitor.cancel() }
             _ = await visitor.value
         }
-        #expect(bench.observerPlaces() <= 2)
+        #expect(bench.observers() <= 2)
         await handle.update(1)
         try await stays.next { $0.content == 1 }
     }
@@ -112,9 +112,9 @@ struct ObserverRaceTests {
             tasks.append(RecordingObserver(handle.publish()))
             _ = try await tasks.last?.states(count: 1)
         }
-        #expect(stay.count == stayingIterators && bench.observerPlaces() == size + tasks.count)
+        #expect(stay.count == stayingIterators && bench.observers() == size + tasks.count)
         crowd = []
-        #expect(bench.observerPlaces() <= 64 + 4 * (stay.count + tasks.count))
+        #expect(bench.observers() == stay.count + tasks.count)
         #expect(bench.observerCapacity() <= 128 + 8 * (stay.count + tasks.count))
         for number in 1...3 {
             await handle.update(number)

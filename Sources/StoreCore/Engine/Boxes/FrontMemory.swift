@@ -6,22 +6,20 @@
 package final class FrontMemory: Sendable {
     /// The record of a key and its monotonic deadline, `.min` where the memory does not know it.
     let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
-    /// Puts a record in, and drops what is over the bounds. What is held elsewhere until the turn is over most often is the content of the
-    /// record before.
-    let put:
-        @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64, _ heldElsewhere: Few<BoxedContent>) ->
-            FrontMemoryDrop?
+    /// Adds a record, and evicts records beyond the bounds.
+    let put: @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64) -> FrontMemoryDrop?
     let remove: @Sendable (_ key: BoxedKey) -> FrontMemoryDrop?
-    /// Lets go of a key's record where that is the one that the engine holds, so that nobody else does.
-    let lend: @Sendable (_ key: BoxedKey, _ held: BoxedContent) -> FrontMemoryDrop?
+    /// Removes the record that mirrors the engine's, so that only the engine holds its content.
+    let lend: @Sendable (_ key: BoxedKey, _ details: RecordDetails?) -> FrontMemoryDrop?
     let removeAll: @Sendable () -> FrontMemoryDrop
     let keys: @Sendable () -> [BoxedKey]
 
     @usableFromInline
     init(
         entry: @escaping @Sendable (BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?,
-        put: @escaping @Sendable (BoxedKey, CacheRecord<BoxedContent>, Int64, Few<BoxedContent>) -> FrontMemoryDrop?,
-        remove: @escaping @Sendable (BoxedKey) -> FrontMemoryDrop?, lend: @escaping @Sendable (BoxedKey, BoxedContent) -> FrontMemoryDrop?,
+        put: @escaping @Sendable (BoxedKey, CacheRecord<BoxedContent>, Int64) -> FrontMemoryDrop?,
+        remove: @escaping @Sendable (BoxedKey) -> FrontMemoryDrop?,
+        lend: @escaping @Sendable (BoxedKey, RecordDetails?) -> FrontMemoryDrop?,
         removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [BoxedKey]
     ) {
         self.entry = entry
@@ -40,23 +38,17 @@ extension FrontMemory {
         self.init { key in
             guard let (record, deadline) = table.entry(of: key.value(as: Key.self)) else { return nil }
             return (record.holding(BoxedContent(record.content)), deadline)
-        } put: { key, record, deadline, heldElsewhere in
-            let dropped = table.put(
-                key.value(as: Key.self), hash: HashIndex.hash(key), record.holding(record.content.value(as: Value.self)), deadline: deadline
-            )
+        } put: { key, record, deadline in
+            let dropped = table.put(key.value(as: Key.self), record.holding(record.content.value(as: Value.self)), deadline: deadline)
             if let refusal = dropped.refusal { return FrontMemoryDrop(evicted: 0, records: dropped, refusal: refusal) }
-            if dropped.evicted.isEmpty {
-                guard let replaced = dropped.replaced else { return nil }
-                // Letting go of it here frees nothing of the user's.
-                if case .one(let content) = heldElsewhere, isSameBitForBit(replaced, content.value(as: Value.self)) { return nil }
-            }
+            if dropped.replaced == nil, dropped.evicted.isEmpty { return nil }
             return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
         } remove: { key in
             table.remove(key.value(as: Key.self)).map { FrontMemoryDrop(evicted: 0, records: $0) }
-        } lend: { key, held in
-            // Another one may be there, from somebody behind the store's back; it is replaced when the list has grown.
-            let entry = table.remove(key.value(as: Key.self)) { isSameBitForBit($0, held.value(as: Value.self)) }
-            // Its content must not be held any longer: the list would be copied.
+        } lend: { key, details in
+            // A record put there by the user has no deadline. It is replaced when the list has grown.
+            let entry = table.remove(key.value(as: Key.self)) { $0.deadline != .min && $0.record.details === details }
+            // Only the key is kept: the list would be copied to grow if its content were.
             return entry.map { FrontMemoryDrop(evicted: 0, records: $0.key) }
         } removeAll: {
             FrontMemoryDrop(evicted: 0, records: table.removeAll())
@@ -64,12 +56,6 @@ extension FrontMemory {
             table.keys().map { BoxedKey($0) }
         }
     }
-}
-
-/// Whether two values are the same to the last bit: then they hold the same objects, and releasing one of them frees nothing.
-@inlinable
-func isSameBitForBit<Value>(_ one: Value, _ other: Value) -> Bool {
-    withUnsafeBytes(of: one) { one in withUnsafeBytes(of: other) { other in one.elementsEqual(other) } }
 }
 
 /// What left the memory in front: released outside the lock, so that no `deinit` of user code runs under it.

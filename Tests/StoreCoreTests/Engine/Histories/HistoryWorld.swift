@@ -96,7 +96,7 @@ final class HistoryWorld: Sendable {
             let here = inside.read { ($0.open, $0.performing.count, $0.observers.count) }
             if origin.begun != begun { return "fetches: \(origin.begun) begun, expected \(begun)" }
             if origin.cancelled != cancelled { return "fetches: \(origin.cancelled) canceled, expected \(cancelled)" }
-            let keys = state.live.all.map(\.value)
+            let keys = state.live.values.map(\.value)
             let fetches = keys.reduce(0) { $0 + $1.fetches.count }
             if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
             let calls = state.queue.running + (state.queue.isClearing ? 1 : 0)
@@ -104,12 +104,12 @@ final class HistoryWorld: Sendable {
             // A registered caller that is not suspended yet would not notice its cancellation at once.
             let callers = keys.reduce(0) { sum, key in
                 // A worker of the prefetch queue waits like a caller but is not counted.
-                sum + key.callers.count { $0.value.isAwaited && key.machine.callers[$0.number] != .prefetch } + (key.crowd?.awaiting ?? 0)
+                sum + key.callers.count { $0.value.isAwaited && key.machine.callers[$0.key] != .prefetch } + (key.crowd?.awaiting ?? 0)
             }
             if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
             let waiting = callers + state.clearers.values.count { $0.isAwaited }
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
-            let slots = keys.flatMap { $0.observers.filter { $0.id != 0 } }
+            let slots = keys.flatMap { $0.observers.values }
             if here.2 != observers || slots.count != observers { return "observers: \(here.2) of \(observers), \(slots.count) joined" }
             if slots.contains(where: { $0.waiting == nil }) { return "observers: one has a state to take" }
             let now = time.now
@@ -118,5 +118,5 @@ final class HistoryWorld: Sendable {
         }
     }
 
-    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.all.map { $0.value.param.value(as: Int.self) }) } }
+    var liveKeys: Set<Int> { lists.lists.engine.state.withLock { Set($0.live.values.map { $0.value.param.value(as: Int.self) }) } }
 }

@@ -138,9 +138,9 @@ extension Store where Param == Int, Content == Int {
     /// Waits for a state like an observer that has left in the meantime.
     ///
     /// - Returns: Whether the engine reports the observer as gone.
-    func waitAsObserver(at place: ObserverPlace) async -> Bool {
-        await suspend { engine.wait(.max, at: place, $0) }
-        if case .gone = engine.look(.max, at: place) { return true }
+    func waitAsObserver(of param: Int) async -> Bool {
+        await suspend { engine.wait(.max, at: BoxedKey(param), $0) }
+        if case .gone = engine.look(.max, at: BoxedKey(param)) { return true }
         return false
     }
 }
@@ -194,8 +194,8 @@ extension Bench {
 }
 
 extension Bench {
-    /// The number of a key's observer places, taken or free.
-    func observerPlaces(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.observers.count ?? 0 } }
+    /// The number of a key's observers.
+    func observers(_ param: Int = 1) -> Int { store.engine.state.withLock { $0.live[BoxedKey(param)]?.value.observers.count ?? 0 } }
 
     /// The number of observers for which a key has allocated space.
     func observerCapacity(_ param: Int = 1) -> Int {
@@ -205,25 +205,25 @@ extension Bench {
     /// The number of callers for which a key's machine has allocated space.
     func callerCapacity(_ param: Int = 1) -> Int {
         store.engine.state.withLock {
-            if case .many(let callers) = $0.live[BoxedKey(param)]?.value.machine.callers { callers.capacity } else { 0 }
+            $0.live[BoxedKey(param)]?.value.machine.callers.capacity ?? 0
         }
     }
 }
 
 extension Store {
     /// The number of running fetches of live keys.
-    var runningFetches: Int { engine.state.withLock { $0.live.all.reduce(0) { $0 + $1.value.fetches.count } } }
+    var runningFetches: Int { engine.state.withLock { $0.live.values.reduce(0) { $0 + $1.value.fetches.count } } }
 }
 
 extension Store {
     /// Describes the engine's work in progress, for the message of a wait that timed out.
     var engineSummary: String {
         engine.state.withLock { state in
-            let keys = state.live.all.map { cell in
+            let keys = state.live.values.map { cell in
                 let key = cell.value
                 let machine = key.machine
                 return
-                    "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.map(\.number).sorted()), "
+                    "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.keys.sorted()), "
                     + "flight \(String(describing: machine.flight)), reading \(String(describing: machine.reading)), saving \(String(describing: machine.saving)), fetches \(key.fetches.map(\.ticket.number)), "
                     + "read \(machine.isRead), pending save \(String(describing: machine.failedSave)), patches \(machine.patches.count)"
             }
