@@ -1,10 +1,9 @@
-/// Memory that mirrors the engine's records, so that a hit need not ask the engine.
+/// Memory that mirrors the engine's records, so that a hit needs no transition.
 ///
-/// Closures and not a protocol: a closure is compiled where it is written, which is the module that makes the cacher and knows the types
-/// of its key and content. What is generic in here is called once for each update.
+/// Closures instead of a protocol: they are compiled in the module that creates the cacher and knows the types of its key and content.
 @usableFromInline
 package final class FrontMemory: Sendable {
-    /// The record of a key and its monotonic deadline, `.min` where the memory does not know it.
+    /// Returns the record of a key and its monotonic deadline, `.min` if the memory does not know it.
     let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
     /// Adds a record, and evicts records beyond the bounds.
     let put: @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64) -> FrontMemoryDrop?
@@ -32,7 +31,7 @@ package final class FrontMemory: Sendable {
 }
 
 extension FrontMemory {
-    /// A table as the engine calls it.
+    /// Creates the engine's view of a table.
     @inlinable
     convenience init<Key: Hashable & Sendable, Value: Sendable>(_ table: MemoryTable<Key, Value>) {
         self.init { key in
@@ -58,12 +57,12 @@ extension FrontMemory {
     }
 }
 
-/// What left the memory in front: released outside the lock, so that no `deinit` of user code runs under it.
+/// The records that left memory. Released outside the lock, so that no `deinit` of user code runs under it.
 @usableFromInline
 package final class FrontMemoryDrop: Sendable {
     let evicted: Int
     let records: any Sendable
-    /// Why the record that was put in is not kept.
+    /// The reason why the added record is not kept.
     let refusal: CostRefusal?
 
     @usableFromInline
