@@ -37,9 +37,9 @@ struct LiveKey {
 
     /// Returns the present state to an observer, unless the observer has seen it.
     mutating func look(_ id: CallerID) -> Sight {
-        guard let slot = observers[id] else { return .gone }
-        guard version > slot.seen, let state = machine.state else { return .nothingNew }
-        observers[id]?.seen = version
+        guard let place = observers.index(forKey: id) else { return .gone }
+        guard version > observers.values[place].seen, let state = machine.state else { return .nothingNew }
+        observers.values[place].seen = version
         return .state(state)
     }
 
@@ -47,11 +47,11 @@ struct LiveKey {
     ///
     /// - Returns: `false` if there is one, or if the observer has left.
     mutating func wait(_ id: CallerID, _ waiting: Suspension) -> Bool {
-        guard let slot = observers[id] else { return false }
-        if version > slot.seen, machine.isVisible { return false }
+        guard let place = observers.index(forKey: id) else { return false }
+        if version > observers.values[place].seen, machine.isVisible { return false }
         // The first waiter would wait forever.
-        if slot.waiting != nil { refuseSecondWaiter() }
-        observers[id]?.waiting = waiting
+        if observers.values[place].waiting != nil { refuseSecondWaiter() }
+        observers.values[place].waiting = waiting
         return true
     }
 

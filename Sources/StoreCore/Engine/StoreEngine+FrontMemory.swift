@@ -33,7 +33,7 @@ extension StoreEngine {
         guard let front else { return }
         let drop: FrontMemoryDrop?
         if let held = key.machine.mirrored {
-            drop = front.put(key.param, held.record, held.deadline.nanoseconds)
+            drop = front.put(key.param, held.record, held.deadline.nanoseconds, effects.discarded)
         } else {
             drop = front.remove(key.param)
         }

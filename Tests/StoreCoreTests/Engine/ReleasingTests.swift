@@ -348,4 +348,11 @@ struct ReleasingTests {
         #expect(try await lists[1].requireData() == Array(0...200))
         #expect(moves < 20, "the array was copied for each page")
     }
+
+    @Test func `equal arrays with separate storage are not the same bit for bit`() {
+        let list = (0..<10).map { $0 }
+        let same = list
+        #expect(isSameBitForBit(list, same) && !isSameBitForBit(list, (0..<10).map { $0 }))
+        #expect(isSameBitForBit(7, 7) && !isSameBitForBit(7, 8))
+    }
 }

@@ -23,9 +23,6 @@ struct BoxedKey: Hashable, Sendable, CustomStringConvertible {
     @usableFromInline
     func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
-    /// The hash for the engine's own tables, which need no second hashing.
-    @usableFromInline var hashValue: Int { hash }
-
     @usableFromInline var description: String { box.description }
 }
 

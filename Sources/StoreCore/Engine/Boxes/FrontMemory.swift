@@ -5,8 +5,10 @@
 package final class FrontMemory: Sendable {
     /// Returns the record of a key and its monotonic deadline, `.min` if the memory does not know it.
     let entry: @Sendable (_ key: BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?
-    /// Adds a record, and evicts records beyond the bounds.
-    let put: @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64) -> FrontMemoryDrop?
+    /// Adds a record, and evicts records beyond the bounds. `discarded` holds the content of the older record in most cases.
+    let put:
+        @Sendable (_ key: BoxedKey, _ record: CacheRecord<BoxedContent>, _ deadline: Int64, _ discarded: Few<BoxedContent>) ->
+            FrontMemoryDrop?
     let remove: @Sendable (_ key: BoxedKey) -> FrontMemoryDrop?
     /// Removes the record that mirrors the engine's, so that only the engine holds its content.
     let lend: @Sendable (_ key: BoxedKey, _ details: RecordDetails?) -> FrontMemoryDrop?
@@ -16,7 +18,7 @@ package final class FrontMemory: Sendable {
     @usableFromInline
     init(
         entry: @escaping @Sendable (BoxedKey) -> (record: CacheRecord<BoxedContent>, deadline: Int64)?,
-        put: @escaping @Sendable (BoxedKey, CacheRecord<BoxedContent>, Int64) -> FrontMemoryDrop?,
+        put: @escaping @Sendable (BoxedKey, CacheRecord<BoxedContent>, Int64, Few<BoxedContent>) -> FrontMemoryDrop?,
         remove: @escaping @Sendable (BoxedKey) -> FrontMemoryDrop?,
         lend: @escaping @Sendable (BoxedKey, RecordDetails?) -> FrontMemoryDrop?,
         removeAll: @escaping @Sendable () -> FrontMemoryDrop, keys: @escaping @Sendable () -> [BoxedKey]
@@ -37,10 +39,14 @@ extension FrontMemory {
         self.init { key in
             guard let (record, deadline) = table.entry(of: key.value(as: Key.self)) else { return nil }
             return (record.holding(BoxedContent(record.content)), deadline)
-        } put: { key, record, deadline in
+        } put: { key, record, deadline, discarded in
             let dropped = table.put(key.value(as: Key.self), record.holding(record.content.value(as: Value.self)), deadline: deadline)
             if let refusal = dropped.refusal { return FrontMemoryDrop(evicted: 0, records: dropped, refusal: refusal) }
-            if dropped.replaced == nil, dropped.evicted.isEmpty { return nil }
+            if dropped.evicted.isEmpty {
+                guard let replaced = dropped.replaced else { return nil }
+                // The transition still holds the same objects, so their release here frees nothing, and the update needs no allocation.
+                if case .one(let content) = discarded, isSameBitForBit(replaced, content.value(as: Value.self)) { return nil }
+            }
             return FrontMemoryDrop(evicted: dropped.evicted.count, records: dropped)
         } remove: { key in
             table.remove(key.value(as: Key.self)).map { FrontMemoryDrop(evicted: 0, records: $0) }
@@ -55,6 +61,12 @@ extension FrontMemory {
             table.keys().map { BoxedKey($0) }
         }
     }
+}
+
+/// Whether two values have the same bytes, and so hold the same objects. Bytes of padding may differ, which costs only an allocation.
+@inlinable
+func isSameBitForBit<Value>(_ one: Value, _ other: Value) -> Bool {
+    withUnsafeBytes(of: one) { one in withUnsafeBytes(of: other) { other in one.elementsEqual(other) } }
 }
 
 /// The records that left memory. Released outside the lock, so that no `deinit` of user code runs under it.
