@@ -6,6 +6,8 @@ struct LiveKey {
     var machine: KeyMachine<BoxedContent>
 
     let param: BoxedKey
+    /// The key's place among the live keys.
+    let place: Int
 
     /// The callers that wait for a result of the machine.
     var callers: [CallerID: Reply<CallerAnswer<BoxedContent>>] = [:]
@@ -20,8 +22,9 @@ struct LiveKey {
     private(set) var identity: FetchedKey?
     var timer: (deadline: MonotonicInstant, id: CallerID, task: Task<Void, Never>)?
 
-    init(param: BoxedKey, rules: KeyRules<BoxedContent>) {
+    init(param: BoxedKey, place: Int, rules: KeyRules<BoxedContent>) {
         self.param = param
+        self.place = place
         machine = KeyMachine(rules: rules)
     }
 

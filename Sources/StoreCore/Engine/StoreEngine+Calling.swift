@@ -181,10 +181,22 @@ extension StoreEngine {
     ///
     /// - Parameters:
     ///   - content: The new content.
-    ///   - key: The key.
+    ///   - hash: The hash of the key, which is boxed only if it is not live.
+    ///   - isKey: Whether a live key is the wanted one.
+    ///   - makeKey: Creates the key.
     /// - Returns: The save to wait for; `nil` without a cacher, so that most callers need no frame to wait in.
     @usableFromInline
-    func set(_ content: BoxedContent?, of key: BoxedKey) -> Saving? {
-        beginWriting(key) { machine, turn in machine.updated(content, &turn) }
+    func set(
+        _ content: BoxedContent?, ofKeyWithHash hash: Int, where isKey: @Sendable (BoxedKey) -> Bool,
+        makeKey: @Sendable () -> BoxedKey
+    ) -> Saving? {
+        guard backing == nil else { return beginWriting(makeKey()) { machine, turn in machine.updated(content, &turn) } }
+        var effects = Effects()
+        state.withLock { state in
+            let key = state.live.find(UInt32(truncatingIfNeeded: hash), where: isKey) ?? liveKey(makeKey(), &state, &effects)
+            take(key, &state, &effects) { key, turn in _ = key.machine.updated(content, &turn) }
+        }
+        effects.deliver(onEvent)
+        return nil
     }
 }

@@ -3,32 +3,37 @@ internal import Synchronization
 // Observers: each holds nothing but the number of the state it has seen, and waits only when that is the present one (C8).
 
 extension StoreEngine {
-    func join(_ key: BoxedKey, _ id: CallerID, forces: Bool) {
+    /// Adds an observer.
+    ///
+    /// - Returns: The place of its key, which is fixed until the observer leaves.
+    func join(_ key: BoxedKey, _ id: CallerID, forces: Bool) -> Int {
         turn(key) { key, turn in
             key.addObserver(id)
             key.machine.observerJoined(forces: forces, &turn)
+            return key.place
         }
     }
 
     /// Looks for a state that an observer has not seen.
-    func look(_ id: CallerID, at key: BoxedKey) -> Key.Sight {
-        state.withLock { $0.live[key]?.value.look(id) ?? .gone }
+    func look(_ id: CallerID, at place: Int) -> Key.Sight {
+        state.withLock { $0.live.key(at: place)?.value.look(id) ?? .gone }
     }
 
     /// Lets an observer wait for a state that it has not seen. Resumes the observer at once if there is one, or if the observer has left.
     ///
     /// The suspension carries no state: the observer looks for the newest one when it runs. A state in transit would soon be outdated, and
     /// would hold a list that then has to be copied to grow.
-    func wait(_ id: CallerID, at key: BoxedKey, _ waiting: Suspension) {
-        let waits = state.withLock { $0.live[key]?.value.wait(id, waiting) ?? false }
+    func wait(_ id: CallerID, at place: Int, _ waiting: Suspension) {
+        // The observer may have left, and another key may have its place.
+        let waits = state.withLock { $0.live.key(at: place)?.value.wait(id, waiting) ?? false }
         if !waits { waiting.resume() }
     }
 
     /// Removes an observer, unless it has left already.
-    func leave(_ id: CallerID, at key: BoxedKey) {
+    func leave(_ id: CallerID, at place: Int) {
         var effects = Effects()
         state.withLock { state in
-            guard let key = state.live[key], let removed = key.value.removeObserver(id) else { return }
+            guard let key = state.live.key(at: place), let removed = key.value.removeObserver(id) else { return }
             if let waiting = removed.waiting { effects.observers.append(waiting) }
             take(key, &state, &effects) { key, turn in key.machine.observerLeft(&turn) }
         }
@@ -46,12 +51,14 @@ final class EngineObserver: Sendable {
     private let key: BoxedKey
     private let forces: Bool
     private let id: CallerID
-    private let stage = Atomic(Stage.outside)
+    /// The place of the key among the live keys; negative before the observer has joined and after it has left.
+    private let place = Atomic(Nowhere.outside)
     /// For an observer inside a fetch: the fetch's wait for the key, which lasts until the observer leaves.
     private let wait: FetchWait?
 
-    private enum Stage: UInt8, AtomicRepresentable {
-        case outside, joined, left
+    private enum Nowhere {
+        static let outside = -1
+        static let left = -2
     }
 
     init(_ engine: StoreEngine, _ key: BoxedKey, forces: Bool) {
@@ -89,14 +96,15 @@ final class EngineObserver: Sendable {
 
     @usableFromInline
     func look() -> LoadingState<BoxedContent>? {
-        guard stage.load(ordering: .relaxed) == .joined else { return nil }
-        switch engine.look(id, at: key) {
+        let place = place.load(ordering: .relaxed)
+        guard place >= 0 else { return nil }
+        switch engine.look(id, at: place) {
         case .state(let state):
             return state
         case .nothingNew:
             return nil
         case .gone:
-            stage.store(.left, ordering: .relaxed)
+            self.place.store(Nowhere.left, ordering: .relaxed)
             return nil
         }
     }
@@ -106,14 +114,13 @@ final class EngineObserver: Sendable {
     /// - Returns: Whether the observer is present.
     @usableFromInline
     func enter() -> Bool {
-        let stage = stage.load(ordering: .relaxed)
-        guard stage == .outside else { return stage == .joined }
+        let place = place.load(ordering: .relaxed)
+        guard place == Nowhere.outside else { return place >= 0 }
         guard !Task.isCancelled else {
-            self.stage.store(.left, ordering: .relaxed)
+            self.place.store(Nowhere.left, ordering: .relaxed)
             return false
         }
-        engine.join(key, id, forces: forces)
-        self.stage.store(.joined, ordering: .relaxed)
+        self.place.store(engine.join(key, id, forces: forces), ordering: .relaxed)
         return wait.map { begin($0) } ?? true
     }
 
@@ -121,19 +128,21 @@ final class EngineObserver: Sendable {
     private func begin(_ wait: FetchWait) -> Bool {
         guard let identity = engine.identity(of: key), !wait.begin(awaiting: identity) else { return true }
         leave()
-        stage.store(.left, ordering: .relaxed)
+        place.store(Nowhere.left, ordering: .relaxed)
         return false
     }
 
     @usableFromInline
     func wait(_ waiting: Suspension) {
-        guard stage.load(ordering: .relaxed) == .joined else { return waiting.resume() }
-        engine.wait(id, at: key, waiting)
+        let place = place.load(ordering: .relaxed)
+        guard place >= 0 else { return waiting.resume() }
+        engine.wait(id, at: place, waiting)
     }
 
     @usableFromInline
     func leave() {
         wait?.end()
-        if stage.load(ordering: .relaxed) == .joined { engine.leave(id, at: key) }
+        let place = place.load(ordering: .relaxed)
+        if place >= 0 { engine.leave(id, at: place) }
     }
 }

@@ -3,7 +3,7 @@
 extension StoreEngine {
     /// Invalidates all matching keys.
     func invalidate(where fits: @Sendable (BoxedKey) -> Bool) async throws {
-        let live = state.withLock { Array($0.live.keys) }.filter(fits)
+        let live = state.withLock { $0.live.values.map(\.value.param) }.filter(fits)
         for param in live { await invalidate(param) }
         guard let known = try await knownKeys() else {
             throw StoreError(
@@ -19,7 +19,7 @@ extension StoreEngine {
     /// - Throws: ``StoreError/Code/cannotEnumerate``, and any error of the cacher.
     func allKeys() async throws -> [BoxedKey] {
         // Live keys come first: the cacher then lists every record that is saved in the meantime.
-        let live = state.withLock { Set($0.live.keys) }
+        let live = state.withLock { Set($0.live.values.map(\.value.param)) }
         guard let known = try await knownKeys() else {
             throw StoreError(.cannotEnumerate, "listing the keys: the cacher cannot list its keys; implement keys()")
         }

@@ -77,8 +77,7 @@ final class StoreEngine: Sendable {
     /// Returns a live key. Creates it with the record that memory holds if it is not live.
     func liveKey(_ param: BoxedKey, _ state: inout EngineState, _ effects: inout Effects) -> Cell<Key> {
         if let key = state.live[param] { return key }
-        let key = Cell(LiveKey(param: param, rules: rules))
-        state.live[param] = key
+        let key = state.live.insert(param, rules: rules)
         readMemory(&key.value, &state, &effects)
         return key
     }
@@ -172,7 +171,7 @@ final class StoreEngine: Sendable {
 /// All mutable state of a store.
 struct EngineState {
     /// The live keys; every other key costs only what its cacher keeps (C15).
-    var live: [BoxedKey: Cell<LiveKey>] = [:]
+    var live = LiveKeys()
     /// The one counter of epochs, tickets, and revisions.
     var tickets = TicketCounter()
     var events: UInt64 = 0
@@ -194,9 +193,7 @@ struct EngineState {
     }
 
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {
-        live[key.param] = nil
-        // A dictionary keeps its capacity: a thousand keys that were live once would cost memory forever.
-        if live.isEmpty, live.capacity > 64 { live = [:] }
+        live.remove(key.param)
         effects.retired.append(key.param)
         restingIndexes.keep(key.machine.mergeIndex, of: key.param, key.machine.held?.record.details, &effects.leftovers)
         if let content = key.machine.held?.record.content { effects.discarded.append(content) }

@@ -109,7 +109,12 @@ public struct StoreFlowable<Param: Hashable & Sendable, Content: Sendable>: Send
     /// - Parameter content: The data, dated now and without a validator; `nil` has the same effect as ``clear()``.
     @inlinable
     public func update(_ content: Content?) async {
-        if let saving = engine.set(content.map { BoxedContent($0) }, of: key) { await saving.end() }
+        let saving = engine.set(content.map { BoxedContent($0) }, ofKeyWithHash: param.hashValue) { [param] key in
+            key.value(as: Param.self) == param
+        } makeKey: { [param] in
+            BoxedKey(param)
+        }
+        if let saving { await saving.end() }
     }
 
     /// Changes the data in place.

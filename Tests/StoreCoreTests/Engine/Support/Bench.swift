@@ -138,9 +138,9 @@ extension Store where Param == Int, Content == Int {
     /// Waits for a state like an observer that has left in the meantime.
     ///
     /// - Returns: Whether the engine reports the observer as gone.
-    func waitAsObserver(of param: Int) async -> Bool {
-        await suspend { engine.wait(.max, at: BoxedKey(param), $0) }
-        if case .gone = engine.look(.max, at: BoxedKey(param)) { return true }
+    func waitAsObserver(at place: Int) async -> Bool {
+        await suspend { engine.wait(.max, at: place, $0) }
+        if case .gone = engine.look(.max, at: place) { return true }
         return false
     }
 }
