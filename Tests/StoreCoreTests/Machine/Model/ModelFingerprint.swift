@@ -99,7 +99,9 @@ struct ModelFingerprint: Hashable {
         add(world.stored.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)
         add(world.front.map { ModelOracle.Truth($0.record) }, world.setting, world.oracle.now)
         add(
-            world.front.map { $0.deadline == .distantPast } ?? false, world.wasEvicted, world.isEmptying, world.call != nil, world.saveWaits
+            world.front.map { $0.deadline == .distantPast } ?? false, world.wasEvicted, world.isEmptying, world.call != nil,
+            world.saveWaits,
+            world.isLive
         )
         guard let call = world.call else { return }
         add(call.kind == .read, call.kind == .save, call.isDeferred, call.revision < world.oracle.revision)

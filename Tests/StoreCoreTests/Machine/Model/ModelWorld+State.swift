@@ -45,7 +45,7 @@ extension ModelWorld {
 
     private func checkWaiters() {
         check(machine.observers == observers, "C15", "observers are miscounted")
-        check(Set(machine.callers.map(\.number)) == Set(callers.map(\.id)), "C9", "callers are lost or retained")
+        check(Set(machine.callers.keys) == Set(callers.map(\.id)), "C9", "callers are lost or retained")
         check(machine.fetchCallers == callers.filter(\.wantsFetch).count, "C9", "callers that want a fetch are miscounted")
         let refreshing = machine.callers.count { $0.value == .refresh }
         check(machine.refreshCallers == refreshing, "C9", "callers that wait for a refresh are miscounted")
