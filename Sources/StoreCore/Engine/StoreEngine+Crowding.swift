@@ -17,8 +17,10 @@ extension StoreEngine {
         case .answered(let answer):
             return answer
         case .waiting(let crowd, let ticket):
-            await suspend {
-                crowd.wait(ticket, $0)
+            // By hand: see ``suspend(isolation:_:onCancel:)``.
+            await withTaskCancellationHandler {
+                _ = isolation
+                await suspend { crowd.wait(ticket, $0) }
             } onCancel: {
                 crowd.leave(ticket)
             }

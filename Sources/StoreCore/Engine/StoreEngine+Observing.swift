@@ -77,8 +77,10 @@ final class EngineObserver: Sendable {
     @inlinable
     func pause(isolation: isolated (any Actor)? = #isolation) async -> Bool {
         guard enter() else { return false }
-        await suspend {
-            wait($0)
+        // By hand: see ``suspend(isolation:_:onCancel:)``.
+        await withTaskCancellationHandler {
+            _ = isolation
+            await suspend { wait($0) }
         } onCancel: {
             leave()
         }
