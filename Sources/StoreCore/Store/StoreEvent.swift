@@ -77,6 +77,8 @@ extension StoreEventKind {
         case remove
         /// Removing all records.
         case removeAll
+        /// Following the changes that other users of a shared cacher make.
+        case follow
     }
 }
 
