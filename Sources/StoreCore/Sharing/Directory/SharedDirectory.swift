@@ -277,12 +277,12 @@ final class SharedDirectory: Sendable {
         if let entries = delivery.entries {
             for entry in entries {
                 if entry.revision.writer != writer { deliver(entry) }
-                move(to: entry.revision, delivery.start)
+                move(to: entry.revision.number, delivery.start)
             }
         } else {
             onNotice(.gap)
         }
-        move(to: Revision(number: delivery.end, writer: writer), delivery.start)
+        move(to: delivery.end, delivery.start)
     }
 
     private func deliver(_ entry: ChangeRing.Entry) {
@@ -297,9 +297,10 @@ final class SharedDirectory: Sendable {
         }
     }
 
-    private func move(to position: Revision, _ start: UInt64) {
+    private func move(to number: UInt64, _ start: UInt64) {
         state.withLock { state in
-            state.position = position
+            // After every change of this number by any writer.
+            state.position = Revision(number: number, writer: .max)
             state.start = start
         }
     }
