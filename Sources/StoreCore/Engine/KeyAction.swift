@@ -121,10 +121,12 @@ struct Fetched<Content: Sendable>: Sendable {
 enum KeyAction<Content: Sendable> {
     /// Load the record from the cacher, and report it with this ticket.
     case read(Ticket)
-    /// Save a record, and report the end with this ticket.
-    case save(Ticket, CacheRecord<Content>)
-    /// Remove the record, and report the end with this ticket.
-    case remove(Ticket)
+    /// Save or remove the record when the cacher is ready: `saveBegan` returns the newest content, and `saveFinished` ends the save.
+    case save
+    /// The cacher failed to take the newest content: save it again later.
+    case saveFailed
+    /// The failed save has succeeded or become needless.
+    case saveRecovered
     /// Begin a fetch, and report its end with this ticket.
     case fetch(Ticket, FetchOrder)
     /// Cancel a fetch; whatever it still reports will be dropped.

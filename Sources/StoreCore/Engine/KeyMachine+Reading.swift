@@ -139,16 +139,16 @@ extension KeyMachine {
     // MARK: The cache read
 
     mutating func beginReading(_ turn: inout Turn) {
-        guard lane == .idle else { return }
+        guard reading == nil else { return }
         let ticket = turn.tickets.next()
-        lane = .reading(ticket)
+        reading = ticket
         turn.actions.append(.read(ticket))
     }
 
     /// The cacher has answered; what it says counts only while nothing newer is known.
     mutating func cacheReadFinished(_ ticket: Ticket, _ result: Result<HeldRecord<Content>?, any Error>, _ turn: inout Turn) {
-        guard lane == .reading(ticket) else { return }
-        lane = .idle
+        guard reading == ticket else { return }
+        reading = nil
         if case .failure(let error) = result { report(.cacherFault(.load, error), &turn) }
         if !isRead {
             switch result {
@@ -156,7 +156,7 @@ extension KeyMachine {
             case .failure(let error):
                 failCacheCallers(error, &turn)
                 // A record that could not be read cannot be dated expired: as long as it may come back, the key must stay to deny it.
-                if invalidatePending { debt = Debt(kind: .invalidation, since: turn.now) }
+                if invalidatePending { noteFailedSave(.invalidation, &turn) }
             }
             becomeRead(&turn)
         } else if pendingKeys != nil {

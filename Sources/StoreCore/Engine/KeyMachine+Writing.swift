@@ -1,4 +1,4 @@
-// Updates, and the cacher's lane: one call at a time, the newest truth next (C5, C6).
+// Updates, clearing, and invalidation (C5).
 
 /// What becomes of the page keys when content is replaced.
 enum PageKeys: Hashable, Sendable {
@@ -108,8 +108,7 @@ extension KeyMachine {
         discardPatches(&turn) { _ in true }
         refetchesAtDeadline = false
         truthChanged(&turn)
-        // A save under way may reach the cacher after it was emptied, so then the record is removed once more.
-        if cacherIsCleared, !lane.isSaving { settle(revision, &turn) }
+        if cacherIsCleared { cacherIsEmptied(&turn) }
         restartIfWanted(explicit: wasExplicit, &turn)
         if !wasRead || hadPendingKeys { readmitCallers(&turn) }
         endTurn(&turn)
@@ -143,91 +142,5 @@ extension KeyMachine {
     /// Whoever waited for the old epoch's fetch waits for one of the new epoch.
     private mutating func restartIfWanted(explicit: Bool, _ turn: inout Turn) {
         if isWanted { startFlight(explicit: explicit, &turn) }
-    }
-
-    // MARK: The lane
-
-    /// Starts the next cacher call if the last one has ended and the cacher does not have the newest truth.
-    mutating func advanceLane(_ turn: inout Turn) {
-        guard isRead, settledRevision < revision else { return }
-        guard rules.hasBacking else {
-            settle(revision, &turn)
-            return
-        }
-        guard lane == .idle else { return }
-        let ticket = turn.tickets.next()
-        lane = .saving(ticket, revision: revision)
-        if let record = held?.record, record.freshness.storage == .allowed {
-            turn.actions.append(.save(ticket, record))
-        } else {
-            turn.actions.append(.remove(ticket))
-        }
-    }
-
-    /// The cacher has saved or removed the record, or failed to.
-    mutating func saveFinished(_ ticket: Ticket, _ error: (any Error)?, removing: Bool, _ turn: inout Turn) {
-        guard case .saving(ticket, let saved) = lane else { return }
-        lane = .idle
-        if let error {
-            report(.cacherFault(removing ? .remove : .save, error), &turn)
-        } else {
-            report(removing ? .removed : .saved, &turn)
-        }
-        settle(saved, failure: error, &turn)
-        endTurn(&turn)
-    }
-
-    /// The cacher is done with the truth of this number, for better or worse.
-    private mutating func settle(_ revision: Ticket, failure: (any Error)? = nil, _ turn: inout Turn) {
-        settledRevision = revision
-        if failure != nil || debt != nil { debt = failure.map { _ in Debt(kind: .truth, since: turn.now) } }
-        guard !callers.isEmpty else { return }
-        let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
-        answerCallers(&turn) { need in
-            if case .saved(let awaited) = need, awaited <= revision { answer } else { nil }
-        }
-    }
-
-    // MARK: What the cacher has failed to take
-
-    /// The cacher has taken another key's record, so it may take what it failed to take of this one.
-    mutating func cacherRecovered(_ turn: inout Turn) {
-        guard let debt, debt.since.advanced(by: max(.zero, rules.policy.minimumInterval)) <= turn.now else { return }
-        tellCacherAgain(&turn)
-        endTurn(&turn)
-    }
-
-    /// Lets a caller wait until the cacher has all that was accepted; what it has failed to take is tried again for him.
-    mutating func admitSaver(_ id: CallerID, _ turn: inout Turn) -> CallerAnswer<Content>? {
-        tellCacherAgain(&turn)
-        if invalidatePending {
-            register(id, .allSaved)
-        } else if settledRevision < revision {
-            register(id, .saved(revision))
-        } else if debt != nil {
-            return .failure(
-                StoreError(.cacherFailed, "saving that content is out of date: its record could not be read, and its key is in use"))
-        } else {
-            return .done
-        }
-        return nil
-    }
-
-    /// Tells the cacher once more what it has failed to take, unless newer truth is under way.
-    private mutating func tellCacherAgain(_ turn: inout Turn) {
-        switch debt?.kind {
-        case nil:
-            break
-        case .truth:
-            guard lane == .idle, settledRevision == revision else { return }
-            revision = turn.tickets.next()
-        case .invalidation:
-            // Whoever is here has been told that there is nothing, and has a fetch.
-            guard isAtRest else { return }
-            debt = nil
-            forgetFailures(into: &turn.leftovers)
-            (isRead, invalidatePending) = (false, true)
-            beginReading(&turn)
-        }
     }
 }

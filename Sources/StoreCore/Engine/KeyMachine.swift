@@ -6,8 +6,8 @@ internal import Foundation
 /// which the engine carries out. A result that no longer belongs here is recognised by its ticket and dropped.
 ///
 /// What is told where: this file holds the state and what is derived from it; `+Reading` observers, callers and the cache read;
-/// `+Fetching` fetches of the content; `+Pages` fetches beside it; `+Writing` updates and the cacher's lane; `+Patches` optimistic
-/// mutations.
+/// `+Fetching` fetches of the content; `+Pages` fetches beside it; `+Writing` updates and clearing; `+Saving` the saves; `+Patches`
+/// optimistic mutations.
 struct KeyMachine<Content: Sendable> {
     // MARK: The truth, and what is seen of it
 
@@ -47,9 +47,14 @@ struct KeyMachine<Content: Sendable> {
     var flight: Flight?
     var next = Side()
     var prev = Side()
-    var lane = Lane.idle
-    /// What the cacher has still to be told, because it failed; the key must stay here as long.
-    var debt: Debt?
+    /// The load that has been requested from the cacher.
+    var reading: Ticket?
+    /// Whether a save has been requested that has not begun.
+    var isSaveRequested = false
+    /// The revision that the running save saves.
+    var saving: Ticket?
+    /// A save that the cacher failed; the key stays live until it has succeeded.
+    var failedSave: FailedSave?
 
     // MARK: Who is here
 
@@ -93,12 +98,11 @@ struct KeyMachine<Content: Sendable> {
         var holdsUntil: MonotonicInstant
     }
 
-    /// What a cacher that failed does not know yet.
-    struct Debt: Hashable {
-        enum Kind { case truth, invalidation }
-
-        var kind: Kind
-        var since: MonotonicInstant
+    /// A save that the cacher failed.
+    enum FailedSave: Hashable {
+        case content
+        /// The record to be invalidated could not be read.
+        case invalidation
     }
 
     /// A fetch of the content.
@@ -144,17 +148,6 @@ struct KeyMachine<Content: Sendable> {
         /// Whether a page was added since, which the content that the mutation brings may lack.
         var isBeforePage = false
         var apply: @Sendable (inout Content) -> Void
-    }
-
-    /// What the cacher is doing for this key: one call at a time (C6).
-    enum Lane: Hashable {
-        case idle
-        case reading(Ticket)
-        case saving(Ticket, revision: Ticket)
-
-        var isSaving: Bool {
-            if case .saving = self { true } else { false }
-        }
     }
 
     /// What a machine may see of the world while it handles one fact, and what it wants done.
@@ -259,16 +252,13 @@ extension KeyMachine {
     /// Whether anybody would miss a fetch.
     var isWanted: Bool { observers > 0 || fetchCallers > 0 }
 
-    /// Whether the cacher does not know all that is known here, because it failed.
-    var isUnsaved: Bool { debt != nil }
-
     /// Whether nothing would be lost if the engine forgot this key.
-    var isIdle: Bool { isAtRest && !isUnsaved }
+    var isIdle: Bool { isAtRest && failedSave == nil }
 
     /// Whether nothing goes on and nobody is here.
     var isAtRest: Bool {
-        observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && lane == .idle
-            && patches.isEmpty && settledRevision == revision && !invalidatePending
+        observers == 0 && callers.isEmpty && flight == nil && next.ticket == nil && prev.ticket == nil && reading == nil
+            && saving == nil && patches.isEmpty && settledRevision == revision && !invalidatePending
     }
 
     func holdsOff(at now: MonotonicInstant) -> Bool {
@@ -332,7 +322,7 @@ extension KeyMachine {
     /// What follows from any fact: the cacher catches up, unwanted fetches get their grace, observers see the outcome once.
     mutating func endTurn(_ turn: inout Turn) {
         if next.isInterrupted || prev.isInterrupted { resumePages(&turn) }
-        advanceLane(&turn)
+        requestSave(&turn)
         if observers == 0, forcePending || triggerPending { (forcePending, triggerPending) = (false, false) }
         let isFetching = flight != nil || next.ticket != nil || prev.ticket != nil
         if isWanted || !isFetching || flight?.isPromised == true {

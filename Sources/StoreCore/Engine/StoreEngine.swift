@@ -3,8 +3,8 @@ internal import Synchronization
 /// Drives the machines of all live keys of one store under one lock, and carries out what they want done.
 ///
 /// Under the lock: let a machine decide, register who waits. Outside it: resume, cancel, call user code. What goes beyond this file:
-/// `+Calling` callers, `+Crowding` many of them at once, `+Observing` observers, `+Caching` the cacher, `+Saving` who waits for it,
-/// `+Emptying` all of it at once, `+Fetching` fetches and time, `+Prefetching` fetches for later, `+Whole` what concerns all keys.
+/// `+Calling` callers, `+Crowding` many of them at once, `+Observing` observers, `+Cacher` the cacher, `+FrontMemory` the memory in front
+/// of it, `+Fetching` fetches and time, `+Prefetching` fetches for later, `+Whole` what concerns all keys.
 @usableFromInline
 final class StoreEngine: Sendable {
     typealias Key = LiveKey
@@ -112,6 +112,7 @@ final class StoreEngine: Sendable {
     ) -> Result {
         let (result, ends) = play(&cell.value, &state, &effects, body)
         if ends { state.retire(cell, &effects) }
+        if !state.queue.calls.isEmpty { startCalls(&state) }
         return result
     }
 
@@ -130,7 +131,7 @@ final class StoreEngine: Sendable {
         if turn.isPublished { key.publish(&effects.observers) }
         if !turn.leftovers.isEmpty { effects.leftovers += turn.leftovers }
         arm(&key, &effects)
-        return (result, key.machine.isAtRest || key.machine.isUnsaved || !state.unsaved.isEmpty)
+        return (result, key.machine.isAtRest)
     }
 
     private func carryOut(
@@ -149,10 +150,12 @@ final class StoreEngine: Sendable {
         switch consume action {
         case .read(let ticket):
             read(ticket, &key, &turn, &state)
-        case .save(let ticket, let record):
-            call(.save(record), ticket, key.param, &state)
-        case .remove(let ticket):
-            call(.remove, ticket, key.param, &state)
+        case .save:
+            state.queue.write(key.param)
+        case .saveFailed:
+            state.queue.saveFailed(key.param, at: turn.now)
+        case .saveRecovered:
+            state.queue.saveRecovered(key.param)
         case .fetch(let ticket, let order):
             let start = turn.isWriting ? earliestRestart(of: &key) : nil
             key.fetches.append((ticket, startFetch(ticket, order, key.param, FetchScope(key.identified()), at: start)))
@@ -178,43 +181,21 @@ struct EngineState {
     /// The one counter of epochs, tickets and order.
     var tickets = TicketCounter()
     var events: UInt64 = 0
-    var lane = CacherLane()
+    /// The calls of the cacher, and the callers of those that concern all keys.
+    var queue = CacherQueue<BoxedKey>()
+    var clearers: [CallerID: ClearReply] = [:]
+    var listings: [CallerID: KeysReply] = [:]
     var triggers: [CallerID: Task<Void, Never>] = [:]
-    /// Keys of which the cacher does not know everything because it failed, with the order in which that happened.
-    var unsaved: [BoxedKey: (order: UInt64, since: MonotonicInstant)] = [:]
-    private var unsavedOrder: UInt64 = 0
     var restingIndexes = RestingIndexes<BoxedKey>()
     var prefetching = PrefetchQueue<BoxedKey>()
 
-    /// The key that has been waiting longest for a cacher that failed.
-    var longestUnsaved: Cell<LiveKey>? {
-        guard !unsaved.isEmpty, let oldest = unsaved.min(by: { $0.value.order < $1.value.order })?.key else { return nil }
-        return live[oldest]
-    }
-
-    /// How many keys may be kept because the cacher fails; a broken disk must not fill the memory.
-    static var unsavedLimit: Int { 1_000 }
-
-    /// Forgets a key about which nothing goes on any longer.
+    /// Forgets an idle key. Keeps one with a failed save, and forgets the oldest of too many.
     mutating func retire(_ cell: Cell<LiveKey>, _ effects: inout Effects) {
-        guard let debt = cell.value.machine.debt else {
-            if !unsaved.isEmpty { unsaved[cell.value.param] = nil }
-            if cell.value.isAtRest() { drop(&cell.value, &effects) }
-            return
-        }
-        let param = cell.value.param
-        // Once more at the end of the queue after each failure, so that one that always fails does not stand in the others' way.
-        if unsaved[param]?.since != debt.since {
-            unsavedOrder += 1
-            unsaved[param] = (unsavedOrder, debt.since)
-        }
-        guard unsaved.count > Self.unsavedLimit else { return }
-        let resting = unsaved.filter { live[$0.key]?.value.isAtRest() ?? true }
-        guard resting.count > Self.unsavedLimit, let oldest = resting.min(by: { $0.value.order < $1.value.order })?.key else { return }
-        unsaved[oldest] = nil
-        effects.retired.append(oldest)
-        report(.droppedUnsaved, oldest, &effects)
-        if let given = live[oldest] { drop(&given.value, &effects) }
+        guard cell.value.machine.failedSave != nil else { return drop(&cell.value, &effects) }
+        let live = live
+        guard let dropped = queue.dropExcessFailure(where: { live[$0]?.value.isAtRest() ?? true }) else { return }
+        report(.droppedUnsaved, dropped, &effects)
+        if let cell = live[dropped] { drop(&cell.value, &effects) }
     }
 
     private mutating func drop(_ key: inout LiveKey, _ effects: inout Effects) {

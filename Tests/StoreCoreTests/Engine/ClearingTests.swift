@@ -11,7 +11,7 @@ struct ClearingTests {
         let before = Task { [handle = bench.store[1]] in await handle.update(1) }
         try await bench.cacher.began(.save)
         let clear = Task { [store = bench.store] in try await store.clear() }
-        try await until("the store is being cleared") { bench.store.engine.state.withLock { $0.lane.isBarred } }
+        try await until("the store is being cleared") { bench.store.engine.state.withLock { $0.queue.isBarred } }
         #expect(bench.cacher.calls(.removeAll).isEmpty)
         let after = Task { [handle = bench.store[2]] in await handle.update(2) }
         try await bench.callers(1, of: 2)
@@ -50,7 +50,7 @@ struct ClearingTests {
         let update = Task { [handle = bench.store[1]] in await handle.update(70) }
         try await bench.callers(1)
         let second = Task { [store = bench.store] in try await store.clear() }
-        try await until("the second clear waits") { bench.store.engine.state.withLock { $0.lane.clearers.count == 1 } }
+        try await until("the second clear waits") { bench.store.engine.state.withLock { $0.queue.nextClearers?.count == 1 } }
         bench.cacher.release()
         await update.value
         try await first.value

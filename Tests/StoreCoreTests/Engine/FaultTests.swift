@@ -193,7 +193,7 @@ extension Bench {
     /// Waits until the given number of calls wait to list the keys.
     fileprivate func listings(_ count: Int) async throws {
         try await until("\(count) calls wait to list keys") {
-            self.store.engine.state.withLock { $0.lane.deferredListings.count { $0.isAwaited } == count }
+            self.store.engine.state.withLock { $0.listings.count { $0.value.isAwaited } == count }
         }
     }
 }

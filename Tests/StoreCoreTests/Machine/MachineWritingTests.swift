@@ -96,7 +96,7 @@ struct MachineWritingTests {
         world.apply(.update)
         if isDeferred {
             for event in [ModelEvent.saved, .clearAll, .update] { world.apply(event) }
-            #expect(world.call?.isDeferred == true)
+            #expect(world.call == nil && world.saveWaits)
         }
         world.apply(.clearAll)
         while let event = [ModelEvent.emptied, .saved].first(where: world.possibleEvents.contains) { world.apply(event) }

@@ -109,7 +109,8 @@ extension HistoryModel {
 
     mutating func clearAll(_ id: Int) {
         if rules.hasBacking { isClearWanted = true }
-        for key in keys.keys where self[key].call?.isDeferred == true { self[key].call?.record = nil }
+        // Saves that wait for an earlier clear() are dropped.
+        for key in keys.keys { if let call = self[key].call, call.isDeferred, !call.isLoad { self[key].call = nil } }
         front = [:]
         for key in keys.keys.sorted() where !self[key].isIdle || self[key].debt != nil { clear(key, all: true) }
         guard rules.hasBacking else { return results[id] = "done" }
@@ -135,6 +136,12 @@ extension HistoryModel {
         clearingFor = []
         beginClearingIfWanted()
         guard !isClearWanted, !isClearing else { return }
-        for key in keys.keys { self[key].call?.isDeferred = false }
+        for key in keys.keys {
+            guard var call = self[key].call, call.isDeferred else { continue }
+            call.isDeferred = false
+            // A save takes the newest content when it starts.
+            if !call.isLoad { (call.record, call.revision) = (self[key].truth, self[key].revision) }
+            self[key].call = call
+        }
     }
 }

@@ -99,7 +99,7 @@ final class HistoryWorld: Sendable {
             let keys = state.live.all.map(\.value)
             let fetches = keys.reduce(0) { $0 + $1.fetches.count }
             if fetches != origin.wanted.count { return "fetches: \(fetches) running, \(origin.wanted.count) held" }
-            let calls = state.lane.running + (state.lane.isClearing ? 1 : 0)
+            let calls = state.queue.running + (state.queue.isClearing ? 1 : 0)
             if calls != cacher.heldNumbers.count { return "cacher: \(calls) running, \(cacher.heldNumbers.count) held" }
             // A registered caller that is not suspended yet would not notice its cancellation at once.
             let callers = keys.reduce(0) { sum, key in
@@ -107,8 +107,7 @@ final class HistoryWorld: Sendable {
                 sum + key.callers.count { $0.value.isAwaited && key.machine.callers[$0.number] != .prefetch } + (key.crowd?.awaiting ?? 0)
             }
             if !state.prefetching.isEmpty || state.prefetching.taken > 0 { return "prefetching: a key waits" }
-            let clearers = Array(state.lane.clearers.values) + Array((state.lane.clearersServed ?? [:]).values)
-            let waiting = callers + clearers.count { $0.isAwaited }
+            let waiting = callers + state.clearers.values.count { $0.isAwaited }
             if here.0 != waiting + here.1 { return "callers: \(here.0) open, \(waiting) waiting, \(here.1) working" }
             let slots = keys.flatMap { $0.observers.filter { $0.id != 0 } }
             if here.2 != observers || slots.count != observers { return "observers: \(here.2) of \(observers), \(slots.count) joined" }

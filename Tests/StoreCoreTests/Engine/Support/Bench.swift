@@ -177,7 +177,7 @@ extension Store {
     }
 
     /// Whether no key is live and no cacher call runs.
-    var engineIsIdle: Bool { engine.state.withLock { $0.live.isEmpty && $0.lane.running == 0 && !$0.lane.isBarred } }
+    var engineIsIdle: Bool { engine.state.withLock { $0.live.isEmpty && $0.queue.running == 0 && !$0.queue.isBarred } }
 
     /// The number of running triggers.
     var triggerCount: Int { engine.state.withLock { $0.triggers.count } }
@@ -224,10 +224,10 @@ extension Store {
                 let machine = key.machine
                 return
                     "\(key.param): \(machine.observers) observers, callers \(machine.callers), waiting \(key.callers.map(\.number).sorted()), "
-                    + "flight \(String(describing: machine.flight)), lane \(machine.lane), fetches \(key.fetches.map(\.ticket.number)), "
-                    + "read \(machine.isRead), pending save \(String(describing: machine.debt)), patches \(machine.patches.count)"
+                    + "flight \(String(describing: machine.flight)), reading \(String(describing: machine.reading)), saving \(String(describing: machine.saving)), fetches \(key.fetches.map(\.ticket.number)), "
+                    + "read \(machine.isRead), pending save \(String(describing: machine.failedSave)), patches \(machine.patches.count)"
             }
-            return "running \(state.lane.running), barred \(state.lane.isBarred), deferred \(state.lane.deferred.count); "
+            return "\(state.queue); "
                 + keys.joined(separator: "; ")
         }
     }

@@ -91,14 +91,16 @@ struct ModelFingerprint: Hashable {
         add(machine.flight != nil, machine.flight?.isExplicit == true, machine.next.ticket != nil, machine.prev.ticket != nil)
         add(machine.next.isInterrupted, machine.prev.isInterrupted)
         add(machine.pendingKeys == .adopt, machine.pendingKeys == .ignore)
-        add(machine.mergeIndex != nil, machine.isUnsaved, machine.settledRevision < machine.revision, machine.failure != nil)
+        add(machine.mergeIndex != nil, machine.failedSave != nil, machine.settledRevision < machine.revision, machine.failure != nil)
         add(time: machine.graceEnds, now)
     }
 
     private mutating func add(cacher world: ModelWorld) {
         add(world.stored.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)
         add(world.front.map { ModelOracle.Truth($0.record) }, world.setting, world.oracle.now)
-        add(world.front.map { $0.deadline == .distantPast } ?? false, world.wasEvicted, world.isEmptying, world.call != nil)
+        add(
+            world.front.map { $0.deadline == .distantPast } ?? false, world.wasEvicted, world.isEmptying, world.call != nil, world.saveWaits
+        )
         guard let call = world.call else { return }
         add(call.kind == .read, call.kind == .save, call.isDeferred, call.revision < world.oracle.revision)
         add(call.record.map { ModelOracle.Truth($0) }, world.setting, world.oracle.now)

@@ -8,6 +8,7 @@ extension ModelWorld {
         while !turn.actions.isEmpty {
             turn.actions.takeAll().consumeEach { carryOut($0, &turn) }
         }
+        beginSaving()
         if turn.isPublished { moment.published += 1 }
         if turn.mirrors {
             check(setting.rules.hasFront, "C6", "mirrors a record without a memory table")
@@ -19,13 +20,11 @@ extension ModelWorld {
     private mutating func carryOut(_ action: KeyAction<[Int]>, _ turn: inout Turn) {
         switch action {
         case .read(let ticket): beginReading(ticket, &turn)
-        case .save(let ticket, let record):
-            check(oracle.truth == ModelOracle.Truth(record), "C6", "saves \(record.content), which is not the accepted content")
-            check(oracle.truth?.isForbidden != true, "C6", "saves unstorable content")
-            begin(Call(kind: .save, ticket: ticket, record: record, revision: oracle.revision))
-        case .remove(let ticket):
-            check(oracle.truth == nil || oracle.truth?.isForbidden == true, "C4", "removes the record of the accepted content")
-            begin(Call(kind: .remove, ticket: ticket, revision: oracle.revision))
+        case .save:
+            check(!saveWaits, "C6", "requests a save twice")
+            saveWaits = true
+        case .saveFailed: isFailureNoted = true
+        case .saveRecovered: isFailureNoted = false
         case .fetch(let ticket, .content(let validator, let pages)):
             beginFetch(ModelFetch(ticket: ticket, order: .content(revalidating: validator, pages: pages), epoch: oracle.epoch))
         case .fetch(let ticket, .page(let direction, let key)):
@@ -49,6 +48,20 @@ extension ModelWorld {
         } else {
             becomeKnown(nil)
             machine.cacheReadFinished(ticket, .success(nil), &turn)
+        }
+    }
+
+    /// Begins a requested save as the cacher's queue does: after the running call, and with the newest content.
+    private mutating func beginSaving() {
+        guard saveWaits, call == nil, !isEmptying else { return }
+        saveWaits = false
+        if let record = machine.saveBegan() {
+            check(oracle.truth == ModelOracle.Truth(record), "C6", "saves \(record.content), which is not the accepted content")
+            check(oracle.truth?.isForbidden != true, "C6", "saves unstorable content")
+            begin(Call(kind: .save, record: record, revision: oracle.revision))
+        } else {
+            check(oracle.truth == nil || oracle.truth?.isForbidden == true, "C4", "removes the record of the accepted content")
+            begin(Call(kind: .remove, revision: oracle.revision))
         }
     }
 

@@ -100,7 +100,7 @@ extension ModelWorld {
         if succeeds { (stored, oracle.isUnread) = (ended.record, false) }
         settle(ended.revision, failed: !succeeds)
         let error: (any Error)? = succeeds ? nil : ModelError(number: 0)
-        machine.saveFinished(ended.ticket, error, removing: ended.kind == .remove, &turn)
+        machine.saveFinished(error, removing: ended.kind == .remove, &turn)
     }
 
     private mutating func settle(_ revision: Int, failed: Bool) {
@@ -160,6 +160,8 @@ extension ModelWorld {
 
     private mutating func clearAll(_ turn: inout Turn) {
         if setting.rules.hasBacking { isEmptying = true }
+        // The queue drops saves that have not begun.
+        saveWaits = false
         front = nil
         // The engine notifies live keys only.
         guard !machine.isIdle else { return }

@@ -69,8 +69,8 @@ extension ModelWorld {
     /// Whether running work will resume the caller.
     private func isServed(_ caller: Caller) -> Bool {
         switch caller.need {
-        case .saved, .allSaved: return call != nil
-        case .refresh where caller.awaits != nil: return call != nil
+        case .saved, .allSaved: return call != nil || saveWaits
+        case .refresh where caller.awaits != nil: return call != nil || saveWaits
         case .page(let direction, continueWhenError: _):
             if caller.part == .asked || caller.part == .joined {
                 return running.contains { $0.direction == direction } || (flight != nil && machine[direction].isInterrupted)
@@ -82,11 +82,12 @@ extension ModelWorld {
 
     private func checkCacher() {
         let isKept = oracle.hasSaveFailed && oracle.settled == oracle.revision
-        guard oracle.isKnown, call == nil else { return }
+        guard oracle.isKnown, call == nil, !saveWaits else { return }
         check(oracle.settled == oracle.revision, "C6", "the newest accepted content is not being saved")
+        let isNoted = machine.failedSave != nil
         check(
-            machine.isUnsaved == oracle.hasSaveFailed, "C6",
-            "a record after a failed save is \(machine.isUnsaved ? "kept although it was saved" : "not kept")")
+            isNoted == oracle.hasSaveFailed, "C6", "a record after a failed save is \(isNoted ? "kept although it was saved" : "not kept")")
+        check(isNoted == isFailureNoted, "C6", "a failed save is \(isNoted ? "not " : "")tried again")
         if !isKept { checkSaved() }
     }
 

@@ -20,6 +20,10 @@ struct ModelWorld {
     var front: (record: CacheRecord<[Int]>, deadline: MonotonicInstant)?
     var wasEvicted = false
     var call: Call?
+    /// Whether a requested save waits for the running call or for the emptying of the cacher.
+    var saveWaits = false
+    /// Whether the machine has reported a failed save that is still pending.
+    var isFailureNoted = false
     var isEmptying = false
 
     // MARK: Fetches, observers and callers
@@ -47,7 +51,8 @@ struct ModelWorld {
         enum Kind: Equatable { case read, save, remove }
 
         var kind: Kind
-        var ticket: Ticket
+        /// The ticket of a load.
+        var ticket = Ticket(number: 0)
         var record: CacheRecord<[Int]>?
         var revision = 0
         /// Whether it waits until the whole cacher is emptied.

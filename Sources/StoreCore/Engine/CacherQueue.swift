@@ -1,0 +1,215 @@
+internal import Foundation
+
+/// Decides which cacher calls start, which wait, and which failed saves are tried again (C6).
+///
+/// A key has one call at a time. A write waits for the running call of its key and takes its content when it starts, so the cacher gets the
+/// newest content and none in between. `removeAll` is a barrier: it starts when no other call runs, and no other call starts before it ends.
+///
+/// The queue is pure: its inputs are facts, and its outputs are ``calls``.
+struct CacherQueue<Key: Hashable & Sendable>: Hashable {
+    /// A call that the engine starts.
+    enum Call: Hashable, Sendable {
+        case load(Key, Ticket)
+        /// Saves or removes the record of a key, as its accepted content requires at this moment.
+        case write(Key)
+        case keys(CallerID)
+        case removeAll
+    }
+
+    /// The calls to start now. The engine takes them in the critical section of the fact that made them.
+    private(set) var calls: [Call] = []
+    /// The number of running calls except `removeAll`.
+    private(set) var running = 0
+    private var lanes: [Key: Lane] = [:]
+
+    /// The calls that wait for the barrier, oldest first.
+    private var blockedKeys: [Key] = []
+    private var blockedListings: [CallerID] = []
+    /// The callers of a `removeAll` that has not started; `nil` if none is due.
+    private(set) var nextClearers: Set<CallerID>?
+    /// The callers of the running `removeAll`; `nil` if none runs.
+    private(set) var clearers: Set<CallerID>?
+    /// The start of the last `removeAll`, if that failed.
+    private var failedClearing: Date?
+
+    /// Failed saves by key.
+    private var failures: [Key: Failure] = [:]
+    private var lastFailure: UInt64 = 0
+
+    /// The calls of one key.
+    private struct Lane: Hashable {
+        var isRunning = false
+        var load: Ticket?
+        var needsWrite = false
+        var isBlocked = false
+    }
+
+    private struct Failure: Hashable {
+        var order: UInt64
+        var time: MonotonicInstant
+    }
+
+    /// Whether calls wait until the cacher is empty.
+    var isBarred: Bool { nextClearers != nil || clearers != nil }
+    var isClearing: Bool { clearers != nil }
+
+    /// Takes the calls to start.
+    mutating func takeCalls() -> [Call] {
+        defer { calls = [] }
+        return calls
+    }
+
+    // MARK: Calls for one key
+
+    /// A key needs its record.
+    mutating func load(_ key: Key, _ ticket: Ticket) {
+        lanes[key, default: Lane()].load = ticket
+        advance(key)
+    }
+
+    /// A key has content that the cacher lacks.
+    mutating func write(_ key: Key) {
+        lanes[key, default: Lane()].needsWrite = true
+        advance(key)
+    }
+
+    /// The call of a key has ended.
+    mutating func callEnded(_ key: Key) {
+        lanes[key]?.isRunning = false
+        running -= 1
+        advance(key)
+        startClearing()
+    }
+
+    /// Starts the next call of a key.
+    private mutating func advance(_ key: Key) {
+        guard var lane = lanes[key], !lane.isRunning else { return }
+        guard lane.load != nil || lane.needsWrite else {
+            lanes[key] = nil
+            return
+        }
+        guard !isBarred else {
+            if !lane.isBlocked { blockedKeys.append(key) }
+            lanes[key]?.isBlocked = true
+            return
+        }
+        // A load was requested before the write, which may keep the page keys of the loaded record.
+        if let ticket = lane.load {
+            lane.load = nil
+            calls.append(.load(key, ticket))
+        } else {
+            lane.needsWrite = false
+            calls.append(.write(key))
+        }
+        (lane.isRunning, lane.isBlocked) = (true, false)
+        lanes[key] = lane
+        running += 1
+    }
+
+    // MARK: Calls for all keys
+
+    /// A caller requests the keys of all records.
+    mutating func list(_ id: CallerID) {
+        if isBarred {
+            blockedListings.append(id)
+        } else {
+            calls.append(.keys(id))
+            running += 1
+        }
+    }
+
+    mutating func listingEnded() {
+        running -= 1
+        startClearing()
+    }
+
+    /// A caller requests an empty cacher.
+    ///
+    /// Writes that wait are dropped, because the cacher must not get their content any longer.
+    mutating func removeAll(_ id: CallerID) {
+        for (key, lane) in lanes where lane.needsWrite { lanes[key]?.needsWrite = false }
+        // Callers that arrive while the cacher is being emptied need it emptied once more.
+        nextClearers = (nextClearers ?? []).union([id])
+        startClearing()
+    }
+
+    /// Lets a caller wait for the last `removeAll` that has been requested.
+    ///
+    /// - Returns: `false` if none has.
+    mutating func awaitClearing(_ id: CallerID) -> Bool {
+        if nextClearers?.insert(id) != nil { return true }
+        return clearers?.insert(id) != nil
+    }
+
+    /// A caller no longer waits for `removeAll`, which continues.
+    mutating func clearerLeft(_ id: CallerID) {
+        nextClearers?.remove(id)
+        clearers?.remove(id)
+    }
+
+    /// The cacher has been emptied, or failed.
+    ///
+    /// - Parameters:
+    ///   - began: The start of the call.
+    ///   - fails: Whether the cacher failed.
+    /// - Returns: The callers that waited for it.
+    mutating func clearingEnded(began: Date, fails: Bool) -> Set<CallerID> {
+        failedClearing = fails ? began : nil
+        let ended = clearers ?? []
+        clearers = nil
+        startClearing()
+        guard !isBarred else { return ended }
+        let (keys, listings) = (blockedKeys, blockedListings)
+        (blockedKeys, blockedListings) = ([], [])
+        for key in keys { advance(key) }
+        for id in listings { list(id) }
+        return ended
+    }
+
+    private mutating func startClearing() {
+        guard nextClearers != nil, clearers == nil, running == 0 else { return }
+        (clearers, nextClearers) = (nextClearers, nil)
+        calls.append(.removeAll)
+    }
+
+    /// Whether a loaded record should have been removed by a `removeAll` that failed.
+    ///
+    /// A record of the same moment counts as removed: one record too few costs a fetch, one too many is a leak.
+    func isCleared(_ fetchedAt: Date) -> Bool { failedClearing.map { !(fetchedAt > $0) } ?? false }
+
+    // MARK: Failed saves
+
+    /// The maximum number of idle keys with a failed save; a broken disk must not fill the memory.
+    static var failureLimit: Int { 1_000 }
+
+    /// The cacher failed to take the newest content of a key.
+    ///
+    /// The key moves behind all others, so that one that always fails does not block the rest.
+    mutating func saveFailed(_ key: Key, at time: MonotonicInstant) {
+        lastFailure += 1
+        failures[key] = Failure(order: lastFailure, time: time)
+    }
+
+    /// The cacher has the newest content of a key.
+    mutating func saveRecovered(_ key: Key) { failures[key] = nil }
+
+    /// Returns the key to save again after the cacher took another record: the oldest failure, if it is older than `interval`.
+    ///
+    /// One key for each success: a disk that is writable again is not flooded.
+    func nextRetry(after interval: Duration, now: @autoclosure () -> MonotonicInstant) -> Key? {
+        guard !failures.isEmpty, let (key, failure) = failures.min(by: { $0.value.order < $1.value.order }) else { return nil }
+        return failure.time.advanced(by: max(.zero, interval)) <= now() ? key : nil
+    }
+
+    /// Drops the oldest failed save of an idle key if there are too many of them.
+    ///
+    /// - Parameter isIdle: Whether a key is kept only because its save failed.
+    /// - Returns: The dropped key.
+    mutating func dropExcessFailure(where isIdle: (Key) -> Bool) -> Key? {
+        guard failures.count > Self.failureLimit else { return nil }
+        let idle = failures.filter { isIdle($0.key) }
+        guard idle.count > Self.failureLimit, let oldest = idle.min(by: { $0.value.order < $1.value.order })?.key else { return nil }
+        failures[oldest] = nil
+        return oldest
+    }
+}

@@ -1,0 +1,112 @@
+// Saves: the machine requests one, the cacher's queue begins it, and the machine learns how it ended (C6).
+
+extension KeyMachine {
+    /// Requests a save if the cacher lacks the newest content.
+    mutating func requestSave(_ turn: inout Turn) {
+        guard isRead, settledRevision < revision else { return }
+        guard rules.hasBacking else { return settle(revision, failure: nil, &turn) }
+        guard !isSaveRequested, saving != revision else { return }
+        isSaveRequested = true
+        turn.actions.append(.save)
+    }
+
+    /// The requested save begins.
+    ///
+    /// - Returns: The record to save; `nil` if the cacher is to remove the record.
+    mutating func saveBegan() -> CacheRecord<Content>? {
+        (isSaveRequested, saving) = (false, revision)
+        guard let record = held?.record, record.freshness.storage == .allowed else { return nil }
+        return record
+    }
+
+    /// The running save has ended.
+    ///
+    /// - Parameters:
+    ///   - error: The cacher's error, if it failed.
+    ///   - removing: Whether the record was removed.
+    ///   - turn: The transition.
+    mutating func saveFinished(_ error: (any Error)?, removing: Bool, _ turn: inout Turn) {
+        guard let saved = saving else { return }
+        saving = nil
+        if let error {
+            report(.cacherFault(removing ? .remove : .save, error), &turn)
+        } else {
+            report(removing ? .removed : .saved, &turn)
+        }
+        settle(saved, failure: error, &turn)
+        endTurn(&turn)
+    }
+
+    /// The whole cacher is being emptied, so the removal of this key's record needs no call of its own.
+    ///
+    /// A running save is the exception: its record is removed when it has ended.
+    mutating func cacherIsEmptied(_ turn: inout Turn) {
+        isSaveRequested = false
+        if saving == nil { settle(revision, failure: nil, &turn) }
+    }
+
+    /// The cacher has taken the content of a revision, or failed to. Resumes the callers that wait for it.
+    private mutating func settle(_ revision: Ticket, failure: (any Error)?, _ turn: inout Turn) {
+        settledRevision = revision
+        noteFailedSave(failure == nil ? nil : .content, &turn)
+        guard !callers.isEmpty else { return }
+        let answer = failure.map { CallerAnswer<Content>.failure($0) } ?? .done
+        answerCallers(&turn) { need in
+            if case .saved(let awaited) = need, awaited <= revision { answer } else { nil }
+        }
+    }
+
+    // MARK: Failed saves
+
+    /// Records whether the last save failed.
+    mutating func noteFailedSave(_ failed: FailedSave?, _ turn: inout Turn) {
+        if failed != nil {
+            turn.actions.append(.saveFailed)
+        } else if failedSave != nil {
+            turn.actions.append(.saveRecovered)
+        } else {
+            return
+        }
+        failedSave = failed
+    }
+
+    /// The cacher has taken another key's record, so it may take this one now.
+    mutating func cacherRecovered(_ turn: inout Turn) {
+        retrySave(&turn)
+        endTurn(&turn)
+    }
+
+    /// Lets a caller wait until the cacher has all content accepted so far. Retries a failed save first.
+    mutating func admitSaver(_ id: CallerID, _ turn: inout Turn) -> CallerAnswer<Content>? {
+        retrySave(&turn)
+        if invalidatePending {
+            register(id, .allSaved)
+        } else if settledRevision < revision {
+            register(id, .saved(revision))
+        } else if failedSave != nil {
+            return .failure(
+                StoreError(.cacherFailed, "saving that content is out of date: its record could not be read, and its key is in use"))
+        } else {
+            return .done
+        }
+        return nil
+    }
+
+    /// Requests the failed save again, unless newer content is being saved.
+    private mutating func retrySave(_ turn: inout Turn) {
+        switch failedSave {
+        case nil:
+            break
+        case .content:
+            guard settledRevision == revision else { return }
+            revision = turn.tickets.next()
+        case .invalidation:
+            // Observers and callers of the key were told that it has no content, and have a fetch.
+            guard isAtRest else { return }
+            noteFailedSave(nil, &turn)
+            forgetFailures(into: &turn.leftovers)
+            (isRead, invalidatePending) = (false, true)
+            beginReading(&turn)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+internal import Foundation
+
+// Carries out the calls of the cacher's queue, and reports their ends to it and to the machines (C6).
+
+typealias ClearReply = Reply<Result<Void, any Error>>
+typealias KeysReply = Reply<Result<[BoxedKey]?, any Error>>
+
+extension StoreEngine {
+    /// Starts the calls that the queue has released, in tasks of the store: the cancellation of a caller does not reach them.
+    func startCalls(_ state: inout EngineState) {
+        guard let backing else { return }
+        for call in state.queue.takeCalls() {
+            switch call {
+            case .load(let param, let ticket):
+                Task.detached(priority: Task.currentPriority) { [self] in
+                    let result = await self.load(param, from: backing)
+                    callEnded(param) { key, turn in key.machine.cacheReadFinished(ticket, result, &turn) }
+                }
+            case .write(let param):
+                // A key that has requested a save is live until the save has ended or the queue has dropped it.
+                guard let key = state.live[param] else { preconditionFailure("a save begins for a key that was forgotten") }
+                startSave(key.value.machine.saveBegan(), param, backing)
+            case .keys(let id):
+                guard let reply = state.listings.removeValue(forKey: id) else { continue }
+                Task.detached(priority: Task.currentPriority) { [self] in
+                    do { reply.put(.success(try await backing.keys())) } catch { reply.put(.failure(error)) }
+                    self.state.withLock { state in
+                        state.queue.listingEnded()
+                        startCalls(&state)
+                    }
+                }
+            case .removeAll:
+                let began = time.date
+                Task.detached(priority: Task.currentPriority) { [self] in
+                    let error = await failure { try await backing.removeAll() }
+                    clearingEnded(began, error)
+                }
+            }
+        }
+    }
+
+    private func startSave(_ record: CacheRecord<BoxedContent>?, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) {
+        Task.detached(priority: Task.currentPriority) { [self] in
+            let error = await failure {
+                if let record { try await backing.save(record, param: param) } else { try await backing.remove(param: param) }
+            }
+            callEnded(param, hasWritten: error == nil) { key, turn in
+                key.machine.saveFinished(error, removing: record == nil, &turn)
+            }
+        }
+    }
+
+    private func load(
+        _ param: BoxedKey, from backing: any Cacher<BoxedKey, BoxedContent>
+    ) async -> Result<HeldRecord<BoxedContent>?, any Error> {
+        do {
+            let record = try await backing.load(param: param)
+            guard let record, !state.withLock({ $0.queue.isCleared(record.fetchedAt) }) else { return .success(nil) }
+            let now = time.date
+            return .success(date(record, now, time.now, needsRefresh: backing.needsRefresh(record, param: param, now: now)))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func failure(of body: () async throws -> Void) async -> (any Error)? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// Reports the end of a call to its machine and to the queue. After a successful write, retries a failed save of another key.
+    private func callEnded(
+        _ param: BoxedKey, hasWritten: Bool = false, _ report: @Sendable (inout Key, inout Turn) -> Void
+    ) {
+        var effects = Effects()
+        state.withLock { state in
+            if let key = state.live[param] { take(key, &state, &effects, report) }
+            state.queue.callEnded(param)
+            if hasWritten, let failed = state.queue.nextRetry(after: rules.policy.minimumInterval, now: time.now),
+                let key = state.live[failed]
+            {
+                take(key, &state, &effects) { key, turn in key.machine.cacherRecovered(&turn) }
+            }
+            startCalls(&state)
+        }
+        effects.deliver(onEvent)
+    }
+
+    // MARK: Clearing
+
+    /// Forgets everything, in memory and in the cacher.
+    ///
+    /// - Throws: The cacher's failure; `CancellationError` if the task is canceled, which stops nothing.
+    func clearAll() async throws {
+        let (id, reply) = (nextID(), ClearReply())
+        beginClearing(id, reply)
+        let result = await cleared(id, reply)
+        // Also if there was no cacher to wait for, so that a canceled caller sees one outcome.
+        try Task.checkCancellation()
+        try result.get()
+    }
+
+    /// Waits until the cacher is empty. Cancellation ends the wait, and the clearing continues.
+    private func cleared(
+        _ id: CallerID, _ reply: ClearReply, isolation: isolated (any Actor)? = #isolation
+    ) async -> Result<Void, any Error> {
+        await reply.value {
+            state.withLock { state in
+                state.queue.clearerLeft(id)
+                state.clearers[id] = nil
+            }
+            reply.put(.failure(CancellationError()))
+        }
+    }
+
+    private func beginClearing(_ id: CallerID, _ reply: ClearReply) {
+        var effects = Effects()
+        state.withLock { state in
+            // First, so that the saves that the cleared keys request wait until the cacher is empty.
+            if backing != nil {
+                state.clearers[id] = reply
+                state.queue.removeAll(id)
+            }
+            if let front { effects.leftovers.append(front.removeAll()) }
+            for batch in state.prefetching.removeAll() {
+                if let keys = batch.cancel() { effects.leftovers.append(keys) }
+                effects.leftovers.append(batch)
+            }
+            // They refer to the elements of lists that are forgotten.
+            state.restingIndexes.removeAll(&effects.leftovers)
+            for key in state.live.all {
+                take(key, &state, &effects) { key, turn in key.machine.cleared(cacherIsCleared: true, &turn) }
+            }
+            if backing == nil { reply.put(.success(())) } else { startCalls(&state) }
+        }
+        effects.deliver(onEvent)
+    }
+
+    private func clearingEnded(_ began: Date, _ error: (any Error)?) {
+        var effects = Effects()
+        let replies = state.withLock { state in
+            if let error, onEvent != nil { state.report(.cacherFault(.removeAll, error), nil, &effects) }
+            let ended = state.queue.clearingEnded(began: began, fails: error != nil)
+            startCalls(&state)
+            return ended.compactMap { state.clearers.removeValue(forKey: $0) }
+        }
+        effects.deliver(onEvent)
+        let result = Result<Void, any Error> {
+            guard let error else { return }
+            throw StoreError(.cacherFailed, "clearing the store: the cacher could not remove its records", underlyingError: error)
+        }
+        for reply in replies { reply.put(result) }
+    }
+
+    // MARK: Listing
+
+    /// The keys of all records; `nil` if the cacher cannot list them. Waits while the cacher is being emptied.
+    func knownKeys() async throws -> [BoxedKey]? {
+        guard backing != nil else { return front?.keys() }
+        let (id, reply) = (nextID(), KeysReply())
+        state.withLock { state in
+            state.listings[id] = reply
+            state.queue.list(id)
+            startCalls(&state)
+        }
+        return try await reply.value { reply.put(.failure(CancellationError())) }.get()
+    }
+
+    // MARK: Waiting for saves
+
+    /// Waits until the cacher has all content that was accepted before: of one key, or of all keys.
+    ///
+    /// - Parameter param: The key; `nil` for all keys.
+    /// - Throws: ``StoreError/Code/cacherFailed`` if the cacher failed, after everything else is saved; `CancellationError`.
+    func waitUntilSaved(_ param: BoxedKey? = nil) async throws {
+        try Task.checkCancellation()
+        let (saves, clearing) = beginWaiting(param)
+        var (faults, isCancelled): ([any Error], Bool) = ([], false)
+        if let clearing {
+            do {
+                try await cleared(clearing.id, clearing.reply).get()
+            } catch is CancellationError {
+                isCancelled = true
+            } catch {
+                faults.append(error)
+            }
+        }
+        // The last save to end determines the duration, so the order does not matter. Cancellation resumes each wait at once.
+        for save in saves {
+            switch await save.reply.value(onCancel: { release(save.id, of: save.param) }) {
+            case .failure(let error): faults.append(error)
+            case .cancelled: isCancelled = true
+            case .content, .done, .page, .outdated: break
+            }
+        }
+        if isCancelled { throw CancellationError() }
+        guard let fault = faults.first else { return }
+        let message =
+            "waiting until everything is saved: the cacher failed \(faults.count == 1 ? "once" : "\(faults.count) times"); what it did not "
+            + "take stays in the store, so see to the cause and wait again"
+        throw StoreError(.cacherFailed, message, underlyingError: fault)
+    }
+
+    /// A wait for the save of one key.
+    private struct Save: Sendable {
+        let param: BoxedKey
+        let id: CallerID
+        let reply: Reply<CallerAnswer<BoxedContent>>
+    }
+
+    /// Registers a caller at each key with a pending save, and retries failed saves.
+    private func beginWaiting(_ param: BoxedKey?) -> (saves: [Save], clearing: (id: CallerID, reply: ClearReply)?) {
+        var effects = Effects()
+        let waiting = state.withLock { state -> ([Save], (id: CallerID, reply: ClearReply)?) in
+            let keys = param.map { [state.live[$0]].compactMap { $0 } } ?? state.live.all
+            let saves = keys.compactMap { key in take(key, &state, &effects) { key, turn in beginWaiting(&key, &turn) } }
+            let (id, reply) = (nextID(), ClearReply())
+            guard state.queue.awaitClearing(id) else { return (saves, nil) }
+            state.clearers[id] = reply
+            return (saves, (id, reply))
+        }
+        effects.deliver(onEvent)
+        return waiting
+    }
+
+    /// - Returns: `nil` if everything is saved.
+    private func beginWaiting(_ key: inout Key, _ turn: inout Turn) -> Save? {
+        let id = nextID()
+        let answer = key.machine.callerArrived(id, needing: .allSaved, &turn)
+        if case .done = answer { return nil }
+        let save = Save(param: key.param, id: id, reply: Reply())
+        if let answer { save.reply.put(answer) } else { key.callers.put(save.reply, at: id) }
+        return save
+    }
+}

@@ -1,0 +1,234 @@
+internal import Foundation
+import Testing
+import Trials
+
+@testable import StoreCore
+
+/// Checks the cacher's queue in every order of a few requests and ends of calls, against a list of requests in plain order.
+///
+/// `STOREHOUSE_SEEDS=N` searches N times as many states.
+@Suite(.timeLimit(.minutes(10)))
+struct CacherQueueTests {
+    @Test func `C6: every order of requests and ends starts the calls that the rules allow`() async {
+        var search = QueueSearch()
+        await search.run(maxStates: 10_000 * max(1, rounds(1)))
+        if isLongRun { print("\(search.states) states\(search.isComplete ? ", complete" : "")") }
+        if let failure = search.failure { Issue.record("\(failure)") }
+    }
+
+    /// A fact about failed saves.
+    enum Fact: Hashable {
+        case failed(Int), recovered(Int), second
+    }
+
+    @Test func `C6: after a successful save the oldest failed save is tried again, once it is older than the minimum interval`() {
+        let facts = (0..<3).flatMap { [Fact.failed($0), .recovered($0)] } + [.second]
+        func explore(_ queue: CacherQueue<Int>, _ failures: [(key: Int, time: Int)], _ now: Int, _ history: [Fact]) {
+            let expected = failures.first.flatMap { $0.time + 2 <= now ? $0.key : nil }
+            let retry = queue.nextRetry(after: .seconds(2), now: instant(now))
+            #expect(retry == expected, "after \(history) at \(now)")
+            guard history.count < 5, retry == expected else { return }
+            for fact in facts {
+                var (next, left, time) = (queue, failures, now)
+                switch fact {
+                case .failed(let key):
+                    next.saveFailed(key, at: instant(now))
+                    left = failures.filter { $0.key != key } + [(key, now)]
+                case .recovered(let key):
+                    next.saveRecovered(key)
+                    left.removeAll { $0.key == key }
+                case .second: time += 1
+                }
+                explore(next, left, time, history + [fact])
+            }
+        }
+        explore(CacherQueue(), [], 0, [])
+    }
+
+    @Test(arguments: [0, 1, 3])
+    func `C6: beyond the limit the oldest failed save of an idle key is dropped`(busy: Int) {
+        var queue = CacherQueue<Int>()
+        let count = CacherQueue<Int>.failureLimit + 2
+        for key in 0..<count { queue.saveFailed(key, at: instant(key)) }
+        var dropped: [Int] = []
+        while let key = queue.dropExcessFailure(where: { $0 >= busy }) { dropped.append(key) }
+        #expect(dropped == Array(busy..<max(busy, 2)))
+        #expect(queue.nextRetry(after: .zero, now: .distantFuture) == (busy == 0 ? 2 : 0))
+    }
+
+    @Test func `C6: a record from before a failed clear is not loaded again`() {
+        var queue = CacherQueue<Int>()
+        let began = Date(timeIntervalSince1970: 100)
+        for fails in [true, false] {
+            queue.removeAll(1)
+            _ = queue.clearingEnded(began: began, fails: fails)
+            #expect(queue.isCleared(began) == fails)
+            #expect(queue.isCleared(began.addingTimeInterval(.nan)) == fails)
+            #expect(!queue.isCleared(began.addingTimeInterval(1)))
+        }
+    }
+}
+
+/// An event of the queue.
+private enum QueueEvent: Hashable {
+    case load(Int), write(Int), list, removeAll, awaitClearing, leave(CallerID), end(QueueCall)
+}
+
+private typealias QueueCall = CacherQueue<Int>.Call
+
+/// The queue, and the requests that it has got: a request starts when no earlier one stands in its way.
+private struct QueueWorld: Hashable {
+    var queue = CacherQueue<Int>()
+    var waiting: [QueueCall] = []
+    var running: [QueueCall] = []
+    var next: Set<CallerID>?
+    var served: Set<CallerID>?
+    /// How many requests of each kind are still to come.
+    var loads = [1, 1]
+    var writes = [2, 2]
+    var lists = 1
+    var clears = 2
+    var waits = 1
+    var violation: String?
+
+    var events: [QueueEvent] {
+        var events = running.map { QueueEvent.end($0) }
+        for key in 0..<2 {
+            let isLoading = (waiting + running).contains { if case .load(key, _) = $0 { true } else { false } }
+            // A key with content to write knows its record.
+            if loads[key] > 0, !isLoading, !waiting.contains(.write(key)) { events.append(.load(key)) }
+            if writes[key] > 0, !waiting.contains(.write(key)) { events.append(.write(key)) }
+        }
+        if lists > 0 { events.append(.list) }
+        if clears > 0 { events.append(.removeAll) }
+        if waits > 0 { events.append(.awaitClearing) }
+        return events + (next ?? []).union(served ?? []).map { .leave($0) }
+    }
+
+    mutating func apply(_ event: QueueEvent) {
+        switch event {
+        case .load(let key):
+            loads[key] -= 1
+            waiting.append(.load(key, Ticket(number: 0)))
+            queue.load(key, Ticket(number: 0))
+        case .write(let key):
+            writes[key] -= 1
+            waiting.append(.write(key))
+            queue.write(key)
+        case .list:
+            lists -= 1
+            waiting.append(.keys(0))
+            queue.list(0)
+        case .removeAll:
+            clears -= 1
+            waiting.removeAll { if case .write = $0 { true } else { false } }
+            let id = CallerID(1 + clears)
+            next = (next ?? []).union([id])
+            queue.removeAll(id)
+        case .awaitClearing:
+            waits -= 1
+            let isDue = next != nil || served != nil
+            if next?.insert(9) == nil { served?.insert(9) }
+            if queue.awaitClearing(9) != isDue { violation = "waits for a clear that is not due" }
+        case .leave(let id):
+            next?.remove(id)
+            served?.remove(id)
+            queue.clearerLeft(id)
+        case .end(let call): end(call)
+        }
+        start()
+    }
+
+    private mutating func end(_ call: QueueCall) {
+        running.removeAll { $0 == call }
+        switch call {
+        case .load(let key, _), .write(let key): queue.callEnded(key)
+        case .keys: queue.listingEnded()
+        case .removeAll:
+            let ended = queue.clearingEnded(began: Date(timeIntervalSince1970: 0), fails: false)
+            if ended != served { violation = "resumes \(ended) instead of \(served ?? [])" }
+            served = nil
+        }
+    }
+
+    /// Starts the requests that may start, and compares them with the queue's.
+    private mutating func start() {
+        var started: [QueueCall] = []
+        if next != nil, served == nil, running.isEmpty {
+            (served, next) = (next, nil)
+            started = [.removeAll]
+        } else if next == nil, served == nil {
+            for call in waiting where !running.contains(where: { $0.blocks(call) }) && !started.contains(where: { $0.blocks(call) }) {
+                started.append(call)
+            }
+        }
+        waiting.removeAll { started.contains($0) }
+        running += started
+        let calls = queue.takeCalls()
+        if Set(calls) != Set(started) || calls.count != started.count { violation = "starts \(calls) instead of \(started)" }
+        if queue.running != running.count(where: { $0 != .removeAll }) { violation = "counts \(queue.running) running calls" }
+        if running.contains(.removeAll), running.count > 1 { violation = "empties the cacher during \(running)" }
+        if queue.isBarred != (next != nil || served != nil) { violation = "bars calls although no clear is due" }
+    }
+
+    /// Whether nothing runs or waits.
+    var isIdle: Bool { waiting.isEmpty && running.isEmpty && next == nil && served == nil && queue.isEmpty }
+}
+
+extension QueueCall {
+    /// Whether the call of a key keeps another one of the same key waiting.
+    fileprivate func blocks(_ other: QueueCall) -> Bool {
+        guard let key, let wanted = other.key else { return false }
+        return key == wanted
+    }
+
+    private var key: Int? {
+        switch self {
+        case .load(let key, _), .write(let key): key
+        case .keys, .removeAll: nil
+        }
+    }
+}
+
+extension CacherQueue {
+    /// Whether the queue has no trace of earlier calls.
+    fileprivate var isEmpty: Bool { self == CacherQueue() }
+}
+
+/// Explores every order of events, breadth first, so that the first violation has the shortest history.
+private struct QueueSearch {
+    private(set) var states = 0
+    private(set) var isComplete = false
+    private(set) var failure: String?
+
+    mutating func run(maxStates: Int) async {
+        var seen: Set<QueueWorld> = [QueueWorld()]
+        var frontier: [(world: QueueWorld, history: [QueueEvent])] = [(QueueWorld(), [])]
+        while !frontier.isEmpty {
+            var reached: [(world: QueueWorld, history: [QueueEvent])] = []
+            for (world, history) in frontier {
+                await Task.yield()
+                for event in world.events {
+                    var next = world
+                    next.apply(event)
+                    states = seen.count
+                    if let violation = next.violation ?? trace(next) {
+                        failure = "\(violation), after \(history + [event])"
+                        return
+                    }
+                    if states >= maxStates { return }
+                    if seen.insert(next).inserted { reached.append((next, history + [event])) }
+                }
+            }
+            frontier = reached
+        }
+        isComplete = true
+    }
+
+    /// Ends all calls: then nothing may be left.
+    private func trace(_ world: QueueWorld) -> String? {
+        var world = world
+        while let call = world.running.first { world.apply(.end(call)) }
+        return world.violation ?? (world.isIdle ? nil : "keeps a trace of ended calls: \(world.queue)")
+    }
+}
