@@ -38,6 +38,9 @@ enum CallerNeed: Hashable, Sendable {
     case truth
     /// That the truth of this number or a later one is saved; the answer is a failure where the save has failed.
     case saved(Ticket)
+    /// The same for content that was derived from the content before; answered with `outdated` where a newer record of another user takes
+    /// its place, so that the caller derives it again.
+    case savedEdit(Ticket)
     /// That the cacher has all that was accepted before, also what it has failed to take so far.
     case allSaved
     /// A page at one side.
@@ -51,7 +54,7 @@ enum CallerNeed: Hashable, Sendable {
     var wantsFetch: Bool {
         switch self {
         case .content, .origin, .freshness, .prefetch, .refresh, .page, .pageAfterFetch, .joinedPage: true
-        case .cached, .truth, .saved, .allSaved: false
+        case .cached, .truth, .saved, .savedEdit, .allSaved: false
         }
     }
 }

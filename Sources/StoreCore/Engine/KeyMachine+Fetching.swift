@@ -22,7 +22,8 @@ extension KeyMachine {
         let pages = resets || !rules.isList ? PageCounts() : held?.record.pageCounts ?? PageCounts()
         // Several pages are one answer only if all of them are fetched anew, so the first one's validator is of no use then.
         let validator = pages == PageCounts() ? held?.record.validator : nil
-        flight = Flight(ticket: ticket, isExplicit: explicit, revalidates: validator != nil)
+        let base = rules.isShared ? base : .none
+        flight = Flight(ticket: ticket, isExplicit: explicit, revalidates: validator != nil, base: base)
         turn.actions.append(.fetch(ticket, .content(revalidating: validator, pages: pages)))
         turn.publishes = true
     }
@@ -74,7 +75,7 @@ extension KeyMachine {
             if pendingKeys != nil { pendingKeys = .ignore }
             // A fetch that had begun before a mutation was confirmed is gone: this one brings what that mutation has done.
             discardPatches(&turn) { $0.isConfirmed }
-            accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), &turn)
+            accept(CacheRecord(content: content, fetchedAt: turn.date, details: fetched.details), .fetched(over: flight.base), &turn)
             owesFetch = false
         } else {
             guard flight.revalidates, var record = held?.record else {
@@ -85,7 +86,7 @@ extension KeyMachine {
             record.fetchedAt = turn.date
             record.freshness = fetched.freshness
             record.isInvalidated = false
-            accept(record, keepingContent: true, &turn)
+            accept(record, keepingContent: true, .fetched(over: flight.base), &turn)
         }
         let (content, revision) = (self.content, self.revision)
         // Zero expiry is valid for those who waited for this fetch (C11).
@@ -120,7 +121,9 @@ extension KeyMachine {
     }
 
     /// Makes a record the truth (C6): from here on every reader gets it.
-    mutating func accept(_ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ turn: inout Turn) {
+    mutating func accept(
+        _ record: consuming CacheRecord<Content>, keepingContent: Bool = false, _ change: ContentChange, _ turn: inout Turn
+    ) {
         epoch = turn.tickets.next()
         var accepted = HeldRecord(record, expiry: rules.expiry, now: turn.now)
         refetchesAtDeadline = rules.policy.revalidatesOnExpiry && accepted.expires(after: turn.now)
@@ -138,7 +141,7 @@ extension KeyMachine {
             if mergeIndex != nil { mergeIndex = nil }
             forgetFailures(into: &turn.leftovers)
         }
-        truthChanged(&turn)
+        truthChanged(change, &turn)
     }
 
     /// Forgets what the last fetch failed with, and what the last pages did; the errors are the user's, and so not released here.
@@ -155,7 +158,8 @@ extension KeyMachine {
     }
 
     /// The truth has a new number: patches go over it anew, the memory in front mirrors it, the cacher has to catch up.
-    mutating func truthChanged(_ turn: inout Turn) {
+    mutating func truthChanged(_ change: ContentChange, _ turn: inout Turn) {
+        note(change)
         revision = turn.tickets.next()
         rebuildOverlay(&turn)
         mirror(&turn)

@@ -11,7 +11,9 @@ extension KeyMachine {
     ///
     /// - Returns: The number of the new truth.
     @discardableResult
-    mutating func updated(_ content: Content?, keys: PageKeys = .kept, _ turn: inout Turn) -> Ticket {
+    mutating func updated(
+        _ content: Content?, keys: PageKeys = .kept, as change: ContentChange = .set, _ turn: inout Turn
+    ) -> Ticket {
         guard let content else { return cleared(&turn) }
         turn.isWriting = true
         let wasExplicit = dropFlight(&turn) || forcePending
@@ -28,7 +30,7 @@ extension KeyMachine {
             pendingKeys = .adopt
             beginReading(&turn)
         }
-        accept(record, &turn)
+        accept(record, change, &turn)
         // Nobody is looked at in vain: there may be thousands who wait for the cacher, or for a refresh, and as many updates.
         if fetchCallers > refreshCallers || !wasRead { answerAfterUpdate(&turn) }
         if wasExplicit || refreshCallers > 0 { restartIfWanted(explicit: true, &turn) }
@@ -79,7 +81,7 @@ extension KeyMachine {
             held?.record.fields.prevKey = record.prevKey
             let pages = resized(record.fields.pages, from: record.content, to: content)
             held?.record.fields.pages = pages
-            truthChanged(&turn)
+            truthChanged(.derived, &turn)
         }
         readmitCallers(&turn)
     }
@@ -107,7 +109,7 @@ extension KeyMachine {
         mergeIndex = nil
         discardPatches(&turn) { _ in true }
         refetchesAtDeadline = false
-        truthChanged(&turn)
+        truthChanged(.set, &turn)
         if cacherIsCleared { cacherIsEmptied(&turn) }
         restartIfWanted(explicit: wasExplicit, &turn)
         if !wasRead || hadPendingKeys { readmitCallers(&turn) }
@@ -134,13 +136,13 @@ extension KeyMachine {
         if held != nil {
             held?.invalidate()
             refetchesAtDeadline = false
-            truthChanged(&turn)
+            truthChanged(.invalidated, &turn)
         }
         restartIfWanted(explicit: wasExplicit, &turn)
     }
 
     /// Whoever waited for the old epoch's fetch waits for one of the new epoch.
-    private mutating func restartIfWanted(explicit: Bool, _ turn: inout Turn) {
+    mutating func restartIfWanted(explicit: Bool, _ turn: inout Turn) {
         if isWanted { startFlight(explicit: explicit, &turn) }
     }
 }

@@ -80,6 +80,8 @@ struct KeyMachine<Content: Sendable> {
     var invalidatePending = false
     /// A list was updated before the record whose page keys it keeps was read.
     var pendingKeys: PendingKeys?
+    /// The changes that others make of this key; unused if the cacher is not shared.
+    var sharing = SharedKey()
 
     init(rules: KeyRules<Content>) {
         self.rules = rules
@@ -114,6 +116,10 @@ struct KeyMachine<Content: Sendable> {
         var isPromised = false
         /// Whether the origin was asked to confirm the present record.
         var revalidates: Bool
+        /// The position of a shared cacher before the fetch began.
+        var base = Revision.none
+        /// Whether the fetch has not begun because a newer record of another user is being read.
+        var isParked = false
     }
 
     /// What tells one state from the one before it, without comparing contents or errors: between two errors something is always loading.

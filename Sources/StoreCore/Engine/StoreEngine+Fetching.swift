@@ -10,17 +10,20 @@ extension StoreEngine {
         // Detached: the first caller's priority, but not his task-locals, which would be an accident for everybody else.
         return Task.detached(priority: Task.currentPriority) { [weak self, fetches] in
             let result = await scope.run { await fetches.run(order, param, report, at: start) }
-            (keeper ?? self)?.fetchFinished(ticket, order, param, result)
+            (keeper ?? self)?.fetchFinished(ticket, order, param, result, nil)
         }
     }
 
-    private func fetchFinished(_ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>)
-    {
+    func fetchFinished(
+        _ ticket: Ticket, _ order: FetchOrder, _ param: BoxedKey, _ result: Result<Fetched<BoxedContent>, any Error>, _ lease: Lease?
+    ) {
         let isLive = turnIfLive(param) { key, turn in
             _ = key.takeFetch(ticket)
             switch order {
             case .content:
+                let isAccepted = lease != nil && key.machine.flight?.ticket == ticket
                 key.machine.fetchFinished(ticket, result, &turn)
+                if let lease { self.settle(lease, of: &key, result, isAccepted: isAccepted) }
             case .page(let direction, key: _):
                 lendList(to: &key, direction, ticket, result, &turn)
                 key.machine.pageFinished(direction, ticket, result, &turn)
@@ -41,7 +44,7 @@ extension StoreEngine {
     }
 
     /// Gives fetches a way to report; `nil` where nobody listens.
-    private func reporter(for param: BoxedKey) -> (@Sendable (StoreEventKind) -> Void)? {
+    func reporter(for param: BoxedKey) -> (@Sendable (StoreEventKind) -> Void)? {
         guard onEvent != nil else { return nil }
         return { [weak self] kind in self?.report(kind, param) }
     }
