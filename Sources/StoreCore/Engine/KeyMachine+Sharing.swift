@@ -17,6 +17,8 @@ struct SharedKey: Hashable {
     /// The latest change of others that has not been read, and the one that the running read includes.
     var unread = Revision.none
     var reading: Revision?
+    /// Whether another change came during the running read, which may have missed it.
+    var isReadOutdated = false
 
     /// Changes of the content on their way to the cacher.
     struct PendingSave: Hashable {
@@ -129,6 +131,7 @@ extension KeyMachine {
         guard revision > sharing.known else { return }
         if sharing.unreadBase == nil { sharing.unreadBase = base }
         sharing.unread = max(sharing.unread, revision)
+        sharing.isReadOutdated = true
         readAgain(&turn)
         endTurn(&turn)
     }
@@ -144,7 +147,7 @@ extension KeyMachine {
         guard sharing.unreadBase != nil, isRead, reading == nil, pendingKeys == nil, settledRevision == revision, saving == nil else {
             return
         }
-        sharing.reading = sharing.unread
+        (sharing.reading, sharing.isReadOutdated) = (sharing.unread, false)
         beginReading(&turn)
     }
 
@@ -158,7 +161,7 @@ extension KeyMachine {
         case .success(let newer):
             // A change made meanwhile is saved over the old base, and learns of the newer record if it is refused.
             guard settledRevision == revision, saving == nil else { return true }
-            if sharing.unread <= read { (sharing.unread, sharing.unreadBase) = (.none, nil) }
+            if !sharing.isReadOutdated { (sharing.unread, sharing.unreadBase) = (.none, nil) }
             if read != SharedKey.gap { sharing.known = max(sharing.known, read) }
             adopt(newer, &turn)
             readAgain(&turn)

@@ -61,7 +61,9 @@ extension StoreEngine {
     }
 
     /// The same record with its age on the monotonic clock.
-    func date(_ record: CacheRecord<BoxedContent>, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) -> HeldRecord<BoxedContent> {
+    func date(_ record: CacheRecord<BoxedContent>, _ param: BoxedKey, _ backing: any Cacher<BoxedKey, BoxedContent>) -> HeldRecord<
+        BoxedContent
+    > {
         let now = time.date
         return date(record, now, time.now, needsRefresh: backing.needsRefresh(record, param: param, now: now))
     }

@@ -5,7 +5,8 @@ internal import Foundation
 extension StoreEngine {
     /// Reads a key's record: from memory at once, otherwise from the cacher.
     func read(_ ticket: Ticket, _ key: inout Key, _ turn: inout Turn, _ state: inout EngineState) {
-        if let entry = front?.entry(key.param) {
+        // A record that another user has changed is read from the cacher: the memory may hold the old one.
+        if key.machine.sharing.reading == nil, let entry = front?.entry(key.param) {
             let held =
                 entry.deadline == .min
                 ? date(entry.record, turn.date, turn.now)

@@ -81,8 +81,8 @@ struct LeaseTests {
     @Test(arguments: [LeaseKind.locked, .dated])
     func `D5: a lease blocks no longer than its duration, and its holder cannot end the next one`(kind: LeaseKind) async throws {
         let (a, b, c) = (directory(kind), directory(kind), directory(kind))
-        let stuck = try #require(granted(try await a.lease(key, for: .milliseconds(300))))
         let start = ContinuousClock.now
+        let stuck = try #require(granted(try await a.lease(key, for: .milliseconds(300))))
         let next = try #require(granted(try await b.lease(key, for: .seconds(600))))
         #expect(ContinuousClock.now - start >= .milliseconds(250))
         stuck.end(.saved)

@@ -132,7 +132,8 @@ struct SharedDirectoryTests {
     }
 
     @Test(arguments: [
-        nil, RecordDetails.Fields(freshness: .fresh(for: .seconds(9)), validator: Validator(entityTag: "v"), nextKey: "n", isInvalidated: true),
+        nil,
+        RecordDetails.Fields(freshness: .fresh(for: .seconds(9)), validator: Validator(entityTag: "v"), nextKey: "n", isInvalidated: true),
     ])
     func `a shared record keeps its details, and a cacher without sharing reads it`(fields: RecordDetails.Fields?) async throws {
         let a = try await user()
