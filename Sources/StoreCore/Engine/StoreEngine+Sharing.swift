@@ -78,10 +78,7 @@ extension StoreEngine {
                     guard (keeper ?? self)?.leaseGranted(ticket, param, at: granted.position) == true else { return }
                     lease = granted
                 case .failed(let failure):
-                    let error = StoreError(
-                        .fetchFailedElsewhere, "fetching \(param): the fetch of another process failed: \(failure.message)",
-                        underlyingError: failure)
-                    (keeper ?? self)?.fetchFinished(ticket, order, param, .failure(error), nil)
+                    (keeper ?? self)?.fetchFinished(ticket, order, param, .failure(failure), nil)
                     return
                 case .notNeeded, nil:
                     break
@@ -106,7 +103,7 @@ extension StoreEngine {
     func settle(_ lease: Lease, of key: inout Key, _ result: Fetches.Outcome, isAccepted: Bool) {
         // Ending a lease only hands it to the cacher, so it may happen under the lock.
         switch result {
-        case .failure(let error) where isAccepted: lease.end(.failed(FetchFailure(error)))
+        case .failure(let error) where isAccepted: lease.end(.failed(FetchFailedElsewhere(error)))
         case .success where isAccepted:
             key.lease = (lease, key.machine.revision)
             endLease(of: &key)

@@ -1,9 +1,11 @@
+public import Foundation
+
 /// How the wait for a lease has ended.
 public enum LeaseOutcome: Sendable {
     /// The caller holds the lease and fetches.
     case granted(Lease)
     /// The other holder failed to fetch; the waiters fail with it.
-    case failed(FetchFailure)
+    case failed(FetchFailedElsewhere)
     /// The other holder's result cannot be stored, or the cacher grants no leases: every waiter fetches for itself.
     case notNeeded
 }
@@ -48,14 +50,16 @@ public final class Lease: Sendable {
         /// The result cannot be saved; the waiters fetch side by side.
         case notStored
         /// The fetch failed; the waiters fail too.
-        case failed(FetchFailure)
+        case failed(FetchFailedElsewhere)
         /// The fetch was canceled; the next waiter takes over.
         case abandoned
     }
 }
 
 /// A failed fetch of another user of a shared cacher, as far as it can be passed on.
-public struct FetchFailure: Error, FailureAdvising, Hashable, Sendable {
+///
+/// Callers that wait for the fetch of another process throw this error when that fetch fails. The next call fetches again.
+public struct FetchFailedElsewhere: LocalizedError, FailureAdvising, Hashable, Sendable, CustomStringConvertible {
     /// The kind of failure.
     public var failureKind: FailureKind
     /// The delay that the origin asked for.
@@ -64,6 +68,12 @@ public struct FetchFailure: Error, FailureAdvising, Hashable, Sendable {
     public var allowsStale: Bool
     /// The description of the original error.
     public var message: String
+    /// The failure and the remedy.
+    public var description: String {
+        "FetchFailedElsewhere: another process fetched the key and failed: \(message); call again to fetch it here".escapedForDisplay()
+    }
+    /// The same text as `description`, for `localizedDescription`.
+    public var errorDescription: String? { description }
     /// At least two: the holder of the lease has tried, so the waiters must not retry on their own.
     public var attempts: Int { 2 }
 

@@ -58,8 +58,6 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         public static let reentrantFetch = Code(rawValue: "reentrantFetch")
         /// The cacher failed in an operation whose caller relies on its success.
         public static let cacherFailed = Code(rawValue: "cacherFailed")
-        /// Another user of a shared cacher fetched the key for all, and its fetch failed; `underlyingError` is a ``FetchFailure``.
-        public static let fetchFailedElsewhere = Code(rawValue: "fetchFailedElsewhere")
         /// A record on disk could not be read: it is damaged, foreign, or of another schema.
         public static let unreadableRecord = Code(rawValue: "unreadableRecord")
         /// A value could not be encoded so that it can be read again.
@@ -67,18 +65,4 @@ public struct StoreError: LocalizedError, Sendable, CustomStringConvertible {
         /// A file or directory operation failed.
         public static let fileSystem = Code(rawValue: "fileSystem")
     }
-}
-
-/// An error of ``Code/fetchFailedElsewhere`` gives the advice of the original error. All others give the advice of an error without advice.
-extension StoreError: FailureAdvising {
-    private var failure: FetchFailure? { underlyingError as? FetchFailure }
-
-    /// The kind of the failure elsewhere; otherwise transient.
-    public var failureKind: FailureKind { failure?.failureKind ?? .transient }
-    /// The delay that the origin asked the other user for.
-    public var retryAfter: Duration? { failure?.retryAfter }
-    /// More than one after a failure elsewhere.
-    public var attempts: Int { failure?.attempts ?? 1 }
-    /// Whether stale content may be served in place of the failure elsewhere; otherwise `true`.
-    public var allowsStale: Bool { failure?.allowsStale ?? true }
 }

@@ -177,8 +177,8 @@ struct SharedStoreTests {
         do {
             _ = try await waiter.value
             Issue.record("the waiter did not fail")
-        } catch let error as StoreError {
-            #expect(error.code == .fetchFailedElsewhere)
+        } catch let error as FetchFailedElsewhere {
+            #expect(error.message.contains("Refusal"))
             #expect(error.failureKind == .permanent && error.retryAfter == .seconds(9) && error.attempts > 1 && !error.allowsStale)
         }
         #expect(second.withLock { $0 } == 0)

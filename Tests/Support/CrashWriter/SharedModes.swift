@@ -76,7 +76,7 @@ enum SharedModes {
             case "fail":
                 try await Task.sleep(for: .milliseconds(200))
                 lease.end(
-                    .failed(FetchFailure(failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")))
+                    .failed(FetchFailedElsewhere(failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")))
             default:
                 lease.end(.saved)
             }

@@ -83,7 +83,7 @@ struct LeaseNote: Codable, Hashable, Sendable {
 }
 
 extension LeaseNote.Failure {
-    init(_ failure: FetchFailure) {
+    init(_ failure: FetchFailedElsewhere) {
         kind =
             switch failure.failureKind {
             case .transient: "transient"
@@ -97,7 +97,7 @@ extension LeaseNote.Failure {
     }
 
     /// The failure for the waiters; an unknown kind counts as transient.
-    var failure: FetchFailure {
+    var failure: FetchFailedElsewhere {
         let kind: FailureKind =
             switch kind {
             case "permanent": .permanent
@@ -105,7 +105,7 @@ extension LeaseNote.Failure {
             case "cancelled": .cancelled
             default: .transient
             }
-        return FetchFailure(
+        return FetchFailedElsewhere(
             failureKind: kind, retryAfter: retryAfter.map { Duration(saturating: $0) }, allowsStale: allowsStale, message: message)
     }
 }
