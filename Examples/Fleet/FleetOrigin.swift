@@ -9,7 +9,7 @@ enum FleetOrigin {
     static func run(log: String) async throws {
         let origin = try LoopbackOrigin()
         origin.on(.get, "/items/:key") { request in
-            appendLine(log, request.parameter("key") ?? "")
+            appendLine(log, request.parameter("key"))
             return .json(Item(value: 0)).misbehaving(.delayHead(by: .milliseconds(20)))
         }
         say("\(origin.port)")

@@ -12,7 +12,14 @@ final class Worker: Sendable {
     private let start: Double
     private let seconds: Double
     private let store: Store<String, Item>
-    private let status: Lock<Status>
+    private let counters: Counters
+
+    /// The status, which the fetcher changes too.
+    private final class Counters: Sendable {
+        let status: Lock<Status>
+
+        init(_ number: Int) { status = Lock(Status(worker: number)) }
+    }
 
     static let callers = 100
     static let roundsPerSecond = 10.0
@@ -22,11 +29,11 @@ final class Worker: Sendable {
             let start = Double(arguments[4]), let seconds = Double(arguments[5])
         else { throw FleetOptions.Mistake(description: "a worker is started by fleet only") }
         (self.number, log, self.start, self.seconds) = (number, arguments[3], start, seconds)
-        let status = Lock(Status(worker: number))
-        self.status = status
+        let counters = Counters(number)
+        self.counters = counters
         let files = FileCacher<String, Item>(directory: URL(filePath: arguments[1], directoryHint: .isDirectory), sharing: .processes)
         store = Store(cacher: TieredCacher(over: files)) { key in
-            status.withLock { $0.fetches += 1 }
+            counters.status.withLock { $0.fetches += 1 }
             let (data, _) = try await URLSession.shared.data(from: origin.appending(path: "items/\(key)"))
             return try JSONDecoder().decode(Item.self, from: data)
         }
@@ -46,7 +53,7 @@ final class Worker: Sendable {
         // The last changes of the others are under way.
         try await Task.sleep(for: .seconds(1))
         let (shared, sum) = (await store["shared"].getData(from: .cache), await store["sum"].getData(from: .cache))
-        status.withLock { status in
+        counters.status.withLock { status in
             (status.isFinal, status.shared, status.sum) = (true, shared, sum?.value)
         }
         report()
@@ -59,7 +66,7 @@ final class Worker: Sendable {
     private static func now() -> Int64 { Int64(ProcessInfo.processInfo.systemUptime * 1_000_000_000) }
 
     private func report() {
-        let status = status.withLock { $0 }
+        let status = counters.status.withLock { $0 }
         guard let json = try? JSONEncoder().encode(status) else { return }
         appendLine(log, String(decoding: json, as: UTF8.self))
     }
@@ -70,7 +77,7 @@ final class Worker: Sendable {
             last = item
             guard item.writer != number, item.time > 0 else { continue }
             let delay = Int((Self.now() - item.time) / 1_000)
-            status.withLock { status in
+            counters.status.withLock { status in
                 status.changes += 1
                 status.delays.append(delay)
             }
@@ -87,9 +94,9 @@ final class Worker: Sendable {
             let callers = (0..<Self.callers).map { _ in Task { try await store[key].requireData() } }
             for caller in callers {
                 _ = try await caller.value
-                status.withLock { $0.answers += 1 }
+                counters.status.withLock { $0.answers += 1 }
             }
-            status.withLock { $0.rounds += 1 }
+            counters.status.withLock { $0.rounds += 1 }
             round += 1
         }
     }
@@ -100,7 +107,7 @@ final class Worker: Sendable {
         while elapsed < seconds {
             value += 1
             await store["shared"].update(Item(value: value, writer: number, time: Self.now()))
-            if await store["sum"].update({ $0.value += 1 }) { status.withLock { $0.additions += 1 } }
+            if await store["sum"].update({ $0.value += 1 }) { counters.status.withLock { $0.additions += 1 } }
             report()
             try await Task.sleep(for: .milliseconds(20))
         }
