@@ -35,3 +35,12 @@ public func becomeNobody() {
     _ = setgid(65534)
     _ = setuid(65534)
 }
+
+/// Appends a line to a file in one step, so that lines of several processes do not mix.
+public func appendLine(_ path: String, _ line: String) {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return }
+    let bytes = Array((line + "\n").utf8)
+    _ = write(descriptor, bytes, bytes.count)
+    close(descriptor)
+}
