@@ -136,6 +136,16 @@ struct SharedProcessTests {
         #expect(child.readLine() == "changed 2")
     }
 
+    @Test func `D8: beyond the limit of watches, changes arrive as soon as a watch is possible`() async throws {
+        let user = SharedUser(place.url)
+        try await user.cacher.save(record(0), param: 0)
+        let child = try start("observe-beyond-limit")
+        #expect(child.readLine() == "fault changesLost")
+        #expect(child.readLine() == "observing")
+        try await user.cacher.save(record(1), param: 1)
+        #expect(child.readLine() == "changed 1")
+    }
+
     private func processID(of child: ChildProcess) -> Int? {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
             guard let id = Int(name), let line = try? String(contentsOfFile: "/proc/\(name)/cmdline", encoding: .utf8) else { continue }
