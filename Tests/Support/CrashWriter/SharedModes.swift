@@ -123,7 +123,8 @@ enum SharedModes {
         _ = try await cacher.load(param: 0)
         afterLoad()
         say("observing")
-        while true { try await Task.sleep(for: .seconds(100_000)) }
+        // Not a sleep: the timer of a sleeping task wakes the process each second.
+        _ = try await WatchedState(0).wait { _ -> Bool? in nil }
         withExtendedLifetime(observation) {}
     }
 }
