@@ -20,6 +20,10 @@ enum SharedModes {
         case "lease": try await lease(cacher, key: number(0), seconds: number(1), ending: arguments.count > 2 ? arguments[2] : "hold")
         case "race": try await race(cacher, key: number(0), log: arguments[1])
         case "observe": try await observe(cacher)
+        case "rest":
+            _ = try await FileCacher<Int, Int>(directory: directory).load(param: 0)
+            say("resting")
+            _ = try await WatchedState(0).wait { _ -> Bool? in nil }
         #if os(Linux)
         case "observe-beyond-limit":
             let watchers = exhaustWatchers()
@@ -123,7 +127,7 @@ enum SharedModes {
         _ = try await cacher.load(param: 0)
         afterLoad()
         say("observing")
-        // Not a sleep: the timer of a sleeping task wakes the process each second.
+        // Not a sleep, because its timer would wake the process.
         _ = try await WatchedState(0).wait { _ -> Bool? in nil }
         withExtendedLifetime(observation) {}
     }
