@@ -18,7 +18,9 @@ public enum LeaseOutcome: Sendable {
 ///
 /// The holder ends the lease once the result is saved. A lease that is released without ending counts as abandoned.
 public final class Lease: Sendable {
-    /// The ``SharedCacher/position`` when the lease was granted; a result fetched under the lease is saved over it.
+    /// The position of the cacher when the lease was granted.
+    ///
+    /// A result that is fetched under the lease is saved over this position.
     public let position: Revision
 
     /// The action that ends the lease; `nil` once it has run.

@@ -44,10 +44,11 @@ struct LeaseTests {
     }
 
     @Test(arguments: [LeaseKind.locked, .dated])
-    func `D5: a failure of the holder fails its waiters with kind, delay and description, and no later caller`(
+    func `D5: a failure of the holder fails its waiters with its advice, and no later caller`(
         kind: LeaseKind
     ) async throws {
-        let failure = FetchFailedElsewhere(failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of \"order\"\n")
+        let failure = FetchFailedElsewhere(
+            failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of \"order\"\n")
         let holder = directory(kind)
         let users = (0..<3).map { _ in directory(kind) }
         let lease = try #require(granted(try await holder.lease(key, for: .seconds(600))))

@@ -5,7 +5,7 @@ import Trials
 /// The modes in which the process shares its directory with others.
 enum SharedModes {
     static func run(_ mode: String, _ directory: URL, _ arguments: [String]) async throws {
-        let cacher = FileCacher<Int, Int>(directory: directory, sharing: .processes)
+        let cacher = FileCacher<Int, Int>(directory: directory, sharing: .processes) { say("fault \($0.kind.rawValue)") }
         func number(_ index: Int) -> Int { arguments.indices.contains(index) ? Int(arguments[index]) ?? 0 : 0 }
         switch mode {
         case "count": try await count(cacher, keys: number(0), rounds: number(1))
@@ -20,6 +20,16 @@ enum SharedModes {
         case "lease": try await lease(cacher, key: number(0), seconds: number(1), ending: arguments.count > 2 ? arguments[2] : "hold")
         case "race": try await race(cacher, key: number(0), log: arguments[1])
         case "observe": try await observe(cacher)
+        case "rest":
+            _ = try await FileCacher<Int, Int>(directory: directory).load(param: 0)
+            say("resting")
+            _ = try await WatchedState(0).wait { _ -> Bool? in nil }
+        #if os(Linux)
+        case "observe-beyond-limit":
+            let watchers = exhaustWatchers()
+            // The first failure is reported before the watchers are closed.
+            try await observe(cacher) { closeWatchers(watchers) }
+        #endif
         default: say("unknown mode \(mode)")
         }
     }
@@ -75,8 +85,9 @@ enum SharedModes {
                 while true { try await Task.sleep(for: .seconds(1000)) }
             case "fail":
                 try await Task.sleep(for: .milliseconds(200))
-                lease.end(
-                    .failed(FetchFailedElsewhere(failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")))
+                let failure = FetchFailedElsewhere(
+                    failureKind: .permanent, retryAfter: .seconds(7), allowsStale: false, message: "out of order")
+                lease.end(.failed(failure))
             default:
                 lease.end(.saved)
             }
@@ -105,7 +116,7 @@ enum SharedModes {
     }
 
     /// Prints every change until the process is killed.
-    static func observe(_ cacher: FileCacher<Int, Int>) async throws {
+    static func observe(_ cacher: FileCacher<Int, Int>, afterLoad: () -> Void = {}) async throws {
         let observation = cacher.observeChanges { change in
             switch change {
             case .changed(let key, _): say("changed \(key)")
@@ -114,8 +125,10 @@ enum SharedModes {
             }
         }
         _ = try await cacher.load(param: 0)
+        afterLoad()
         say("observing")
-        while true { try await Task.sleep(for: .seconds(100_000)) }
+        // Not a sleep, because its timer would wake the process.
+        _ = try await WatchedState(0).wait { _ -> Bool? in nil }
         withExtendedLifetime(observation) {}
     }
 }

@@ -44,3 +44,21 @@ public func appendLine(_ path: String, _ line: String) {
     _ = write(descriptor, bytes, bytes.count)
     close(descriptor)
 }
+
+#if os(Linux)
+/// Opens as many file watchers as the user may have, and returns them.
+public func exhaustWatchers() -> [Int32] {
+    var watchers: [Int32] = []
+    while watchers.count < 100_000 {
+        let watcher = inotify_init1(O_CLOEXEC)
+        guard watcher >= 0 else { break }
+        watchers.append(watcher)
+    }
+    return watchers
+}
+
+/// Closes file watchers.
+public func closeWatchers(_ watchers: [Int32]) {
+    for watcher in watchers { close(watcher) }
+}
+#endif

@@ -14,10 +14,10 @@ internal import Musl
 // A directory that several processes share: revisions, changes made by others, and leases.
 
 extension FileCacher: SharedCacher {
-    /// Whether the cacher was created with ``FileSharing/processes``.
+    /// Whether the cacher was created to share its directory.
     public var isShared: Bool { shared != nil }
 
-    /// The revision up to which all changes have been delivered to the observers; ``Revision/none`` without sharing.
+    /// The revision up to which all changes have been delivered to the observers; zero without sharing.
     public var position: Revision { shared?.position ?? .none }
 
     /// Adds an observer of the changes made by others from now on; without sharing, it is never called.

@@ -107,6 +107,10 @@ extension SharedDirectory {
             defer { state.following.backOff = delay }
             return (delay, state.following.backOff == nil)
         }
+        // Counted from here on, so that nothing is missed between the loads that follow and the next attempt.
+        if state.withLock({ $0.position == nil }), (try? catchUp()) == nil {
+            state.withLock { $0.position = Revision.none }
+        }
         if isFirst { onNotice(.lost(error)) }
         queue.asyncAfter(deadline: .now() + .nanoseconds(Int(delay.saturatedNanoseconds))) { [weak self] in
             guard let self, state.withLock({ $0.following.isWanted }) else { return }
